@@ -1,0 +1,89 @@
+//! Positions as text (FEN), standard chess and Chess960.
+
+use shakmaty::fen::{Fen, ParseFenError};
+use shakmaty::{CastlingMode, Chess, EnPassantMode, FromSetup, PositionErrorKinds, Setup};
+
+use crate::game::Game;
+
+/// Why a FEN is no position: which field, and what was expected there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("bad FEN '{fen}': {field}: {expected}")]
+pub struct FenError {
+    /// The whole text.
+    pub fen: String,
+    /// The field that is wrong, such as `castling`.
+    pub field: &'static str,
+    /// What was expected in it.
+    pub expected: &'static str,
+}
+
+/// Reads a FEN. The clocks may be missing. Chess960 is recognised by its castling rights.
+///
+/// ```
+/// let error = selfmate_chess::fen::parse_fen("8/8/8/8/8/8/8/8 x - -").unwrap_err();
+/// assert_eq!(error.field, "side to move");
+/// ```
+pub fn parse_fen(text: &str) -> Result<Chess, FenError> {
+    let text = text.trim();
+    let error = |(field, expected)| FenError { fen: text.to_owned(), field, expected };
+    let setup = Fen::from_ascii(text.as_bytes()).map_err(|e| error(syntax(&e)))?.into_setup();
+    position_from_setup(setup).map_err(|kinds| error(rule(kinds)))
+}
+
+/// Reads a FEN as the start of a game.
+pub fn parse_game(text: &str) -> Result<Game, FenError> {
+    parse_fen(text).map(Game::from_position)
+}
+
+/// Writes a position as FEN; an en passant square only where a capture there is legal.
+pub fn to_fen(position: &Chess) -> String {
+    Fen::from_position(position, EnPassantMode::Legal).to_string()
+}
+
+fn position_from_setup(setup: Setup) -> Result<Chess, PositionErrorKinds> {
+    let mode: CastlingMode = CastlingMode::detect(&setup);
+    // Puzzles have unusual material and checks that no game could reach; both can be played.
+    // An en passant square that no pawn can have passed is written by many programs.
+    Chess::from_setup(setup, mode)
+        .or_else(|e| e.ignore_invalid_ep_square())
+        .or_else(|e| e.ignore_too_much_material())
+        .or_else(|e| e.ignore_impossible_check())
+        .map_err(|e| e.kinds())
+}
+
+fn syntax(error: &ParseFenError) -> (&'static str, &'static str) {
+    match error {
+        ParseFenError::InvalidFen => {
+            ("whole", "expected: board side castling en-passant [halfmoves [fullmoves]]")
+        }
+        ParseFenError::InvalidBoard => {
+            ("board", "expected 8 ranks of 8 squares from a8 to h1, pieces PNBRQKpnbrqk")
+        }
+        ParseFenError::InvalidTurn => ("side to move", "expected 'w' or 'b'"),
+        ParseFenError::InvalidCastling => {
+            ("castling", "expected '-' or letters of KQkq, or rook files for Chess960")
+        }
+        ParseFenError::InvalidEpSquare => ("en passant", "expected '-' or a square on rank 3 or 6"),
+        ParseFenError::InvalidHalfmoveClock => ("halfmove clock", "expected a whole number"),
+        ParseFenError::InvalidFullmoves => ("fullmove number", "expected a whole number from 1"),
+        _ => ("whole", "expected: board side castling en-passant [halfmoves [fullmoves]]"),
+    }
+}
+
+fn rule(kinds: PositionErrorKinds) -> (&'static str, &'static str) {
+    if kinds.contains(PositionErrorKinds::EMPTY_BOARD) {
+        ("board", "expected pieces on it")
+    } else if kinds.contains(PositionErrorKinds::MISSING_KING) {
+        ("board", "expected a king for each side")
+    } else if kinds.contains(PositionErrorKinds::TOO_MANY_KINGS) {
+        ("board", "expected one king for each side")
+    } else if kinds.contains(PositionErrorKinds::PAWNS_ON_BACKRANK) {
+        ("board", "expected no pawn on the first or last rank")
+    } else if kinds.contains(PositionErrorKinds::INVALID_CASTLING_RIGHTS) {
+        ("castling", "expected rights only where king and rook stand on their squares")
+    } else if kinds.contains(PositionErrorKinds::OPPOSITE_CHECK) {
+        ("side to move", "expected the side that is not to move not to be in check")
+    } else {
+        ("whole", "expected a position that the rules allow")
+    }
+}

@@ -1,0 +1,45 @@
+//! Counting the leaves of the move tree: the classic check of a move generator.
+
+use rayon::prelude::*;
+use shakmaty::{Chess, Move, Position};
+
+/// The number of ways to play `depth` plies, on all cores.
+pub fn perft(position: &Chess, depth: u32) -> u64 {
+    divide(position, depth).iter().map(|(_, nodes)| nodes).sum::<u64>().max(u64::from(depth == 0))
+}
+
+/// The count below each legal move, in the move generator's order. Empty for depth 0.
+pub fn divide(position: &Chess, depth: u32) -> Vec<(Move, u64)> {
+    if depth == 0 {
+        return Vec::new();
+    }
+    // Two plies give enough pieces of work that no core waits long for the last one.
+    let root_moves: Vec<Move> = position.legal_moves().to_vec();
+    root_moves
+        .into_par_iter()
+        .map(|m| {
+            let mut child = position.clone();
+            child.play_unchecked(m);
+            let nodes = if depth < 4 {
+                shakmaty::perft(&child, depth - 1)
+            } else {
+                below(&child, depth - 1)
+            };
+            (m, nodes)
+        })
+        .collect()
+}
+
+fn below(position: &Chess, depth: u32) -> u64 {
+    position
+        .legal_moves()
+        .into_iter()
+        .collect::<Vec<_>>()
+        .into_par_iter()
+        .map(|m| {
+            let mut child = position.clone();
+            child.play_unchecked(m);
+            shakmaty::perft(&child, depth - 1)
+        })
+        .sum()
+}
