@@ -1,0 +1,137 @@
+"""The speed of other people's chess, measured for `cargo xtask bench-peers`.
+
+Each subcommand runs one peer on one thread for about `--seconds` and prints one JSON object with
+`name`, `count` (plies or simulations), `seconds` and `per_second`. Setting up is not timed. Each loop
+is the fastest honest one we know: it ends games by the same rules as ours (mate, stalemate,
+insufficient material, threefold repetition, fifty moves) and does nothing else.
+"""
+
+import argparse
+import json
+import random
+import time
+
+SIMULATIONS = 400  # per search, as a program that plays with a small budget would ask for
+OPENING_PLIES = 8  # random, so that searches do not all start from the same position
+
+
+def python_chess_games(seconds):
+    """Random games on python-chess; counts plies."""
+    import chess
+
+    rng = random.Random(1)
+    plies = 0
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        board = chess.Board()
+        while True:
+            # A position cannot occur for the third time before eight reversible plies. Asking
+            # python-chess only then makes it faster, and so does one move list for mate and stalemate.
+            clock = board.halfmove_clock
+            if clock >= 100 or (clock >= 8 and board.is_repetition(3)) or board.is_insufficient_material():
+                break
+            moves = list(board.legal_moves)
+            if not moves:
+                break
+            board.push(rng.choice(moves))
+            plies += 1
+    return plies, time.perf_counter() - start
+
+
+def openspiel_games(seconds):
+    """Random games on OpenSpiel's C++ chess through its Python interface; counts plies."""
+    import pyspiel
+
+    game = pyspiel.load_game("chess")
+    rng = random.Random(1)
+    plies = 0
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            state.apply_action(rng.choice(state.legal_actions()))
+            plies += 1
+    return plies, time.perf_counter() - start
+
+
+def search_speed(game, search, seconds):
+    """Searches one opening position after another; counts simulations, times only the searches."""
+    rng = random.Random(1)
+    simulations = 0
+    spent = 0.0
+    while spent < seconds:
+        state = game.new_initial_state()
+        for _ in range(OPENING_PLIES):
+            state.apply_action(rng.choice(state.legal_actions()))
+        start = time.perf_counter()
+        search(state)
+        spent += time.perf_counter() - start
+        simulations += SIMULATIONS
+    return simulations, spent
+
+
+def openspiel_mcts_python(seconds):
+    """OpenSpiel's Python MCTS (PUCT) with values of zero and uniform priors; counts simulations."""
+    import numpy
+    import pyspiel
+    from open_spiel.python.algorithms import mcts
+
+    class Uniform(mcts.Evaluator):
+        def evaluate(self, state):
+            return [0.0, 0.0]
+
+        def prior(self, state):
+            actions = state.legal_actions()
+            return [(action, 1.0 / len(actions)) for action in actions]
+
+    game = pyspiel.load_game("chess")
+    bot = mcts.MCTSBot(
+        game,
+        uct_c=1.5,
+        max_simulations=SIMULATIONS,
+        evaluator=Uniform(),
+        solve=False,
+        random_state=numpy.random.RandomState(1),
+        child_selection_fn=mcts.SearchNode.puct_value,
+    )
+    return search_speed(game, bot.mcts_search, seconds)
+
+
+def openspiel_mcts_cpp(seconds):
+    """OpenSpiel's C++ MCTS (UCT), one random playout to the end of the game for each simulation."""
+    import pyspiel
+
+    game = pyspiel.load_game("chess")
+    bot = pyspiel.MCTSBot(
+        game,
+        pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=1),
+        uct_c=1.4,
+        max_simulations=SIMULATIONS,
+        max_memory_mb=1000,
+        solve=False,
+        seed=1,
+        verbose=False,
+    )
+    return search_speed(game, bot.mcts_search, seconds)
+
+
+PEERS = {
+    "python-chess-games": python_chess_games,
+    "openspiel-games": openspiel_games,
+    "openspiel-mcts-python": openspiel_mcts_python,
+    "openspiel-mcts-cpp": openspiel_mcts_cpp,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="measure one peer")
+    parser.add_argument("peer", choices=PEERS)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    arguments = parser.parse_args()
+    count, seconds = PEERS[arguments.peer](arguments.seconds)
+    report = {"name": arguments.peer, "count": count, "seconds": seconds, "per_second": count / seconds}
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+//! `cargo xtask judge-rules`: our rules of chess against python-chess.
+//!
+//! The example `transcript` of `selfmate-chess` plays games and prints all it believes of each
+//! position; `judges/rules.py` replays them and compares. Both run at once, joined by a pipe.
+//!
+//! A transcript has one JSON object a line. A game begins with its header and goes on with its
+//! positions, of which the last has `move` null:
+//!
+//! ```json
+//! {"game":0,"fen":"…","chess960":false}
+//! {"fen":"…","legal":[["e2e4","e4"]],"check":false,"checkmate":false,"stalemate":false,
+//!  "insufficient":false,"repetitions":1,"threefold":false,"fivefold":false,"fifty":false,
+//!  "seventyfive":false,"polyglot":"16 lower-case hex digits","move":"e2e4"}
+//! ```
+//!
+//! `fen` names an en passant square only where such a capture is legal; `repetitions` counts this
+//! occurrence too; `fifty` and `seventyfive` need a legal move, as mate comes before a draw.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{
+    process::{cargo, root, run as run_command, show},
+    setup,
+};
+
+/// How much to compare.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Positions to compare at least
+    #[arg(long, default_value_t = 200_000)]
+    pub plies: u64,
+    /// The seed of the games
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Plays, judges and fails unless all of at least `plies` positions agree.
+pub fn run(options: &Options) -> Result<()> {
+    let Options { plies, seed } = options;
+    let python = setup::judge_python()?;
+    run_command(&mut cargo("build --release -p selfmate-chess --example transcript"))?;
+
+    let mut transcript = cargo("run --quiet --release -p selfmate-chess --example transcript --");
+    transcript.args(["--plies", &plies.to_string(), "--seed", &seed.to_string()]);
+    let mut judge = Command::new(python);
+    judge.args(["-B", "xtask/judges/rules.py"]).current_dir(root());
+    eprintln!("$ {} | {}", show(&transcript), show(&judge));
+
+    let mut playing =
+        transcript.stdout(Stdio::piped()).spawn().context("cannot start the transcript")?;
+    let pipe = playing.stdout.take().context("the transcript has no standard output")?;
+    let judged = judge
+        .stdin(pipe)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start the judge of the rules");
+    // Whatever the judge did, the other end of the pipe is waited for.
+    let played = playing.wait().context("cannot wait for the transcript")?;
+    let judged = judged?;
+
+    let report = String::from_utf8_lossy(&judged.stdout);
+    print!("{report}");
+    if !judged.status.success() {
+        bail!("python-chess disagrees with our rules, or its judge broke ({})", judged.status);
+    }
+    ensure!(played.success(), "the example transcript failed: {played}");
+    check(&report, *plies)
+}
+
+/// Whether the judge's report says that enough was compared and nothing differed.
+fn check(report: &str, wanted: u64) -> Result<()> {
+    let Some((compared, mismatches)) = report.lines().rev().find_map(summary) else {
+        bail!("the judge of the rules ended without its summary line");
+    };
+    ensure!(mismatches == 0, "{mismatches} mismatches with python-chess");
+    ensure!(compared >= wanted, "only {compared} plies compared: expected at least {wanted}");
+    Ok(())
+}
+
+/// Reads `N plies compared, M mismatches`.
+fn summary(line: &str) -> Option<(u64, u64)> {
+    let (compared, rest) = line.split_once(" plies compared, ")?;
+    let mismatches = rest.strip_suffix(" mismatches")?;
+    Some((compared.parse().ok()?, mismatches.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_plies_without_mismatches_pass() {
+        assert!(check("covered: check 3\n20000 plies compared, 0 mismatches\n", 20_000).is_ok());
+    }
+
+    #[test]
+    fn too_few_plies_a_mismatch_or_no_summary_fail() {
+        assert!(check("19999 plies compared, 0 mismatches\n", 20_000).is_err());
+        assert!(check("20000 plies compared, 1 mismatches\n", 20_000).is_err());
+        assert!(check("covered: check 3\n", 0).is_err());
+        assert!(check("", 0).is_err());
+    }
+}

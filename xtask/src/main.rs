@@ -1,0 +1,50 @@
+//! The project's chores: `cargo xtask COMMAND`.
+//!
+//! One file per command; this one only lists them. Nothing of selfmate itself lives here.
+
+mod bench_peers;
+mod direction;
+mod judge_rules;
+mod licence;
+mod metadata;
+mod process;
+mod setup;
+mod spdx;
+mod test;
+
+use clap::{Parser, Subcommand};
+
+/// The project's chores.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Set up what tests need, then run all checks in order
+    Test(test::Options),
+    /// Set up what tests need: programs and Python packages
+    Setup,
+    /// Check that crates depend only on those before them
+    Direction,
+    /// Check the licences and sources of all dependencies against deny.toml
+    Licences,
+    /// Compare our rules of chess with python-chess, position by position
+    JudgeRules(judge_rules::Options),
+    /// Compare our speed with other chess libraries, in one run on one core
+    BenchPeers(bench_peers::Options),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Test(options) => test::run(&options),
+        Command::Setup => setup::run(),
+        Command::Direction => direction::run(),
+        Command::Licences => licence::run(),
+        Command::JudgeRules(options) => judge_rules::run(&options),
+        Command::BenchPeers(options) => bench_peers::run(&options),
+    }
+}

@@ -1,0 +1,123 @@
+//! What the tests need from outside, in one table: [`NEEDS`]. Each entry is looked for, installed by
+//! its package's name when it is missing, and looked for again. A need that cannot be met is a
+//! failure: a test that quietly does not run proves nothing.
+
+use std::{fs, io, path::PathBuf, process::Command};
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::{capture, find_program, root, run as run_command};
+
+/// All that `cargo xtask test` needs. To add one, add a line.
+const NEEDS: &[Need] = &[
+    Need::Program { name: "stockfish", debian: "stockfish" },
+    Need::PythonPackage { requirement: "chess==1.11.2" },
+];
+
+/// What only `cargo xtask bench-peers` needs.
+pub const OPEN_SPIEL: Need = Need::PythonPackage { requirement: "open_spiel==2.0.2" };
+
+/// One thing to have before the tests can run.
+pub enum Need {
+    /// A program on PATH (or among Debian's games), from one of Debian's packages.
+    Program { name: &'static str, debian: &'static str },
+    /// A package inside `target/venv`.
+    PythonPackage { requirement: &'static str },
+}
+
+/// Meets all needs of the tests.
+pub fn run() -> Result<()> {
+    NEEDS.iter().try_for_each(Need::meet)
+}
+
+/// The interpreter of `target/venv`, with python-chess: what every judge runs on.
+pub fn judge_python() -> Result<PathBuf> {
+    for need in NEEDS {
+        if matches!(need, Need::PythonPackage { .. }) {
+            need.meet()?;
+        }
+    }
+    python()
+}
+
+impl Need {
+    /// Finds it or installs it.
+    pub fn meet(&self) -> Result<()> {
+        match self {
+            Need::Program { name, debian } => {
+                if find_program(name).is_none() {
+                    install_debian(debian, name)?;
+                }
+                let file = find_program(name)
+                    .with_context(|| format!("{name} is neither on PATH nor in /usr/games, though the package {debian} is installed"))?;
+                eprintln!("{name}: {}", file.display());
+            }
+            Need::PythonPackage { requirement } => {
+                install_python(requirement)?;
+                eprintln!("{requirement}: target/venv");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs an installer. Its words go to standard error: standard output is for reports.
+fn install(command: &mut Command) -> Result<()> {
+    run_command(command.stdout(io::stderr()))
+}
+
+/// Installs one of Debian's packages, or says how to.
+fn install_debian(package: &str, what: &str) -> Result<()> {
+    let may_install = find_program("apt-get").is_some()
+        && capture(Command::new("id").arg("-u")).is_ok_and(|user| user.trim() == "0");
+    if !may_install {
+        bail!(
+            "the tests need {what}: install it and put it on PATH \
+             (on Debian or Ubuntu: sudo apt-get install {package}), then run this again"
+        );
+    }
+    install(Command::new("apt-get").args(["update", "-q"]))?;
+    install(
+        Command::new("apt-get")
+            .args(["install", "-y", "-q", package])
+            .env("DEBIAN_FRONTEND", "noninteractive"),
+    )
+}
+
+/// The virtual environment's interpreter; makes the environment when there is none that works.
+fn python() -> Result<PathBuf> {
+    let folder = root().join("target/venv");
+    let python = folder.join("bin/python");
+    // An environment whose base interpreter has gone is as good as none; nor is one whose making was
+    // cut short before pip was there.
+    let works =
+        python.exists() && capture(Command::new(&python).args(["-c", "import pip"])).is_ok();
+    if works {
+        return Ok(python);
+    }
+    let make = || install(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
+    if find_program("python3").is_none() {
+        install_debian("python3-venv", "python3 with its venv module")?;
+        make()?;
+    } else if make().is_err() {
+        // Debian's python3 comes without the part of venv that installs pip.
+        install_debian("python3-venv", "python3's venv module")?;
+        make()?;
+    }
+    Ok(python)
+}
+
+/// Installs one Python package into the virtual environment, once: a stamp beside it remembers.
+fn install_python(requirement: &str) -> Result<()> {
+    let python = python()?;
+    let stamps = root().join("target/venv/stamps");
+    let stamp = stamps.join(requirement);
+    if stamp.exists() {
+        return Ok(());
+    }
+    install(Command::new(&python).args(["-m", "pip", "install", "--quiet", requirement]))
+        .with_context(|| format!("cannot install the Python package {requirement}"))?;
+    fs::create_dir_all(&stamps)
+        .and_then(|()| fs::write(&stamp, ""))
+        .with_context(|| format!("cannot write {}", stamp.display()))
+}
