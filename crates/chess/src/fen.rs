@@ -1,7 +1,9 @@
 //! Positions as text (FEN), standard chess and Chess960.
 
 use shakmaty::fen::{Fen, ParseFenError};
-use shakmaty::{CastlingMode, Chess, EnPassantMode, FromSetup, PositionErrorKinds, Setup};
+use shakmaty::{
+    CastlingMode, Chess, EnPassantMode, FromSetup, PositionError, PositionErrorKinds, Setup,
+};
 
 use crate::game::Game;
 
@@ -45,9 +47,9 @@ fn position_from_setup(setup: Setup) -> Result<Chess, PositionErrorKinds> {
     // Puzzles have unusual material and checks that no game could reach; both can be played.
     // An en passant square that no pawn can have passed is written by many programs.
     Chess::from_setup(setup, mode)
-        .or_else(|e| e.ignore_invalid_ep_square())
-        .or_else(|e| e.ignore_too_much_material())
-        .or_else(|e| e.ignore_impossible_check())
+        .or_else(PositionError::ignore_invalid_ep_square)
+        .or_else(PositionError::ignore_too_much_material)
+        .or_else(PositionError::ignore_impossible_check)
         .map_err(|e| e.kinds())
 }
 

@@ -54,6 +54,13 @@ impl Game {
         Game { steps: vec![Step { position, key, played: None }], rules: Rules::default() }
     }
 
+    /// Starts over from a position, under the same rules and in the same memory.
+    pub fn restart(&mut self, position: Chess) {
+        let key = repetition_key(&position);
+        self.steps.clear();
+        self.steps.push(Step { position, key, played: None });
+    }
+
     /// The same game under other rules.
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Game {

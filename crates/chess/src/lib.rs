@@ -19,5 +19,6 @@ pub use game::{Game, IllegalMove};
 pub use outcome::{DrawRules, Outcome, Reason, Rules};
 pub use seed::{Rng, Seed};
 pub use shakmaty::{
-    Bitboard, Board, CastlingMode, Chess, Color, Move, MoveList, Piece, Position, Role, Square,
+    Bitboard, Board, CastlingMode, CastlingSide, Chess, Color, Move, MoveList, Piece, Position,
+    Role, Square,
 };

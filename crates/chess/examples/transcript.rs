@@ -1,0 +1,118 @@
+//! Writes random games with everything the rules say about each position, one JSON object a
+//! line, for an outside judge: `transcript --plies 20000 --seed 1`.
+
+use std::io::{self, BufWriter, Write};
+
+use selfmate_chess::fen::{parse_fen, to_fen};
+use selfmate_chess::notation::{san, uci};
+use selfmate_chess::polyglot::polyglot_key;
+use selfmate_chess::{Game, Move, Position, Rng, Role, Seed};
+use serde_json::json;
+
+/// Where games start, so that rare rules come up often: castling, en passant pins,
+/// promotions, bare endings, Chess960, clocks close to the fifty-move rule.
+const STARTS: &[&str] = &[
+    "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+    "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
+    "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
+    "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
+    "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
+    "8/PPPk4/8/8/8/8/4Kppp/8 w - - 0 1",
+    "8/8/8/1pPpP3/k6R/8/4K3/8 w - d6 0 2",
+    "4k3/8/8/8/8/8/8/4KBN1 w - - 0 1",
+    "4kb2/8/8/8/8/8/8/2B1K3 w - - 40 60",
+    "6k1/8/8/8/8/8/8/K6R w - - 85 90",
+    "7k/8/5K2/8/8/8/8/6R1 w - - 90 100",
+    "8/8/8/8/8/k7/p7/K7 w - - 0 1",
+    "bnrbkrqn/pppppppp/8/8/8/8/PPPPPPPP/BNRBKRQN w KQkq - 0 1",
+    "1rkr4/8/8/8/8/8/8/1RKR4 w KQkq - 0 1",
+];
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |flag: &str, default: u64| {
+        let value = arguments.iter().skip_while(|a| *a != flag).nth(1);
+        value.map_or(Ok(default), |v| v.parse().map_err(|_| bad_number(flag, v)))
+    };
+    let (plies, seed) = (number("--plies", 20_000)?, number("--seed", 1)?);
+
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut written = 0;
+    let mut game_number = 0;
+    while written < plies {
+        let mut rng = Seed::new(seed).derive("transcript").index(game_number).rng();
+        let start = STARTS[(game_number as usize) % STARTS.len()];
+        written += write_game(&mut out, game_number, start, &mut rng)?;
+        game_number += 1;
+    }
+    out.flush()
+}
+
+fn bad_number(flag: &str, value: &str) -> io::Error {
+    io::Error::other(format!("{flag} '{value}': expected a whole number"))
+}
+
+fn write_game(out: &mut impl Write, number: u64, start: &str, rng: &mut Rng) -> io::Result<u64> {
+    let position = parse_fen(start).map_err(io::Error::other)?;
+    let mut game = Game::from_position(position);
+    let chess960 = game.castling_mode().is_chess960();
+    writeln!(
+        out,
+        "{}",
+        json!({"game": number, "fen": to_fen(game.position()), "chess960": chess960})
+    )?;
+    // Past the seventy-five-move rule and the fifth repetition, so that both are seen.
+    for ply in 0..400u64 {
+        let position = game.position();
+        let legal = game.legal_moves();
+        let repetitions = game.repetitions();
+        let over = legal.is_empty() || repetitions >= 6 || position.halfmoves() >= 152;
+        let next = if over { None } else { pick(&legal, &game, rng) };
+        let halfmoves = position.halfmoves();
+        let line = json!({
+            "fen": to_fen(position),
+            "legal": legal.iter().map(|&m| [uci(position, m), san(position, m)]).collect::<Vec<_>>(),
+            "check": position.is_check(),
+            "checkmate": position.is_checkmate(),
+            "stalemate": position.is_stalemate(),
+            "insufficient": position.is_insufficient_material(),
+            "repetitions": repetitions,
+            "threefold": repetitions >= 3,
+            "fivefold": repetitions >= 5,
+            "fifty": halfmoves >= 100 && !legal.is_empty(),
+            "seventyfive": halfmoves >= 150 && !legal.is_empty(),
+            "polyglot": format!("{:016x}", polyglot_key(position)),
+            "move": next.map(|m| uci(position, m)),
+        });
+        writeln!(out, "{line}")?;
+        match next {
+            Some(m) => game.play_unchecked(m),
+            None => return Ok(ply + 1),
+        }
+    }
+    Ok(400)
+}
+
+/// Mostly random; games that start with a running clock, and some moves elsewhere, shuffle pieces
+/// so that repetitions and long quiet stretches come up.
+fn pick(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
+    let shuffling = game.start().halfmoves() > 0 || rng.chance(0.2);
+    if shuffling {
+        // Undo the own last move: that is how positions come back.
+        let own_last = game.moves().rev().nth(1);
+        let retreat = own_last.and_then(|last| {
+            legal.iter().find(|m| m.from() == Some(last.to()) && last.from() == Some(m.to()))
+        });
+        if let Some(&m) = retreat
+            && rng.chance(0.5)
+        {
+            return Some(m);
+        }
+        let quiet: Vec<Move> =
+            legal.iter().copied().filter(|m| !m.is_capture() && m.role() != Role::Pawn).collect();
+        if let Some(&m) = rng.choose(&quiet) {
+            return Some(m);
+        }
+    }
+    rng.choose(legal).copied()
+}

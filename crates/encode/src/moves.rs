@@ -1,0 +1,131 @@
+//! Moves as indices.
+//!
+//! | space | index | seen by | promotions |
+//! |---|---|---|---|
+//! | `az4672` v1 | plane × 64 + from-square | the side to move | all |
+//! | `from_to4096` v1 | from × 64 + to | White | to a queen; others have no index |
+//!
+//! The planes of `az4672`:
+//!
+//! | planes | indices | meaning |
+//! |---|---|---|
+//! | 0-55 | 0-3583 | queen-like: direction (N NE E SE S SW W NW) × 7 + distance - 1; also pawns, kings, queen promotions |
+//! | 56-63 | 3584-4095 | knight: the jumps of `KNIGHT_JUMPS` |
+//! | 64-72 | 4096-4671 | promotion to knight, bishop, rook × capture to the left, straight on, capture to the right |
+//!
+//! Castling is the king's move of two squares; in Chess960, where that could be a plain king
+//! move too, it is king takes rook.
+
+use selfmate_chess::env::ActionSpace;
+use selfmate_chess::{CastlingMode, Chess, Move, Position, Role, Square};
+
+use crate::{UnknownEncoding, seen_by};
+
+/// A numbering of moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MoveSpace {
+    /// AlphaZero's 8×8×73 moves from the mover's side.
+    Az4672,
+    /// From-square and to-square, as White sees the board.
+    FromTo4096,
+}
+
+impl MoveSpace {
+    /// All of them.
+    pub const ALL: [MoveSpace; 2] = [MoveSpace::Az4672, MoveSpace::FromTo4096];
+
+    /// The space with this name.
+    pub fn by_name(name: &str) -> Result<MoveSpace, UnknownEncoding> {
+        Self::ALL.into_iter().find(|space| space.name() == name).ok_or_else(|| UnknownEncoding {
+            name: name.to_owned(),
+            known: Self::ALL.map(|space| space.name()).to_vec(),
+        })
+    }
+
+    /// The version of the numbering; a change of any index raises it.
+    pub const fn version(self) -> u32 {
+        1
+    }
+
+    /// The legal move with this index; `None` when there is none.
+    pub fn decode(self, position: &Chess, index: usize) -> Option<Move> {
+        position.legal_moves().into_iter().find(|&m| self.index(position, m) == Some(index))
+    }
+}
+
+impl ActionSpace for MoveSpace {
+    fn name(&self) -> &'static str {
+        match self {
+            MoveSpace::Az4672 => "az4672",
+            MoveSpace::FromTo4096 => "from_to4096",
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            MoveSpace::Az4672 => 4672,
+            MoveSpace::FromTo4096 => 4096,
+        }
+    }
+
+    fn index(&self, position: &Chess, m: Move) -> Option<usize> {
+        let (from, to) = squares(position, m)?;
+        match self {
+            MoveSpace::Az4672 => {
+                let mover = position.turn();
+                Some(az4672(seen_by(mover, from), seen_by(mover, to), m.promotion()))
+            }
+            MoveSpace::FromTo4096 => match m.promotion() {
+                None | Some(Role::Queen) => Some(usize::from(from) * 64 + usize::from(to)),
+                Some(_) => None,
+            },
+        }
+    }
+}
+
+/// From- and to-square by which both spaces number a move.
+fn squares(position: &Chess, m: Move) -> Option<(Square, Square)> {
+    match m {
+        Move::Castle { king, rook } => match position.castles().mode() {
+            CastlingMode::Chess960 => Some((king, rook)),
+            CastlingMode::Standard => {
+                let to = if rook > king { king.offset(2) } else { king.offset(-2) };
+                to.map(|to| (king, to))
+            }
+        },
+        _ => m.from().map(|from| (from, m.to())),
+    }
+}
+
+/// Rank step and file step of each knight plane, clockwise from north.
+const KNIGHT_JUMPS: [(i32, i32); 8] =
+    [(2, 1), (1, 2), (-1, 2), (-2, 1), (-2, -1), (-1, -2), (1, -2), (2, -1)];
+
+fn az4672(from: Square, to: Square, promotion: Option<Role>) -> usize {
+    let ranks = i32::from(to.rank()) - i32::from(from.rank());
+    let files = i32::from(to.file()) - i32::from(from.file());
+    let plane = match promotion {
+        Some(role @ (Role::Knight | Role::Bishop | Role::Rook)) => {
+            64 + (role as usize - Role::Knight as usize) * 3 + (files + 1) as usize
+        }
+        _ => match KNIGHT_JUMPS.iter().position(|&jump| jump == (ranks, files)) {
+            Some(jump) => 56 + jump,
+            None => queen_direction(ranks, files) * 7 + ranks.abs().max(files.abs()) as usize - 1,
+        },
+    };
+    plane * 64 + usize::from(from)
+}
+
+/// 0 for north, clockwise to 7 for north-west.
+fn queen_direction(ranks: i32, files: i32) -> usize {
+    match (ranks.signum(), files.signum()) {
+        (1, 0) => 0,
+        (1, 1) => 1,
+        (0, 1) => 2,
+        (-1, 1) => 3,
+        (-1, 0) => 4,
+        (-1, -1) => 5,
+        (0, -1) => 6,
+        _ => 7,
+    }
+}
