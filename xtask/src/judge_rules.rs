@@ -62,11 +62,15 @@ pub fn run(options: &Options) -> Result<()> {
 
     let report = String::from_utf8_lossy(&judged.stdout);
     print!("{report}");
-    if !judged.status.success() {
-        bail!("python-chess disagrees with our rules, or its judge broke ({})", judged.status);
+    // A judge that stops early breaks the transcript's pipe, so neither failure hides the other.
+    match (played.success(), judged.status.success()) {
+        (true, true) => check(&report, *plies),
+        (true, false) => bail!("python-chess disagrees with our rules, as shown above"),
+        (false, true) => bail!("the example transcript failed ({played}); the rest agrees"),
+        (false, false) => {
+            bail!("the example transcript failed ({played}), and so did its judge, as shown above")
+        }
     }
-    ensure!(played.success(), "the example transcript failed: {played}");
-    check(&report, *plies)
 }
 
 /// Whether the judge's report says that enough was compared and nothing differed.

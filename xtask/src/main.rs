@@ -12,6 +12,8 @@ mod setup;
 mod spdx;
 mod test;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// The project's chores.
@@ -38,13 +40,21 @@ enum Command {
     BenchPeers(bench_peers::Options),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
         Command::Test(options) => test::run(&options),
         Command::Setup => setup::run(),
         Command::Direction => direction::run(),
         Command::Licences => licence::run(),
         Command::JudgeRules(options) => judge_rules::run(&options),
         Command::BenchPeers(options) => bench_peers::run(&options),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // In one piece and without a backtrace: what failed is named by the message.
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
