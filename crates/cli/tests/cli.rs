@@ -1,0 +1,89 @@
+//! The binary as a user meets it: reports, JSON, wrong input.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn selfmate(arguments: &[&str]) -> std::process::Output {
+    Command::cargo_bin("selfmate").unwrap().args(arguments).output().unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    let output = selfmate(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Standard error and exit code of a call that must fail.
+fn refused(arguments: &[&str]) -> (String, i32) {
+    let output = selfmate(arguments);
+    assert!(output.stdout.is_empty(), "a refusal prints nothing on standard output");
+    (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
+}
+
+#[test]
+fn perft_counts() {
+    let report = json(&["perft", "4", "--json"]);
+    assert_eq!(report["nodes"], 197_281);
+    assert!(report["seconds"].as_f64().unwrap() >= 0.0);
+    let report = json(&["perft", "1", "--divide", "--json", "--fen", "8/8/8/8/8/8/k7/2K4R w - -"]);
+    assert_eq!(report["moves"].as_array().unwrap().len() as u64, report["nodes"]);
+}
+
+#[test]
+fn bench_signature_is_the_same_twice() {
+    let first = json(&["bench", "--json", "--seconds", "0.01"]);
+    let second = json(&["bench", "--json", "--seconds", "0.01"]);
+    assert_eq!(first["signature"], second["signature"]);
+    assert_eq!(first["nodes"], second["nodes"]);
+    for part in ["perft", "environment", "environment_batch", "planes119", "sparse768"] {
+        assert!(first[part]["per_second"].as_u64().unwrap() > 0, "{part}");
+    }
+}
+
+#[test]
+fn encode_prints_planes_and_indices() {
+    let output = selfmate(&["encode", "--encoding", "planes13", "--moves", "e4,c7c5"]);
+    insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap());
+    let report = json(&["encode", "--encoding", "az4672", "--json"]);
+    assert_eq!(report["moves"].as_array().unwrap().len(), 20);
+    let report = json(&["encode", "--encoding", "sparse768", "--json"]);
+    assert_eq!(report["features"].as_array().unwrap().len(), 32);
+}
+
+#[test]
+fn doctor_says_what_each_thing_is_for() {
+    let report = json(&["doctor", "--json"]);
+    let checks = report["checks"].as_array().unwrap();
+    let names: Vec<&str> = checks.iter().map(|c| c["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["cpu", "cores", "memory", "stockfish", "nats", "node", "gpu"]);
+    assert!(checks.iter().all(|c| !c["purpose"].as_str().unwrap().is_empty()));
+}
+
+#[test]
+fn completions_are_written_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = selfmate(&["completions", shell]);
+        assert!(output.status.success() && output.stdout.len() > 500, "{shell}");
+    }
+}
+
+#[test]
+fn wrong_input_is_named() {
+    let (message, code) = refused(&["perft", "3", "--fen", "8/8/8/8/8/8/8/8 w - -"]);
+    assert!(message.contains("board: expected pieces on it"), "{message}");
+    assert_eq!(code, 2);
+    let (message, code) = refused(&["perft", "three"]);
+    assert!(message.contains("'three'"), "{message}");
+    assert_eq!(code, 2);
+    let (message, code) = refused(&["encode", "--encoding", "planes14"]);
+    assert!(message.contains("unknown encoding 'planes14'"), "{message}");
+    assert_eq!((code, message.lines().count()), (1, 1));
+    let (message, code) = refused(&["encode", "--moves", "e5"]);
+    assert!(message.contains("--moves: 'e5' is not legal in"), "{message}");
+    assert_eq!((code, message.lines().count()), (1, 1));
+    let (message, code) = refused(&["bench", "--seconds", "-1"]);
+    assert!(message.contains("-1"), "{message}");
+    assert_ne!(code, 0);
+    let (_, code) = refused(&["conquer"]);
+    assert_eq!(code, 2);
+}
