@@ -1,0 +1,192 @@
+//! A child process that talks in lines and cannot hurt us.
+//!
+//! It runs in a process group of its own, so that all it starts ends with it. Its output is read
+//! by threads into a bounded queue of bounded lines: a child that floods is held up by its own
+//! full pipe. Its input is written by a thread, so that a child that does not read cannot block
+//! us. Knows nothing of UCI.
+
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::line::{Line, read_line};
+use crate::program::EngineCommand;
+
+/// The longest line that is kept. A principal variation of a thousand moves fits.
+const LINE_LIMIT: usize = 64 << 10;
+/// The most lines that wait to be read.
+const QUEUE_LIMIT: usize = 256;
+/// How much of what it says on standard error is kept.
+const STDERR_LIMIT: usize = 2 << 10;
+
+/// A running child.
+pub(crate) struct ChildProcess {
+    child: Child,
+    input: SyncSender<String>,
+    output: Receiver<Received>,
+    stderr: Arc<Mutex<Vec<u8>>>,
+}
+
+/// What the child wrote.
+pub(crate) enum Received {
+    /// A line, and when it came.
+    Line(String, Instant),
+    /// A line beyond all bounds, which was dropped.
+    TooLong,
+}
+
+impl ChildProcess {
+    pub fn spawn(path: &Path, command: &EngineCommand) -> io::Result<ChildProcess> {
+        let mut process = std::process::Command::new(path);
+        process.args(&command.arguments);
+        process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(directory) = &command.directory {
+            process.current_dir(directory);
+        }
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        let mut child = process.spawn()?;
+        let (input, to_write) = sync_channel(QUEUE_LIMIT);
+        let (read, output) = sync_channel(QUEUE_LIMIT);
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        // These threads end with the child, whose death closes the pipes. They are not joined:
+        // a grandchild that left the process group may keep a pipe open for ever.
+        if let Some(stdin) = child.stdin.take() {
+            thread::spawn(move || write_all(stdin, &to_write));
+        }
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || read_lines(stdout, &read));
+        }
+        if let Some(pipe) = child.stderr.take() {
+            let tail = Arc::clone(&stderr);
+            thread::spawn(move || drain(pipe, &tail));
+        }
+        Ok(ChildProcess { child, input, output, stderr })
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Queues a text to be written; false when the child is gone or has not read for long.
+    pub fn send(&self, text: String) -> bool {
+        self.input.try_send(text).is_ok()
+    }
+
+    /// The next line, or an error when the time is up or the child closed its output.
+    pub fn receive(&self, deadline: Instant) -> Result<Received, RecvTimeoutError> {
+        self.output.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// Waits for the child to end by itself; false when it has not.
+    pub fn wait(&mut self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let mut pause = Duration::from_micros(50);
+        loop {
+            if self.has_exited() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            thread::sleep(pause.min(left));
+            pause = (pause * 2).min(Duration::from_millis(10));
+        }
+    }
+
+    /// Asked without reaping, so that the process group keeps its number until it is killed.
+    #[cfg(unix)]
+    fn has_exited(&mut self) -> bool {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match process_id(&self.child) {
+            // An error means that there is nothing to wait for.
+            Some(id) => !matches!(waitid(WaitId::Pid(id), options), Ok(None)),
+            None => true,
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills the child and all of its process group, and waits so that no zombie remains. The
+    /// status is the child's own if it had ended before.
+    pub fn kill(&mut self) -> io::Result<ExitStatus> {
+        if let Some(status) = self.reaped() {
+            return Ok(status);
+        }
+        #[cfg(unix)]
+        if let Some(id) = process_id(&self.child) {
+            // It fails when nobody is left, which is what we want.
+            let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.kill();
+        self.child.wait()
+    }
+
+    #[cfg(unix)]
+    fn reaped(&mut self) -> Option<ExitStatus> {
+        use rustix::process::{WaitId, WaitIdOptions, waitid};
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        // Once reaped, the number may belong to somebody else: do not send it a signal.
+        match waitid(WaitId::Pid(process_id(&self.child)?), options) {
+            Ok(_) => None,
+            Err(_) => self.child.try_wait().ok().flatten(),
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn reaped(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// The end of what it wrote on standard error.
+    pub fn stderr(&self) -> String {
+        let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&tail).trim().to_owned()
+    }
+}
+
+#[cfg(unix)]
+fn process_id(child: &Child) -> Option<rustix::process::Pid> {
+    rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)
+}
+
+fn write_all(mut stdin: ChildStdin, texts: &Receiver<String>) {
+    for text in texts {
+        if stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()).is_err() {
+            break;
+        }
+    }
+}
+
+fn read_lines(stdout: ChildStdout, lines: &SyncSender<Received>) {
+    let mut input = BufReader::new(stdout);
+    loop {
+        let received = match read_line(&mut input, LINE_LIMIT) {
+            Ok(Line::Text(line)) => Received::Line(line, Instant::now()),
+            Ok(Line::TooLong) => Received::TooLong,
+            Ok(Line::End) | Err(_) => break,
+        };
+        if lines.send(received).is_err() {
+            break;
+        }
+    }
+}
+
+fn drain(mut stderr: ChildStderr, tail: &Mutex<Vec<u8>>) {
+    let mut chunk = [0; STDERR_LIMIT];
+    while let Ok(count @ 1..) = stderr.read(&mut chunk) {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend_from_slice(&chunk[..count]);
+        let excess = tail.len().saturating_sub(STDERR_LIMIT);
+        tail.drain(..excess);
+    }
+}
