@@ -271,5 +271,6 @@ impl<W: Write> Session<'_, W> {
 fn flipped(game: &Game) -> Game {
     let setup = game.position().to_setup(EnPassantMode::Legal).into_mirrored();
     // A position that can be set up can be set up mirrored.
-    fen::parse_game(&Fen::from_setup(setup).to_string()).unwrap_or_else(|_| game.clone())
+    let mirrored = Fen::try_from_setup(setup).ok().map(|fen| fen::parse_game(&fen.to_string()));
+    mirrored.and_then(Result::ok).unwrap_or_else(|| game.clone())
 }

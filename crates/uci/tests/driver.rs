@@ -44,7 +44,9 @@ fn play(engine: &mut EngineProcess) -> Result<String, EngineError> {
 /// True when the process runs; one that is dead and waits for its own parent does not.
 fn runs(id: &str) -> bool {
     let status = std::fs::read_to_string(Path::new("/proc").join(id).join("stat"));
-    status.is_ok_and(|text| !text.rsplit(')').next().unwrap().trim_start().starts_with('Z'))
+    status.is_ok_and(|text| {
+        !text.rsplit(')').next().is_some_and(|state| state.trim_start().starts_with('Z'))
+    })
 }
 
 /// Drops the engine and checks that it and its helper are gone.

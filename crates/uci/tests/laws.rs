@@ -15,7 +15,7 @@ fn words() -> impl Strategy<Value = String> {
 }
 
 fn uci_move() -> impl Strategy<Value = UciMove> {
-    "[a-h][1-8][a-h][1-8][qrbn]?".prop_map(|text| text.parse().unwrap())
+    "[a-h][1-8][a-h][1-8][qrbn]?".prop_map(|text| text.parse().expect("a move by its pattern"))
 }
 
 fn moves() -> impl Strategy<Value = Vec<UciMove>> {
