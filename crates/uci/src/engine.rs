@@ -4,6 +4,7 @@
 //! `ponderhit` and `quit` are heard at any time; the engine itself lives on one worker thread
 //! (see [`crate::worker`]) and gets its jobs in order. Nothing that comes in is fatal.
 
+use std::fmt::Display;
 use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -149,7 +150,7 @@ impl<W: Write> Session<'_, W> {
             match read_line(input, LINE_LIMIT)? {
                 Line::End => break,
                 Line::TooLong => {
-                    self.output.say(format!("line ignored: longer than {LINE_LIMIT} bytes"));
+                    self.say(format!("line ignored: longer than {LINE_LIMIT} bytes"));
                 }
                 Line::Text(line) => match Command::parse(&line) {
                     Command::Quit => break,
@@ -164,9 +165,7 @@ impl<W: Write> Session<'_, W> {
         self.searches.retain(|search| !search.is_done());
         match command {
             Command::Uci => self.introduce(),
-            Command::IsReady if self.searches.is_empty() => self.send(Job::Ready),
-            // A search must not delay this answer.
-            Command::IsReady => self.output.write(&Reply::ReadyOk),
+            Command::IsReady => self.answer(&Reply::ReadyOk),
             Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
             Command::UciNewGame => self.send(Job::NewGame),
             Command::Position(position) => self.set_position(&position),
@@ -186,18 +185,18 @@ impl<W: Write> Session<'_, W> {
 
     fn introduce(&self) {
         let (name, author) = &self.id;
-        self.output.write(&Reply::IdName(name.clone()));
-        self.output.write(&Reply::IdAuthor(author.clone()));
+        self.answer(&Reply::IdName(name.clone()));
+        self.answer(&Reply::IdAuthor(author.clone()));
         for option in &self.options {
-            self.output.write(option);
+            self.answer(option);
         }
-        self.output.write(&Reply::UciOk);
+        self.answer(&Reply::UciOk);
     }
 
     fn set_option(&mut self, name: &str, value: Option<&str>) {
         let (name, value) = match EngineOption::resolve(&self.options, name, value) {
             Ok((name, value)) => (name.to_owned(), value.unwrap_or_default()),
-            Err(error) => return self.output.say(error),
+            Err(error) => return self.say(error),
         };
         match name.as_str() {
             CHESS960 => self.is_chess960 = value == "true",
@@ -212,7 +211,7 @@ impl<W: Write> Session<'_, W> {
     fn set_position(&mut self, position: &PositionCommand) {
         match position.game() {
             Ok(game) => self.game = Arc::new(game),
-            Err(error) => self.output.say(format!("position ignored: {error}")),
+            Err(error) => self.say(format!("position ignored: {error}")),
         }
     }
 
@@ -239,13 +238,26 @@ impl<W: Write> Session<'_, W> {
     /// Until all that was asked is done; not for a search that only `stop` can end.
     fn wait(&self) {
         if self.searches.iter().any(|search| search.is_held()) {
-            return self.output.say("not waiting for a search without an end");
+            return self.say("not waiting for a search without an end");
         }
         let (done, wait) = sync_channel(1);
         if self.try_send(Job::Sync(done)) {
             // An error means that the worker is gone: nothing to wait for.
             let _ = wait.recv();
         }
+    }
+
+    /// Answers in turn; at once while there is a search, which must not delay it.
+    fn answer(&self, line: &impl Display) {
+        if self.searches.is_empty() {
+            self.send(Job::Print(line.to_string()));
+        } else {
+            self.output.write(line);
+        }
+    }
+
+    fn say(&self, text: impl Display) {
+        self.answer(&Info::text(text.to_string()));
     }
 
     fn send(&self, job: Job) {
@@ -258,7 +270,7 @@ impl<W: Write> Session<'_, W> {
             Ok(()) => true,
             Err(TrySendError::Full(_)) if self.searches.iter().any(|search| search.is_held()) => {
                 // Waiting here would keep us from hearing the `stop` that makes room.
-                self.output.say("command ignored: too many wait for the search to stop");
+                self.say("command ignored: too many wait for the search to stop");
                 false
             }
             Err(TrySendError::Full(job)) => self.jobs.send(job).is_ok(),

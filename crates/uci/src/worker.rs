@@ -19,7 +19,7 @@ use crate::reply::Reply;
 
 /// What the reading side asks of the engine.
 pub(crate) enum Job {
-    Ready,
+    Print(String),
     SetOption { name: String, value: String },
     NewGame,
     Go(Box<Search>),
@@ -45,7 +45,7 @@ pub(crate) fn work<E: UciEngine + ?Sized, W: Write + Send>(
 ) {
     for job in jobs {
         match job {
-            Job::Ready => output.write(&Reply::ReadyOk),
+            Job::Print(line) => output.write(&line),
             Job::SetOption { name, value } => {
                 if let Err(error) = engine.set_option(&name, &value) {
                     output.say(format!("option {name}: {error}"));

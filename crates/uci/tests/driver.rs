@@ -1,4 +1,5 @@
 //! The driver against engines that misbehave, written as shell scripts, and against Stockfish.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![cfg(unix)]
 
 use std::path::Path;
