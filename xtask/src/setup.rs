@@ -2,7 +2,12 @@
 //! its package's name when it is missing, and looked for again. A need that cannot be met is a
 //! failure: a test that quietly does not run proves nothing.
 
-use std::{fs, io, path::PathBuf, process::Command};
+use std::{
+    fs, io,
+    path::PathBuf,
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -48,8 +53,11 @@ impl Need {
                 if find_program(name).is_none() {
                     install_debian(debian, name)?;
                 }
-                let file = find_program(name)
-                    .with_context(|| format!("{name} is neither on PATH nor in /usr/games, though the package {debian} is installed"))?;
+                let file = find_program(name).with_context(|| {
+                    format!(
+                        "{debian} is installed, but {name} is neither on PATH nor in /usr/games"
+                    )
+                })?;
                 eprintln!("{name}: {}", file.display());
             }
             Need::PythonPackage { requirement } => {
@@ -76,7 +84,11 @@ fn install_debian(package: &str, what: &str) -> Result<()> {
              (on Debian or Ubuntu: sudo apt-get install {package}), then run this again"
         );
     }
-    install(Command::new("apt-get").args(["update", "-q"]))?;
+    // The lists of packages are fetched once, however many packages are missing.
+    static UPDATED: AtomicBool = AtomicBool::new(false);
+    if !UPDATED.swap(true, Ordering::Relaxed) {
+        install(Command::new("apt-get").args(["update", "-q"]))?;
+    }
     install(
         Command::new("apt-get")
             .args(["install", "-y", "-q", package])
