@@ -27,6 +27,15 @@ struct Step {
     key: u64,
     /// The move that led here; `None` at the start.
     played: Option<Move>,
+    /// How often the position had stood on the board by then, that time included.
+    repetitions: u16,
+}
+
+impl Step {
+    fn start(position: Chess) -> Step {
+        let key = repetition_key(&position);
+        Step { position, key, played: None, repetitions: 1 }
+    }
 }
 
 /// A move that is not legal in the position it was played in.
@@ -53,15 +62,13 @@ impl Game {
 
     /// A game from any position.
     pub fn from_position(position: Chess) -> Game {
-        let key = repetition_key(&position);
-        Game { steps: vec![Step { position, key, played: None }], rules: Rules::default() }
+        Game { steps: vec![Step::start(position)], rules: Rules::default() }
     }
 
     /// Starts over from a position, under the same rules and in the same memory.
     pub fn restart(&mut self, position: Chess) {
-        let key = repetition_key(&position);
         self.steps.clear();
-        self.steps.push(Step { position, key, played: None });
+        self.steps.push(Step::start(position));
     }
 
     /// The same game under other rules.
@@ -136,17 +143,25 @@ impl Game {
     ///
     /// Panics if fewer than `ply` moves have been played.
     pub fn repetitions_at(&self, ply: usize) -> usize {
-        let here = &self.steps[ply];
-        // Nothing before the last capture or pawn move can come back, and only every other
-        // position has the same side to move.
-        let reversible = (here.position.halfmoves() as usize).min(ply);
-        let mut count = 1;
-        let mut back = 4;
-        while back <= reversible {
-            count += usize::from(self.steps[ply - back].key == here.key);
-            back += 2;
+        usize::from(self.steps[ply].repetitions)
+    }
+
+    /// The ply at which the current position last stood before; `None` when it is new.
+    pub fn last_occurrence(&self) -> Option<usize> {
+        let here = self.current();
+        if here.repetitions < 2 {
+            return None;
         }
-        count
+        (0..self.ply()).rev().find(|&ply| self.steps[ply].key == here.key)
+    }
+
+    /// Becomes a copy of the last `positions` positions of another game, with their repetition
+    /// counts, in the memory this game already has.
+    pub fn copy_recent(&mut self, other: &Game, positions: usize) {
+        let first = other.steps.len().saturating_sub(positions.max(1));
+        self.steps.clear();
+        self.steps.extend_from_slice(&other.steps[first..]);
+        self.rules = other.rules;
     }
 
     /// The legal moves of the current position.
@@ -176,7 +191,24 @@ impl Game {
         let mut position = here.position.clone();
         position.play_unchecked(m);
         let key = key_after(here, m, &position);
-        self.steps.push(Step { position, key, played: Some(m) });
+        let repetitions = self.count_repetitions(key, position.halfmoves());
+        self.steps.push(Step { position, key, played: Some(m), repetitions });
+    }
+
+    /// How often a position that is about to be added will have stood on the board.
+    fn count_repetitions(&self, key: u64, halfmoves: u32) -> u16 {
+        // Nothing before the last capture or pawn move can come back, and only every other
+        // position has the same side to move. The nearest earlier one knows those before it.
+        let reversible = (halfmoves as usize).min(self.steps.len());
+        let mut back = 4;
+        while back <= reversible {
+            let step = &self.steps[self.steps.len() - back];
+            if step.key == key {
+                return step.repetitions.saturating_add(1);
+            }
+            back += 2;
+        }
+        1
     }
 
     /// Takes back the last move and returns it; `None` at the start.
