@@ -1,0 +1,202 @@
+//! Alpha-beta: the classic chess engine, with an evaluation whose every number can be tuned.
+//!
+//! Start at [`AlphaBeta::search`]. From the root down: `driver` deepens, `negamax` is the
+//! search, `quiesce` settles captures, `order` picks moves, `see` counts exchanges, `table`
+//! remembers positions, `eval` judges them with [`Weights`]. It knows nothing of clocks
+//! (callers turn them into an [`AlphaBetaLimit`]) nor of the UCI protocol.
+
+mod bench;
+mod captures;
+mod driver;
+mod eval;
+mod negamax;
+mod node;
+mod order;
+mod pair;
+mod pawns;
+mod quiesce;
+mod score;
+mod see;
+mod settings;
+mod squares;
+mod table;
+mod weights;
+mod worker;
+
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+use selfmate_chess::{Game, Move};
+
+pub use bench::bench;
+pub use eval::StaticEval;
+pub use score::Score;
+pub use settings::{SettingInfo, Settings};
+pub use weights::{Term, WeightInfo, Weights};
+
+use table::Table;
+use worker::{Memory, Shared};
+
+/// When to stop and what to look at. The default never stops by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AlphaBetaLimit {
+    /// Iterations to finish.
+    pub depth: Option<u32>,
+    /// Nodes to visit; the same number gives the same search.
+    pub nodes: Option<u64>,
+    /// Time to stop at, in the middle of an iteration if need be.
+    pub movetime: Option<Duration>,
+    /// Time after which no new iteration starts.
+    pub soft_time: Option<Duration>,
+    /// The number of best lines to find; 0 means 1.
+    pub multipv: usize,
+    /// The root moves to consider; empty means all.
+    pub searchmoves: Vec<Move>,
+}
+
+impl AlphaBetaLimit {
+    /// Stops after this many iterations.
+    pub fn depth(depth: u32) -> AlphaBetaLimit {
+        AlphaBetaLimit { depth: Some(depth), ..AlphaBetaLimit::default() }
+    }
+
+    /// Stops after this many nodes.
+    pub fn nodes(nodes: u64) -> AlphaBetaLimit {
+        AlphaBetaLimit { nodes: Some(nodes), ..AlphaBetaLimit::default() }
+    }
+
+    /// Stops after this time.
+    pub fn movetime(time: Duration) -> AlphaBetaLimit {
+        AlphaBetaLimit { movetime: Some(time), ..AlphaBetaLimit::default() }
+    }
+}
+
+/// What the search tells while it runs: once for each line of each finished iteration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The iteration, in plies.
+    pub depth: u32,
+    /// The longest line looked at, in plies.
+    pub seldepth: u32,
+    /// Which of the best lines this is, from 1.
+    pub multipv: usize,
+    /// What the side to move can expect.
+    pub score: Score,
+    /// Nodes visited so far, by all threads.
+    pub nodes: u64,
+    /// Time since the start.
+    pub time: Duration,
+    /// The part of the table in use, per thousand.
+    pub hashfull: u32,
+    /// The line.
+    pub pv: Vec<Move>,
+}
+
+/// One of the best lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What the side to move can expect.
+    pub score: Score,
+    /// The moves; at least one.
+    pub pv: Vec<Move>,
+}
+
+/// What the search has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlphaBetaResult {
+    /// The move to play; `None` when there is no legal one.
+    pub best: Option<Move>,
+    /// The answer it expects.
+    pub ponder: Option<Move>,
+    /// What the side to move can expect.
+    pub score: Score,
+    /// The last finished iteration.
+    pub depth: u32,
+    /// Nodes visited by all threads.
+    pub nodes: u64,
+    /// The best line.
+    pub pv: Vec<Move>,
+    /// As many best lines as were asked for and there are moves.
+    pub lines: Vec<Line>,
+}
+
+/// An alpha-beta player's mind: evaluation, transposition table and move histories.
+pub struct AlphaBeta {
+    table: Table,
+    settings: Settings,
+    /// One for each thread, never empty.
+    memories: Vec<Memory>,
+}
+
+impl AlphaBeta {
+    /// A single-threaded search with this evaluation and a table of this size.
+    pub fn new(weights: Weights, hash_mb: usize) -> AlphaBeta {
+        AlphaBeta::with_settings(weights, Settings::default(), hash_mb)
+    }
+
+    /// As [`AlphaBeta::new`], with other search settings.
+    pub fn with_settings(weights: Weights, settings: Settings, hash_mb: usize) -> AlphaBeta {
+        AlphaBeta {
+            table: Table::new(hash_mb),
+            memories: vec![Memory::new(weights, &settings)],
+            settings,
+        }
+    }
+
+    /// Forgets everything but weights and settings, as for a new game.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        for memory in &mut self.memories {
+            memory.clear();
+        }
+    }
+
+    /// Gives the table another size and empties it.
+    pub fn resize(&mut self, hash_mb: usize) {
+        self.table = Table::new(hash_mb);
+    }
+
+    /// Sets the number of threads, at least one. Only one thread gives the same search twice.
+    pub fn set_threads(&mut self, threads: usize) {
+        let weights = self.weights().clone();
+        let settings = &self.settings;
+        self.memories.resize_with(threads.max(1), || Memory::new(weights.clone(), settings));
+    }
+
+    /// The weights in use.
+    pub fn weights(&self) -> &Weights {
+        self.memories[0].eval.weights()
+    }
+
+    /// The search settings in use.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The static evaluation of a position for its side to move.
+    pub fn evaluate(&mut self, game: &Game) -> i32 {
+        self.memories[0].eval.score(game.position())
+    }
+
+    /// Looks for the best move until the limit or `stop`, and reports each finished iteration.
+    pub fn search(
+        &mut self,
+        game: &Game,
+        limit: &AlphaBetaLimit,
+        stop: &AtomicBool,
+        report: &mut dyn FnMut(&Report),
+    ) -> AlphaBetaResult {
+        let started = Instant::now();
+        self.table.age();
+        let shared = Shared {
+            table: &self.table,
+            stop,
+            done: AtomicBool::new(false),
+            helper_nodes: AtomicU64::new(0),
+            started,
+            deadline: limit.movetime.map(|time| started + time),
+            max_nodes: limit.nodes.unwrap_or(u64::MAX),
+        };
+        driver::run(game, limit, &shared, &mut self.memories, &self.settings, report)
+    }
+}

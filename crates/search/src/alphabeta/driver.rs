@@ -1,0 +1,210 @@
+//! Iterative deepening: one ply more each time, until a limit says stop.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use selfmate_chess::{Game, Move, Position};
+
+use super::order::pack;
+use super::score::{INFINITE, MATE, MAX_PLY, Score, is_mate, mated_in};
+use super::settings::Settings;
+use super::worker::{Memory, Shared, Worker};
+use super::{AlphaBetaLimit, AlphaBetaResult, Line, Report};
+
+/// Runs the first thread here and the others beside it.
+pub(super) fn run(
+    game: &Game,
+    limit: &AlphaBetaLimit,
+    shared: &Shared<'_>,
+    memories: &mut [Memory],
+    settings: &Settings,
+    report: &mut dyn FnMut(&Report),
+) -> AlphaBetaResult {
+    let (first, helpers) = memories.split_first_mut().expect("at least one thread");
+    let mut worker = Worker::new(game, shared, first, settings, false);
+    if helpers.is_empty() {
+        return Driver::new(&mut worker, game, limit).run(limit, report);
+    }
+    std::thread::scope(|scope| {
+        for memory in helpers {
+            scope.spawn(move || {
+                let mut worker = Worker::new(game, shared, memory, settings, true);
+                let until_stopped = AlphaBetaLimit {
+                    searchmoves: limit.searchmoves.clone(),
+                    ..AlphaBetaLimit::default()
+                };
+                Driver::new(&mut worker, game, &until_stopped).run(&until_stopped, &mut |_| {});
+            });
+        }
+        let result = Driver::new(&mut worker, game, limit).run(limit, report);
+        shared.done.store(true, Relaxed);
+        result
+    })
+}
+
+struct Driver<'w, 's> {
+    worker: &'w mut Worker<'s>,
+    /// The moves the root may play.
+    moves: Vec<Move>,
+    /// The best lines so far, best first.
+    lines: Vec<RootLine>,
+}
+
+#[derive(Clone)]
+struct RootLine {
+    score: i32,
+    pv: Vec<Move>,
+}
+
+impl<'w, 's> Driver<'w, 's> {
+    fn new(worker: &'w mut Worker<'s>, game: &Game, limit: &AlphaBetaLimit) -> Driver<'w, 's> {
+        let mut moves = game.position().legal_moves().to_vec();
+        if moves.iter().any(|m| limit.searchmoves.contains(m)) {
+            moves.retain(|m| limit.searchmoves.contains(m));
+        }
+        Driver { worker, moves, lines: Vec::new() }
+    }
+
+    fn run(mut self, limit: &AlphaBetaLimit, report: &mut dyn FnMut(&Report)) -> AlphaBetaResult {
+        let Some(&first_move) = self.moves.first() else {
+            return self.no_moves();
+        };
+        // Whatever happens there is a move to play.
+        self.lines.push(RootLine { score: 0, pv: vec![first_move] });
+        let wanted = limit.multipv.clamp(1, self.moves.len());
+        let deepest = limit.depth.unwrap_or(u32::MAX).min(MAX_PLY as u32 - 1);
+        let mut finished = 0;
+        for depth in 1..=deepest {
+            self.worker.deepest = 0;
+            for index in 0..wanted {
+                self.improve_line(index, depth as i32);
+                if self.worker.aborted {
+                    break;
+                }
+            }
+            if self.worker.aborted {
+                break;
+            }
+            finished = depth;
+            for index in 0..wanted {
+                report(&self.report(index, depth));
+            }
+            if self.may_stop(limit, depth) {
+                break;
+            }
+        }
+        self.result(finished)
+    }
+
+    /// Searches the best move that is not in an earlier line, in a window around what it
+    /// scored last time.
+    fn improve_line(&mut self, index: usize, depth: i32) {
+        let taken: Vec<Move> = self.lines[..index].iter().map(|line| line.pv[0]).collect();
+        let allowed = self.moves.iter().filter(|m| !taken.contains(m)).map(|m| pack(*m));
+        self.worker.root_moves = allowed.collect();
+
+        let last = self.lines.get(index).map(|line| line.score);
+        let mut margin = self.worker.settings.aspiration_window;
+        let (mut alpha, mut beta) = match last {
+            Some(last) if depth >= 5 => {
+                ((last - margin).max(-INFINITE), (last + margin).min(INFINITE))
+            }
+            _ => (-INFINITE, INFINITE),
+        };
+        let mut eased = 0;
+        loop {
+            self.worker.keys.truncate(self.worker.root_key + 1);
+            let score = self.worker.negamax::<true>(0, (depth - eased).max(1), alpha, beta, false);
+            let pv = self.worker.stack[0].line.clone();
+            let found = RootLine {
+                score: if self.worker.aborted { self.worker.root_score } else { score },
+                pv,
+            };
+            // A line cut short is still the best one seen: its rivals were searched first.
+            if !found.pv.is_empty() && (!self.worker.aborted || index == 0) {
+                self.set_line(index, found);
+            }
+            if self.worker.aborted {
+                return;
+            }
+            margin += margin / 2;
+            if score <= alpha {
+                beta = (alpha + beta) / 2;
+                alpha = (score - margin).max(-INFINITE);
+                eased = 0;
+            } else if score >= beta {
+                beta = (score + margin).min(INFINITE);
+                eased = (eased + 1).min(3);
+            } else {
+                return;
+            }
+            if margin > 500 {
+                (alpha, beta) = (-INFINITE, INFINITE);
+            }
+        }
+    }
+
+    fn set_line(&mut self, index: usize, found: RootLine) {
+        match self.lines.get_mut(index) {
+            Some(line) => *line = found,
+            None => self.lines.push(found),
+        }
+        // A later line may turn out better than an earlier one.
+        self.lines[..=index].sort_by_key(|line| -line.score);
+    }
+
+    fn may_stop(&self, limit: &AlphaBetaLimit, depth: u32) -> bool {
+        if limit.soft_time.is_some_and(|time| self.worker.shared.started.elapsed() >= time) {
+            return true;
+        }
+        // With a clock running, more time cannot change a forced move or a proven mate.
+        let timed = limit.soft_time.is_some() || limit.movetime.is_some();
+        let score = self.lines[0].score;
+        let plies_to_mate = (MATE - score.abs()) as u32;
+        let settled = is_mate(score) && depth > plies_to_mate + 2 && limit.multipv <= 1;
+        timed && (settled || (self.moves.len() == 1 && depth >= 4))
+    }
+
+    fn report(&self, index: usize, depth: u32) -> Report {
+        Report {
+            depth,
+            seldepth: self.worker.deepest as u32,
+            multipv: index + 1,
+            score: Score::from_internal(self.lines[index].score),
+            nodes: self.worker.all_nodes(),
+            time: self.worker.shared.started.elapsed(),
+            hashfull: self.worker.shared.table.permill_used(),
+            pv: self.lines[index].pv.clone(),
+        }
+    }
+
+    fn result(self, depth: u32) -> AlphaBetaResult {
+        let lines: Vec<Line> = self
+            .lines
+            .into_iter()
+            .map(|line| Line { score: Score::from_internal(line.score), pv: line.pv })
+            .collect();
+        let best = &lines[0];
+        AlphaBetaResult {
+            best: best.pv.first().copied(),
+            ponder: best.pv.get(1).copied(),
+            score: best.score,
+            depth,
+            nodes: self.worker.all_nodes(),
+            pv: best.pv.clone(),
+            lines,
+        }
+    }
+
+    fn no_moves(&self) -> AlphaBetaResult {
+        let score = if self.worker.stack[0].node.in_check() { mated_in(0) } else { 0 };
+        AlphaBetaResult {
+            best: None,
+            ponder: None,
+            score: Score::from_internal(score),
+            depth: 0,
+            nodes: 0,
+            pv: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! The transposition table: what the search already knows about positions.
+//!
+//! Fixed in size and free of locks. An entry is two words, the data and the key xored with
+//! it; a pair torn by two writers fails the check and reads as absent (Hyatt & Mann 2002).
+
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use super::score::MATE_BOUND;
+
+/// What a stored score says about the true one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Bound {
+    /// No score, only a static evaluation or a move.
+    None = 0,
+    /// The true score is at most this.
+    Upper = 1,
+    /// The true score is at least this.
+    Lower = 2,
+    /// The score is exact within its depth.
+    Exact = 3,
+}
+
+impl Bound {
+    /// True when a score with this bound proves that the true one is not inside the window.
+    pub(super) fn decides(self, score: i32, beta: i32) -> bool {
+        match self {
+            Bound::None => false,
+            Bound::Exact => true,
+            Bound::Lower => score >= beta,
+            Bound::Upper => score < beta,
+        }
+    }
+}
+
+/// What is known about a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Packed, 0 for none; see [`super::order::pack`].
+    pub(super) best: u16,
+    pub(super) score: i32,
+    pub(super) eval: i32,
+    pub(super) depth: i32,
+    pub(super) bound: Bound,
+}
+
+/// The table itself; many threads may use it at once.
+pub(super) struct Table {
+    buckets: Vec<Bucket>,
+    generation: AtomicU8,
+}
+
+/// One cache line.
+#[repr(align(64))]
+#[derive(Default)]
+struct Bucket([Slot; 4]);
+
+#[derive(Default)]
+struct Slot {
+    check: AtomicU64,
+    data: AtomicU64,
+}
+
+const GENERATIONS: u8 = 64;
+
+impl Table {
+    pub(super) fn new(megabytes: usize) -> Table {
+        let count = (megabytes.max(1) << 20) / size_of::<Bucket>();
+        let mut buckets = Vec::new();
+        buckets.resize_with(count, Bucket::default);
+        Table { buckets, generation: AtomicU8::new(0) }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.buckets.fill_with(Bucket::default);
+        *self.generation.get_mut() = 0;
+    }
+
+    /// Called once for each search: entries of older ones are replaced first.
+    pub(super) fn age(&self) {
+        let next = (self.generation.load(Relaxed) + 1) % GENERATIONS;
+        self.generation.store(next, Relaxed);
+    }
+
+    /// Mate scores are stored as counted from the position and returned as counted from the root.
+    pub(super) fn probe(&self, key: u64, ply: usize) -> Option<Entry> {
+        self.bucket(key).0.iter().find_map(|slot| {
+            let data = slot.data.load(Relaxed);
+            if slot.check.load(Relaxed) ^ data != key || data == 0 {
+                return None;
+            }
+            let mut entry = unpack(data);
+            entry.score = shift_mate(entry.score, -(ply as i32));
+            Some(entry)
+        })
+    }
+
+    pub(super) fn store(&self, key: u64, ply: usize, mut entry: Entry) {
+        let generation = self.generation.load(Relaxed);
+        let bucket = self.bucket(key);
+        let mut victim = &bucket.0[0];
+        let mut least = i32::MAX;
+        for slot in &bucket.0 {
+            let data = slot.data.load(Relaxed);
+            if slot.check.load(Relaxed) ^ data == key && data != 0 {
+                let old = unpack(data);
+                if entry.best == 0 {
+                    entry.best = old.best;
+                }
+                // A shallow bound must not wipe out what a deep search of today has found.
+                if entry.bound != Bound::Exact
+                    && age(data, generation) == 0
+                    && entry.depth + 4 < old.depth
+                {
+                    return;
+                }
+                victim = slot;
+                break;
+            }
+            let worth = if data == 0 {
+                i32::MIN
+            } else {
+                unpack(data).depth - 4 * i32::from(age(data, generation))
+            };
+            if worth < least {
+                least = worth;
+                victim = slot;
+            }
+        }
+        entry.score = shift_mate(entry.score, ply as i32);
+        let data = pack(entry, generation);
+        victim.data.store(data, Relaxed);
+        victim.check.store(key ^ data, Relaxed);
+    }
+
+    /// Entries of this search in a sample of the table, per thousand.
+    pub(super) fn permill_used(&self) -> u32 {
+        let generation = self.generation.load(Relaxed);
+        let sample = &self.buckets[..self.buckets.len().min(250)];
+        let used = sample
+            .iter()
+            .flat_map(|bucket| &bucket.0)
+            .filter(|slot| {
+                let data = slot.data.load(Relaxed);
+                data != 0 && age(data, generation) == 0
+            })
+            .count();
+        (used * 1000 / (4 * sample.len())) as u32
+    }
+
+    fn bucket(&self, key: u64) -> &Bucket {
+        &self.buckets[((u128::from(key) * self.buckets.len() as u128) >> 64) as usize]
+    }
+}
+
+fn shift_mate(score: i32, plies: i32) -> i32 {
+    if score >= MATE_BOUND {
+        score + plies
+    } else if score <= -MATE_BOUND {
+        score - plies
+    } else {
+        score
+    }
+}
+
+/// move 16 | score 16 | eval 16 | depth 8 | generation 6 | bound 2, lowest first.
+fn pack(entry: Entry, generation: u8) -> u64 {
+    u64::from(entry.best)
+        | u64::from(entry.score as i16 as u16) << 16
+        | u64::from(entry.eval as i16 as u16) << 32
+        | u64::from(entry.depth.clamp(0, 255) as u8) << 48
+        | u64::from(generation << 2 | entry.bound as u8) << 56
+}
+
+fn unpack(data: u64) -> Entry {
+    Entry {
+        best: data as u16,
+        score: i32::from((data >> 16) as i16),
+        eval: i32::from((data >> 32) as i16),
+        depth: i32::from((data >> 48) as u8),
+        bound: match (data >> 56) & 3 {
+            0 => Bound::None,
+            1 => Bound::Upper,
+            2 => Bound::Lower,
+            _ => Bound::Exact,
+        },
+    }
+}
+
+/// How many searches ago the entry was written.
+fn age(data: u64, generation: u8) -> u8 {
+    let written = (data >> 58) as u8;
+    (generation + GENERATIONS - written) % GENERATIONS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::score::MATE;
+    use super::*;
+
+    const ENTRY: Entry =
+        Entry { best: 0x1234, score: -77, eval: 31, depth: 9, bound: Bound::Lower };
+
+    #[test]
+    fn what_goes_in_comes_out() {
+        let table = Table::new(1);
+        table.store(42, 0, ENTRY);
+        assert_eq!(table.probe(42, 0), Some(ENTRY));
+        assert_eq!(table.probe(43, 0), None);
+    }
+
+    #[test]
+    fn mates_are_counted_from_the_position() {
+        let table = Table::new(1);
+        let score = MATE - 5;
+        table.store(42, 3, Entry { score, ..ENTRY });
+        assert_eq!(table.probe(42, 1).map(|entry| entry.score), Some(MATE - 3));
+        table.store(44, 3, Entry { score: -score, ..ENTRY });
+        assert_eq!(table.probe(44, 5).map(|entry| entry.score), Some(-MATE + 7));
+    }
+
+    #[test]
+    fn old_entries_give_way_first() {
+        let table = Table::new(1);
+        for key in 0..4 {
+            table.store(key, 0, Entry { depth: 20, ..ENTRY });
+        }
+        for _ in 0..6 {
+            table.age();
+        }
+        table.store(1, 0, Entry { depth: 20, ..ENTRY });
+        table.store(9, 0, Entry { depth: 1, ..ENTRY });
+        assert!(table.probe(9, 0).is_some());
+        assert!(table.probe(1, 0).is_some());
+    }
+
+    #[test]
+    fn torn_entries_read_as_absent() {
+        // Four threads write to the same few buckets; every entry says which key it belongs to.
+        let table = Table::new(1);
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let table = &table;
+                scope.spawn(move || {
+                    for round in 0..50_000u64 {
+                        let key = 1 + (round * 7 + thread * 13) % 64;
+                        let score = (key * 31 % 1000) as i32;
+                        table.store(key, 0, Entry { best: key as u16, score, ..ENTRY });
+                        let other = 1 + (round * 11 + thread) % 64;
+                        if let Some(entry) = table.probe(other, 0) {
+                            assert_eq!(u64::from(entry.best), other);
+                            assert_eq!(entry.score, (other * 31 % 1000) as i32);
+                        }
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,328 @@
+//! The weights of the evaluation: every number that tuning may change, in one table.
+//!
+//! A [`Weights`] is a set of named terms, each with a middlegame and an endgame half. The
+//! table at the bottom is the only list of them: it makes the fields, the defaults, the
+//! bounds and the flat view that the tuning learners work on. What the terms mean is in
+//! [`super::eval`].
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::pair::Pair;
+use super::squares;
+
+/// One term of the evaluation: `N` numbers for the middlegame and `N` for the endgame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Term<const N: usize> {
+    /// With all pieces on the board.
+    pub mg: [i32; N],
+    /// With kings and pawns only.
+    pub eg: [i32; N],
+}
+
+impl<const N: usize> Term<N> {
+    const fn new(mg: [i32; N], eg: [i32; N]) -> Term<N> {
+        Term { mg, eg }
+    }
+
+    const fn both(values: [i32; N]) -> Term<N> {
+        Term { mg: values, eg: values }
+    }
+
+    pub(super) fn at(&self, index: usize) -> Pair {
+        Pair::new(self.mg[index], self.eg[index])
+    }
+}
+
+/// How the entries of a term are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Label {
+    /// A single number.
+    One,
+    /// Pawn to queen.
+    Role,
+    /// Knight to queen.
+    Officer,
+    /// The squares of a diagram from White's side, a8 first.
+    Square,
+    /// Ranks from the owner's side.
+    Rank,
+    /// How many squares, or which of a few cases.
+    Count,
+}
+
+impl Label {
+    fn name(self, index: usize) -> String {
+        const ROLES: [&str; 5] = ["pawn", "knight", "bishop", "rook", "queen"];
+        match self {
+            Label::One => String::new(),
+            Label::Role => format!(".{}", ROLES[index]),
+            Label::Officer => format!(".{}", ROLES[index + 1]),
+            Label::Square => {
+                format!(".{}{}", char::from(b'a' + (index % 8) as u8), 8 - index / 8)
+            }
+            Label::Rank => format!(".rank{}", index + 1),
+            Label::Count => format!(".{index}"),
+        }
+    }
+}
+
+/// One row of the table of weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WeightInfo {
+    /// Such as `knight_square.mg.f3` or `bishop_pair.eg`.
+    pub name: String,
+    /// The value in [`Weights::default`].
+    pub default: i32,
+    /// The least value that makes sense.
+    pub min: i32,
+    /// The greatest value that makes sense.
+    pub max: i32,
+}
+
+struct Group {
+    name: &'static str,
+    len: usize,
+    label: Label,
+    min: i32,
+    max: i32,
+}
+
+impl Weights {
+    /// Piece values 100/320/330/500/900 and one piece-square table per piece (two for the
+    /// king); every other term is zero. The classic start for tuning.
+    pub fn plain() -> Weights {
+        let mut weights = Weights::default();
+        for value in weights.flat_mut() {
+            *value = 0;
+        }
+        weights.piece_value = Term::both([100, 320, 330, 500, 900]);
+        weights.pawn_square = Term::both(squares::PLAIN_PAWN);
+        weights.knight_square = Term::both(squares::PLAIN_KNIGHT);
+        weights.bishop_square = Term::both(squares::PLAIN_BISHOP);
+        weights.rook_square = Term::both(squares::PLAIN_ROOK);
+        weights.queen_square = Term::both(squares::PLAIN_QUEEN);
+        weights.king_square = Term::new(squares::PLAIN_KING_MG, squares::PLAIN_KING_EG);
+        weights
+    }
+
+    /// The number of weights.
+    pub fn count() -> usize {
+        Weights::GROUPS.iter().map(|group| 2 * group.len).sum()
+    }
+
+    /// Name, default and bounds of every weight, in the order of the flat view.
+    pub fn table() -> Vec<WeightInfo> {
+        let mut defaults = Weights::default().flat().into_iter();
+        let mut rows = Vec::with_capacity(Weights::count());
+        for group in Weights::GROUPS {
+            for phase in ["mg", "eg"] {
+                for index in 0..group.len {
+                    rows.push(WeightInfo {
+                        name: format!("{}.{phase}{}", group.name, group.label.name(index)),
+                        default: defaults.next().expect("the view has every weight"),
+                        min: group.min,
+                        max: group.max,
+                    });
+                }
+            }
+        }
+        rows
+    }
+}
+
+impl<const N: usize> Serialize for Term<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Halves { mg: self.mg.to_vec(), eg: self.eg.to_vec() }.serialize(serializer)
+    }
+}
+
+impl<'de, const N: usize> Deserialize<'de> for Term<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Term<N>, D::Error> {
+        let halves = Halves::deserialize(deserializer)?;
+        let fixed = |values: Vec<i32>| {
+            let got = values.len();
+            <[i32; N]>::try_from(values)
+                .map_err(|_| D::Error::custom(format!("expected {N} weights, got {got}")))
+        };
+        Ok(Term { mg: fixed(halves.mg)?, eg: fixed(halves.eg)? })
+    }
+}
+
+/// A term as a file shows it; serde has no arrays of 64.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Halves {
+    mg: Vec<i32>,
+    eg: Vec<i32>,
+}
+
+macro_rules! weights {
+    ($($(#[$doc:meta])* $name:ident[$len:literal] by $label:ident in $min:literal..=$max:literal: $default:expr;)*) => {
+        /// All weights of the evaluation.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Weights {
+            $($(#[$doc])* pub $name: Term<$len>,)*
+        }
+
+        impl Default for Weights {
+            /// The full evaluation.
+            fn default() -> Weights {
+                Weights { $($name: $default,)* }
+            }
+        }
+
+        impl Weights {
+            const GROUPS: &'static [Group] = &[
+                $(Group { name: stringify!($name), len: $len, label: Label::$label, min: $min, max: $max },)*
+            ];
+
+            /// All weights in the order of [`Weights::table`].
+            pub fn flat(&self) -> Vec<i32> {
+                let mut flat = Vec::with_capacity(Weights::count());
+                $(flat.extend_from_slice(&self.$name.mg); flat.extend_from_slice(&self.$name.eg);)*
+                flat
+            }
+
+            /// All weights in the order of [`Weights::table`], to be changed in place.
+            pub fn flat_mut(&mut self) -> Vec<&mut i32> {
+                let mut flat = Vec::with_capacity(Weights::count());
+                $(flat.extend(self.$name.mg.iter_mut()); flat.extend(self.$name.eg.iter_mut());)*
+                flat
+            }
+        }
+    };
+}
+
+weights! {
+    /// The worth of a pawn, knight, bishop, rook and queen.
+    piece_value[5] by Role in 0..=2000: Term::new([88, 330, 345, 470, 970], [112, 305, 320, 540, 1010]);
+    /// The worth of a square for a pawn.
+    pawn_square[64] by Square in -200..=250: Term::new(squares::PAWN_MG, squares::PAWN_EG);
+    /// The worth of a square for a knight.
+    knight_square[64] by Square in -200..=200: Term::new(squares::KNIGHT_MG, squares::KNIGHT_EG);
+    /// The worth of a square for a bishop.
+    bishop_square[64] by Square in -200..=200: Term::new(squares::BISHOP_MG, squares::BISHOP_EG);
+    /// The worth of a square for a rook.
+    rook_square[64] by Square in -200..=200: Term::new(squares::ROOK_MG, squares::ROOK_EG);
+    /// The worth of a square for a queen.
+    queen_square[64] by Square in -200..=200: Term::new(squares::QUEEN_MG, squares::QUEEN_EG);
+    /// The worth of a square for the king.
+    king_square[64] by Square in -200..=200: Term::new(squares::KING_MG, squares::KING_EG);
+    /// A knight's free squares.
+    knight_mobility[9] by Count in -100..=100: Term::new(
+        [-45, -30, -10, 0, 8, 14, 20, 25, 30],
+        [-50, -35, -15, -2, 6, 12, 16, 18, 18]);
+    /// A bishop's free squares.
+    bishop_mobility[14] by Count in -100..=150: Term::new(
+        [-35, -20, -4, 4, 12, 18, 22, 26, 29, 32, 35, 40, 42, 45],
+        [-45, -30, -12, 0, 8, 16, 22, 26, 30, 33, 35, 36, 40, 42]);
+    /// A rook's free squares.
+    rook_mobility[15] by Count in -100..=150: Term::new(
+        [-30, -20, -12, -8, -5, -2, 2, 6, 10, 13, 16, 18, 20, 22, 24],
+        [-50, -30, -10, 2, 12, 20, 28, 34, 40, 46, 51, 55, 58, 60, 62]);
+    /// A queen's free squares.
+    queen_mobility[28] by Count in -100..=150: Term::new(
+        [-20, -15, -10, -8, -6, -4, -2, 0, 2, 4, 6, 8, 9, 10,
+         11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24],
+        [-50, -40, -32, -26, -20, -14, -8, -3, 2, 7, 12, 16, 20, 24,
+         28, 31, 34, 37, 40, 43, 46, 48, 50, 52, 54, 56, 58, 60]);
+    /// Two bishops.
+    bishop_pair[1] by One in 0..=150: Term::new([28], [52]);
+    /// A rook on a file without pawns.
+    rook_open_file[1] by One in -50..=100: Term::new([32], [12]);
+    /// A rook on a file without own pawns.
+    rook_half_open_file[1] by One in -50..=100: Term::new([14], [8]);
+    /// A rook on its seventh rank.
+    rook_on_seventh[1] by One in -50..=100: Term::new([8], [22]);
+    /// A knight or bishop on a square that no enemy pawn can ever attack and an own pawn guards.
+    outpost[2] by Count in -50..=100: Term::new([28, 18], [18, 8]);
+    /// A pawn behind another of its colour.
+    doubled[1] by One in -100..=50: Term::new([-8], [-22]);
+    /// A pawn without own pawns on the files beside it.
+    isolated[1] by One in -100..=50: Term::new([-12], [-14]);
+    /// A pawn that its neighbours have left behind and that cannot advance safely.
+    backward[1] by One in -100..=50: Term::new([-9], [-12]);
+    /// A pawn beside another or guarded by one, by its rank.
+    connected[8] by Rank in -50..=200: Term::new([0, 3, 6, 10, 22, 45, 80, 0], [0, 0, 4, 8, 18, 40, 70, 0]);
+    /// A pawn that no enemy pawn can stop any more, by its rank.
+    passed[8] by Rank in -50..=300: Term::new([0, 0, 2, 5, 20, 50, 90, 0], [0, 8, 14, 30, 60, 110, 170, 0]);
+    /// A passed pawn whose next square is taken.
+    passed_blocked[1] by One in -100..=50: Term::new([-10], [-28]);
+    /// A passed pawn whose next square is safe.
+    passed_safe[1] by One in -50..=100: Term::new([4], [16]);
+    /// For each step between a passed pawn's next square and its own king.
+    passed_own_king[1] by One in -50..=50: Term::new([0], [-6]);
+    /// For each step between a passed pawn's next square and the enemy king.
+    passed_enemy_king[1] by One in -50..=50: Term::new([0], [10]);
+    /// The rank of the own pawn in front of the king, on each of three files; rank 1 means none.
+    shelter[8] by Rank in -100..=100: Term::new([-24, 22, 14, 2, -6, -10, -12, 0], [0; 8]);
+    /// The rank (from the king's side) of the enemy pawn that comes closest on each of three files.
+    storm[8] by Rank in -100..=100: Term::new([-4, 0, -22, -12, -2, 2, 2, 0], [0; 8]);
+    /// Danger units for each officer that attacks the squares around the enemy king.
+    king_attacker[4] by Officer in 0..=150: Term::new([24, 20, 26, 30], [6, 5, 7, 8]);
+    /// Danger units for each attack on a square around the enemy king.
+    king_ring_attack[1] by One in 0..=100: Term::new([8], [2]);
+    /// Danger units for each kind of officer that could give check safely.
+    king_safe_check[4] by Officer in 0..=250: Term::new([55, 35, 60, 45], [12, 8, 14, 12]);
+    /// Danger units taken away when the attacker has no queen.
+    king_no_queen[1] by One in -300..=0: Term::new([-90], [-20]);
+    /// An officer that a pawn attacks.
+    threat_by_pawn[1] by One in 0..=200: Term::new([58], [38]);
+    /// A rook or queen that a minor piece attacks.
+    threat_by_minor[2] by Count in 0..=200: Term::new([40, 38], [25, 25]);
+    /// A queen that a rook attacks.
+    threat_by_rook[1] by One in 0..=200: Term::new([42], [30]);
+    /// An officer that is attacked and not defended.
+    hanging[1] by One in 0..=200: Term::new([22], [22]);
+    /// A knight or bishop that has not moved from its home square.
+    undeveloped[1] by One in -100..=50: Term::new([-10], [0]);
+    /// A pawn on one of the four squares in the middle.
+    centre_pawn[1] by One in -50..=100: Term::new([6], [0]);
+    /// Each of those squares attacked.
+    centre_control[1] by One in -50..=50: Term::new([4], [0]);
+    /// The right to move.
+    tempo[1] by One in 0..=100: Term::new([20], [14]);
+    /// Against a bare king: for each step of that king from the middle, and of the kings towards each other.
+    mop_up[2] by Count in 0..=100: Term::new([10, 6], [10, 6]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_names_every_weight_once_and_in_bounds() {
+        let table = Weights::table();
+        assert_eq!(table.len(), Weights::count());
+        let mut names: Vec<_> = table.iter().map(|row| &row.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), table.len());
+        for row in &table {
+            assert!((row.min..=row.max).contains(&row.default), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn the_flat_view_writes_the_named_weight() {
+        let mut weights = Weights::default();
+        let position = |name: &str| {
+            Weights::table().iter().position(|row| row.name == name).expect("a weight of that name")
+        };
+        *weights.flat_mut()[position("bishop_pair.eg")] = 77;
+        *weights.flat_mut()[position("knight_square.mg.f3")] = -5;
+        assert_eq!(weights.bishop_pair.eg, [77]);
+        assert_eq!(weights.knight_square.mg[5 * 8 + 5], -5);
+        assert_eq!(weights.flat()[position("bishop_pair.eg")], 77);
+    }
+
+    #[test]
+    fn plain_weights_are_values_and_squares_only() {
+        let plain = Weights::plain();
+        assert_eq!(plain.piece_value.mg, [100, 320, 330, 500, 900]);
+        assert_eq!(plain.bishop_pair, Term::both([0]));
+        assert_eq!(plain.tempo, Term::both([0]));
+    }
+}

@@ -1,0 +1,275 @@
+//! One thread's search: its stack, its memory and when to stop. The recursion itself is in
+//! [`super::negamax`] and [`super::quiesce`].
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use selfmate_chess::{Game, Move, Position};
+
+use super::eval::StaticEval;
+use super::node::{Node, position_key};
+use super::order::History;
+use super::score::MAX_PLY;
+use super::settings::Settings;
+use super::table::Table;
+use super::weights::Weights;
+
+/// What all threads of one search share.
+pub(super) struct Shared<'a> {
+    pub(super) table: &'a Table,
+    /// Set by the caller.
+    pub(super) stop: &'a AtomicBool,
+    /// Set by the first thread when it is done.
+    pub(super) done: AtomicBool,
+    /// Nodes of the helper threads, brought up to date now and then.
+    pub(super) helper_nodes: AtomicU64,
+    pub(super) started: Instant,
+    pub(super) deadline: Option<Instant>,
+    /// For the first thread alone, so that it stops at the same node every time.
+    pub(super) max_nodes: u64,
+}
+
+/// What one thread remembers from search to search.
+pub(super) struct Memory {
+    pub(super) eval: StaticEval,
+    pub(super) history: History,
+    pub(super) correction: Correction,
+    pub(super) reductions: Reductions,
+}
+
+impl Memory {
+    pub(super) fn new(weights: Weights, settings: &Settings) -> Memory {
+        Memory {
+            eval: StaticEval::new(weights),
+            history: History::new(),
+            correction: Correction::new(),
+            reductions: Reductions::new(settings),
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.history.clear();
+        self.correction.clear();
+    }
+}
+
+/// One ply of the line being searched.
+#[derive(Clone)]
+pub(super) struct Frame {
+    pub(super) node: Node,
+    /// The piece and target square of the move that leads on from here; `None` for a pass.
+    pub(super) played: Option<usize>,
+    /// The static evaluation, or `None` in check.
+    pub(super) eval: Option<i32>,
+    /// Quiet moves that cut off here lately, packed.
+    pub(super) killers: [u16; 2],
+    /// A move to leave out, packed: is it the only good one?
+    pub(super) excluded: u16,
+    /// The best line from here, the first move included.
+    pub(super) line: Vec<Move>,
+    /// Plies that could be repeated: since the last capture, pawn move or pass.
+    pub(super) reversible: usize,
+}
+
+/// One thread's search.
+pub(super) struct Worker<'a> {
+    pub(super) shared: &'a Shared<'a>,
+    pub(super) memory: &'a mut Memory,
+    pub(super) settings: &'a Settings,
+    pub(super) stack: Vec<Frame>,
+    /// The keys of the game so far and of the line being searched.
+    pub(super) keys: Vec<u64>,
+    /// Where the root's key is.
+    pub(super) root_key: usize,
+    /// The moves the root may play in this pass, packed.
+    pub(super) root_moves: Vec<u16>,
+    /// The score of the root's best line in this pass.
+    pub(super) root_score: i32,
+    pub(super) nodes: u64,
+    pub(super) deepest: usize,
+    pub(super) aborted: bool,
+    is_helper: bool,
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(
+        game: &Game,
+        shared: &'a Shared<'a>,
+        memory: &'a mut Memory,
+        settings: &'a Settings,
+        is_helper: bool,
+    ) -> Worker<'a> {
+        let root = Node::new(game.position(), &memory.eval.tables);
+        let reversible = game.position().halfmoves() as usize;
+        let mut keys: Vec<u64> = Vec::with_capacity(reversible + MAX_PLY);
+        keys.extend(game.positions_back().take(reversible + 1).map(position_key));
+        keys.reverse();
+        let frame = Frame {
+            node: root,
+            played: None,
+            eval: None,
+            killers: [0; 2],
+            excluded: 0,
+            line: Vec::new(),
+            reversible: keys.len() - 1,
+        };
+        Worker {
+            shared,
+            memory,
+            settings,
+            root_key: keys.len() - 1,
+            keys,
+            stack: vec![frame; MAX_PLY + 4],
+            root_moves: Vec::new(),
+            root_score: 0,
+            nodes: 0,
+            deepest: 0,
+            aborted: false,
+            is_helper,
+        }
+    }
+
+    /// Counts a node; true when the search has to end.
+    pub(super) fn out_of_budget(&mut self) -> bool {
+        if self.aborted {
+            return true;
+        }
+        self.nodes += 1;
+        if self.is_helper {
+            if self.nodes.is_multiple_of(1024) {
+                self.shared.helper_nodes.fetch_add(1024, Relaxed);
+                self.aborted |= self.shared.done.load(Relaxed);
+            }
+        } else {
+            self.aborted |= self.nodes >= self.shared.max_nodes;
+            if self.nodes.is_multiple_of(1024) {
+                self.aborted |= self.shared.stop.load(Relaxed)
+                    || self.shared.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            }
+        }
+        self.aborted
+    }
+
+    /// Plays a move at `ply`.
+    pub(super) fn descend(&mut self, ply: usize, m: Move) {
+        let child = self.stack[ply].node.play(m, &self.memory.eval.tables);
+        self.stack[ply].played = Some(super::order::piece_to(self.stack[ply].node.turn(), m));
+        self.enter(ply, child, m.is_zeroing());
+    }
+
+    /// Lets the other side move at `ply`; false where that is impossible.
+    pub(super) fn descend_by_pass(&mut self, ply: usize) -> bool {
+        let Some(child) = self.stack[ply].node.pass() else { return false };
+        self.stack[ply].played = None;
+        self.enter(ply, child, true);
+        true
+    }
+
+    fn enter(&mut self, ply: usize, child: Node, irreversible: bool) {
+        self.keys.truncate(self.root_key + ply + 1);
+        self.keys.push(child.key);
+        let reversible = if irreversible { 0 } else { self.stack[ply].reversible + 1 };
+        let frame = &mut self.stack[ply + 1];
+        frame.node = child;
+        frame.reversible = reversible;
+    }
+
+    /// The moves that led here as piece and square, the latest first.
+    pub(super) fn before(&self, ply: usize) -> [Option<usize>; 2] {
+        let played = |back: usize| ply.checked_sub(back).and_then(|at| self.stack[at].played);
+        [played(1), played(2)]
+    }
+
+    /// A draw by repetition, fifty moves or lack of material.
+    ///
+    /// Once is enough for a repetition inside the tree, since whoever wanted it can have it
+    /// again. Positions of the game before must have stood twice already.
+    pub(super) fn is_draw(&self, ply: usize) -> bool {
+        let frame = &self.stack[ply];
+        let position = &frame.node.position;
+        if position.halfmoves() >= 100 && !position.is_checkmate() {
+            return true;
+        }
+        if frame.node.phase <= 4 && position.is_insufficient_material() {
+            return true;
+        }
+        let here = self.root_key + ply;
+        let mut seen_in_game = false;
+        for back in (4..=frame.reversible.min(here)).step_by(2) {
+            if self.keys[here - back] == frame.node.key {
+                if back <= ply || seen_in_game {
+                    return true;
+                }
+                seen_in_game = true;
+            }
+        }
+        false
+    }
+
+    /// The static evaluation with what the search has learnt about such pawns.
+    pub(super) fn corrected(&self, ply: usize, raw: i32) -> i32 {
+        let node = &self.stack[ply].node;
+        let limit = super::score::MATE_BOUND - 1;
+        (raw + self.memory.correction.of(node)).clamp(-limit, limit)
+    }
+
+    pub(super) fn all_nodes(&self) -> u64 {
+        self.nodes + self.shared.helper_nodes.load(Relaxed)
+    }
+}
+
+/// How far the static evaluation has been off, by pawn structure and side to move.
+pub(super) struct Correction(Vec<i32>);
+
+impl Correction {
+    const SIZE: usize = 1 << 14;
+    /// One centipawn in the units of the table.
+    const GRAIN: i32 = 256;
+    const LIMIT: i32 = 64 * Correction::GRAIN;
+
+    fn new() -> Correction {
+        Correction(vec![0; 2 * Correction::SIZE])
+    }
+
+    fn clear(&mut self) {
+        self.0.fill(0);
+    }
+
+    fn index(node: &Node) -> usize {
+        let side = if node.turn().is_white() { 0 } else { Correction::SIZE };
+        side + node.pawn_key as usize % Correction::SIZE
+    }
+
+    fn of(&self, node: &Node) -> i32 {
+        self.0[Correction::index(node)] / Correction::GRAIN
+    }
+
+    /// Moves towards the difference that a search of this depth has found.
+    pub(super) fn learn(&mut self, node: &Node, difference: i32, depth: i32) {
+        let entry = &mut self.0[Correction::index(node)];
+        let weight = (depth + 1).min(16);
+        let target = (difference * Correction::GRAIN).clamp(-Correction::LIMIT, Correction::LIMIT);
+        *entry = (*entry * (256 - weight) + target * weight) / 256;
+    }
+}
+
+/// Plies to take off late moves, by depth and number of the move.
+pub(super) struct Reductions(Vec<[i32; 64]>);
+
+impl Reductions {
+    fn new(settings: &Settings) -> Reductions {
+        let base = f64::from(settings.reduction_base) / 100.0;
+        let divisor = f64::from(settings.reduction_divisor) / 100.0;
+        let plies = |depth: usize, number: usize| {
+            let product = (depth.max(1) as f64).ln() * (number.max(1) as f64).ln();
+            (base + product / divisor) as i32
+        };
+        Reductions(
+            (0..64).map(|depth| std::array::from_fn(|number| plies(depth, number))).collect(),
+        )
+    }
+
+    pub(super) fn plies(&self, depth: i32, number: usize) -> i32 {
+        self.0[depth.clamp(0, 63) as usize][number.min(63)]
+    }
+}

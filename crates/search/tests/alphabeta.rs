@@ -1,0 +1,215 @@
+//! Alpha-beta from the outside: mates, draws, limits, and the same search twice.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use selfmate_chess::{Game, Position, fen, notation};
+use selfmate_search::alphabeta::{
+    AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Score, Weights, bench,
+};
+
+const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
+
+/// Each with the mate in moves and its only first move, checked with Stockfish.
+const MATES: &[(&str, i32, &str)] = &[
+    ("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1", 1, "a1a8"),
+    ("6rk/6pp/8/6N1/8/8/8/6K1 w - - 0 1", 1, "g5f7"),
+    ("7k/7p/5K2/8/8/8/8/B7 w - - 0 1", 1, "f6f7"),
+    ("r4rk1/5ppp/8/8/3B4/3Q4/8/6RK w - - 0 1", 2, "g1g7"),
+    ("7k/8/8/5K2/8/8/8/R7 w - - 0 1", 2, "f5g6"),
+    ("6k1/8/8/5K2/8/8/8/R7 w - - 0 1", 3, "f5f6"),
+    ("8/1k6/8/1K1R4/8/8/8/8 w - - 0 1", 4, "d5c5"),
+    ("r2r3k/6pp/8/6N1/2Q5/8/6PP/6K1 w - - 0 1", 4, "g5f7"),
+];
+
+fn game(text: &str) -> Game {
+    fen::parse_game(text).expect("a position")
+}
+
+fn search(game: &Game, limit: &AlphaBetaLimit) -> AlphaBetaResult {
+    let never = AtomicBool::new(false);
+    AlphaBeta::new(Weights::default(), 8).search(game, limit, &never, &mut |_| {})
+}
+
+fn best(game: &Game, result: &AlphaBetaResult) -> String {
+    notation::uci(game.position(), result.best.expect("a move"))
+}
+
+#[test]
+fn mates_in_one_to_four_are_found_within_a_node_budget() {
+    for &(text, moves, first) in MATES {
+        let mut game = game(text);
+        let result = search(&game, &AlphaBetaLimit::nodes(50_000));
+        assert_eq!(result.score, Score::Mate(moves), "{text}");
+        assert_eq!(best(&game, &result), first, "{text}");
+        assert_eq!(result.pv.len() as i32, 2 * moves - 1, "{text}");
+        for m in result.pv {
+            game.play(m).expect("the line is legal");
+        }
+        assert!(game.position().is_checkmate(), "{text}");
+    }
+}
+
+#[test]
+fn the_side_that_gets_mated_sees_it_too() {
+    // Black has one move, then Rh8 is mate.
+    let result = search(&game("k7/8/1K6/8/8/8/8/7R b - - 0 1"), &AlphaBetaLimit::depth(4));
+    assert_eq!(result.score, Score::Mate(-1));
+}
+
+#[test]
+fn positions_without_moves_have_no_best_move() {
+    let mated = search(&game("R5k1/5ppp/8/8/8/8/8/6K1 b - - 0 1"), &AlphaBetaLimit::depth(3));
+    assert_eq!((mated.best, mated.score), (None, Score::Mate(0)));
+    let stalemate = search(&game("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1"), &AlphaBetaLimit::depth(3));
+    assert_eq!((stalemate.best, stalemate.score), (None, Score::Cp(0)));
+    assert!(stalemate.lines.is_empty());
+}
+
+#[test]
+fn a_lost_game_is_saved_by_perpetual_check() {
+    // Black threatens mate with a rook to the good; the queen checks on e8 and h5 for ever.
+    let game = game("6k1/6p1/8/7Q/8/8/qr6/7K w - - 0 1");
+    let result = search(&game, &AlphaBetaLimit::depth(8));
+    assert_eq!((best(&game, &result).as_str(), result.score), ("h5e8", Score::Cp(0)));
+}
+
+#[test]
+fn a_third_repetition_is_sought_when_losing() {
+    let mut game = game("6k1/8/8/8/8/8/5PPP/R5K1 w - - 0 1");
+    for text in ["a1b1", "g8h8", "b1a1", "h8g8", "a1b1", "g8h8", "b1a1"] {
+        let m = notation::parse_uci(game.position(), text).expect("a legal move");
+        game.play(m).expect("a legal move");
+    }
+    // Back to g8, and the start stands for the third time.
+    let result = search(&game, &AlphaBetaLimit::depth(6));
+    assert_eq!((best(&game, &result).as_str(), result.score), ("h8g8", Score::Cp(0)));
+}
+
+#[test]
+fn mate_comes_before_the_fifty_move_draw() {
+    let mating = game("7k/8/6K1/8/8/8/8/R7 w - - 99 80");
+    let result = search(&mating, &AlphaBetaLimit::depth(4));
+    assert_eq!((best(&mating, &result).as_str(), result.score), ("a1a8", Score::Mate(1)));
+    // A mate in two comes a move too late.
+    let drawn = search(&game("7k/8/8/5K2/8/8/8/R7 w - - 99 80"), &AlphaBetaLimit::depth(6));
+    assert_eq!(drawn.score, Score::Cp(0));
+}
+
+#[test]
+fn the_same_limit_gives_the_same_search() {
+    let game = game(KIWIPETE);
+    for limit in [AlphaBetaLimit::nodes(30_000), AlphaBetaLimit::depth(8)] {
+        assert_eq!(search(&game, &limit), search(&game, &limit));
+    }
+    assert_eq!(search(&game, &AlphaBetaLimit::nodes(30_000)).nodes, 30_000);
+}
+
+#[test]
+fn cleared_is_as_good_as_new() {
+    let never = AtomicBool::new(false);
+    let mut used = AlphaBeta::new(Weights::default(), 8);
+    let limit = AlphaBetaLimit::depth(7);
+    used.search(&Game::new(), &limit, &never, &mut |_| {});
+    used.clear();
+    let again = used.search(&game(KIWIPETE), &limit, &never, &mut |_| {});
+    assert_eq!(again, search(&game(KIWIPETE), &limit));
+}
+
+#[test]
+fn several_lines_are_distinct_and_sorted() {
+    let limit = AlphaBetaLimit { multipv: 4, ..AlphaBetaLimit::depth(6) };
+    let result = search(&Game::new(), &limit);
+    assert_eq!(result.lines.len(), 4);
+    assert!(result.lines.is_sorted_by_key(|line| -line.score.centipawns()));
+    let mut first: Vec<_> = result.lines.iter().map(|line| line.pv[0].to_string()).collect();
+    first.sort();
+    first.dedup();
+    assert_eq!(first.len(), 4);
+    // There are never more lines than moves.
+    let limit = AlphaBetaLimit { multipv: 9, ..AlphaBetaLimit::depth(4) };
+    assert_eq!(search(&game("k7/8/1K6/8/8/8/8/7R b - - 0 1"), &limit).lines.len(), 1);
+}
+
+#[test]
+fn only_the_moves_asked_for_are_considered() {
+    let game = game("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1");
+    let quiet = notation::parse_uci(game.position(), "g1f2").expect("a legal move");
+    let limit = AlphaBetaLimit { searchmoves: vec![quiet], ..AlphaBetaLimit::depth(5) };
+    let result = search(&game, &limit);
+    assert_eq!(result.best, Some(quiet));
+    assert_ne!(result.score, Score::Mate(1));
+}
+
+#[test]
+fn even_one_node_or_a_raised_stop_flag_yields_a_legal_move() {
+    let stopped = AtomicBool::new(true);
+    let mut engine = AlphaBeta::new(Weights::plain(), 1);
+    let result = engine.search(&Game::new(), &AlphaBetaLimit::default(), &stopped, &mut |_| {});
+    assert!(Game::new().position().is_legal(result.best.expect("a move")));
+    assert!(result.nodes <= 2048);
+    let result = search(&Game::new(), &AlphaBetaLimit::nodes(1));
+    assert!(Game::new().position().is_legal(result.best.expect("a move")));
+}
+
+#[test]
+fn time_limits_end_the_search() {
+    let time = Duration::from_millis(20);
+    assert!(search(&Game::new(), &AlphaBetaLimit::movetime(time)).depth >= 1);
+    let soft = AlphaBetaLimit { soft_time: Some(time), ..AlphaBetaLimit::default() };
+    assert!(search(&Game::new(), &soft).depth >= 1);
+}
+
+#[test]
+fn reports_come_in_order_with_legal_lines() {
+    let never = AtomicBool::new(false);
+    let mut depths = Vec::new();
+    let mut nodes = 0;
+    let start = game(KIWIPETE);
+    let limit = AlphaBetaLimit::depth(9);
+    AlphaBeta::new(Weights::default(), 1).search(&start, &limit, &never, &mut |report| {
+        depths.push(report.depth);
+        assert!(report.nodes >= nodes && report.hashfull <= 1000);
+        nodes = report.nodes;
+        assert!(!report.pv.is_empty());
+        let mut game = start.clone();
+        for m in &report.pv {
+            game.play(*m).expect("every move of the line is legal");
+        }
+    });
+    assert_eq!(depths, (1..=9).collect::<Vec<_>>());
+}
+
+#[test]
+fn two_threads_find_the_mate_as_well() {
+    let never = AtomicBool::new(false);
+    let mut engine = AlphaBeta::new(Weights::default(), 8);
+    engine.set_threads(2);
+    let &(text, moves, _) = MATES.last().expect("there are mates");
+    let limit = AlphaBetaLimit::nodes(100_000);
+    let result = engine.search(&game(text), &limit, &never, &mut |_| {});
+    assert_eq!(result.score, Score::Mate(moves));
+}
+
+#[test]
+fn odd_positions_do_not_panic() {
+    for text in [
+        // Eight queens, promotions everywhere, kings only, Chess960, in check and mated, 218 moves.
+        "QQQQQQQQ/8/8/8/8/8/k7/7K b - - 0 1",
+        "8/PPPPPPPP/8/8/8/8/pppp1ppp/k6K w - - 0 1",
+        "8/8/4k3/8/8/4K3/8/8 w - - 0 1",
+        "bqrkrnbn/pppppppp/8/8/8/8/PPPPPPPP/BQRKRNBN w KQkq - 0 1",
+        "rnb1kbnr/pppp1ppp/8/4p3/6Pq/5P2/PPPPP2P/RNBQKBNR w KQkq - 1 3",
+        "R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1",
+    ] {
+        let game = game(text);
+        let result = search(&game, &AlphaBetaLimit::nodes(20_000));
+        assert_eq!(result.best.is_some(), !game.legal_moves().is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn the_signature_of_the_bench_is_known() {
+    // Changes with every change of search or evaluation: say so in the commit.
+    assert_eq!(bench(), 477_787);
+}
