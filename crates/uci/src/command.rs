@@ -58,7 +58,8 @@ impl Command {
     /// assert_eq!(Command::parse("tea please"), Command::Unknown("tea please".to_owned()));
     /// ```
     pub fn parse(line: &str) -> Command {
-        let line = line.trim_start_matches('\u{feff}').trim();
+        // Some shells send a byte order mark first.
+        let line = line.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
         let mut rest = line;
         let mut is_first = true;
         while !rest.is_empty() {

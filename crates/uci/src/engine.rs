@@ -2,7 +2,7 @@
 //!
 //! [`serve`] reads and dispatches commands on the calling thread, so that `stop`, `isready`,
 //! `ponderhit` and `quit` are heard at any time; the engine itself lives on one worker thread
-//! (see [`crate::worker`]) and gets its jobs in order. Nothing that comes in is fatal.
+//! (`worker.rs`) and gets its jobs in order. Nothing that comes in is fatal.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, Write};

@@ -120,7 +120,8 @@ impl Info {
                     // The number of the processor may be left out when there is only one.
                     let mut processor = Some(1);
                     set(&mut processor, &mut words);
-                    info.currline = Some((processor.unwrap_or(1), moves(&mut words)));
+                    let line = moves(&mut words);
+                    info.currline = (!line.is_empty()).then(|| (processor.unwrap_or(1), line));
                 }
                 "pv" => info.pv = moves(&mut words),
                 _ => {}
