@@ -1,7 +1,7 @@
 //! Alpha-beta: the classic chess engine, with an evaluation whose every number can be tuned.
 //!
 //! Start at [`AlphaBeta::search`]. From the root down: `driver` deepens, `negamax` is the
-//! search, `quiesce` settles captures, `order` picks moves, `see` counts exchanges, `table`
+//! search, `prune` what it leaves out, `quiesce` settles captures, `order` picks moves, `see` counts exchanges, `table`
 //! remembers positions, `eval` judges them with [`Weights`]. It knows nothing of clocks
 //! (callers turn them into an [`AlphaBetaLimit`]) nor of the UCI protocol.
 
@@ -9,11 +9,13 @@ mod bench;
 mod captures;
 mod driver;
 mod eval;
+mod history;
 mod negamax;
 mod node;
 mod order;
 mod pair;
 mod pawns;
+mod prune;
 mod quiesce;
 mod score;
 mod see;
@@ -166,6 +168,14 @@ impl AlphaBeta {
     /// The weights in use.
     pub fn weights(&self) -> &Weights {
         self.memories[0].eval.weights()
+    }
+
+    /// Plays on with other weights and forgets what the old ones have taught.
+    pub fn set_weights(&mut self, weights: &Weights) {
+        for memory in &mut self.memories {
+            memory.eval = StaticEval::new(weights.clone());
+        }
+        self.clear();
     }
 
     /// The search settings in use.

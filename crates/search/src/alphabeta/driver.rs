@@ -144,6 +144,12 @@ impl<'w, 's> Driver<'w, 's> {
     }
 
     fn set_line(&mut self, index: usize, found: RootLine) {
+        // The move may have had a later line before; that one gets what stood here.
+        if let Some(other) = self.lines.iter().position(|line| line.pv[0] == found.pv[0])
+            && other > index
+        {
+            self.lines.swap(index, other);
+        }
         match self.lines.get_mut(index) {
             Some(line) => *line = found,
             None => self.lines.push(found),

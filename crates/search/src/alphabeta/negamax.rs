@@ -1,13 +1,13 @@
 //! The search itself: principal variation search with pruning, reductions and extensions.
 //!
-//! Each step names what it bets on. All bets are off in check and near mate scores, and
-//! only the null-window searches (`PV = false`) give up on a node early.
+//! What it leaves out, and why, is in [`super::prune`].
 
 use selfmate_chess::{Move, Position};
 
+use super::history::Tried;
 use super::order::{Hints, Picker, is_tactical, pack};
+use super::prune::{LateMove, OnlyMove, Outlook, Verdict};
 use super::score::{INFINITE, MATE, MATE_BOUND, MAX_PLY, is_mate, mated_in};
-use super::see;
 use super::table::{Bound, Entry};
 use super::worker::Worker;
 
@@ -82,7 +82,6 @@ impl Worker<'_> {
         let static_eval = eval;
         if let Some(entry) = known
             && !in_check
-            && entry.bound != Bound::None
             && entry.bound.decides(entry.score, eval + 1)
         {
             eval = entry.score;
@@ -92,9 +91,9 @@ impl Worker<'_> {
             && self.stack[ply - 2].eval.is_none_or(|earlier| static_eval > earlier);
         self.stack[ply + 2].killers = [0; 2];
 
+        let mut view = Outlook { ply, depth, alpha, beta, in_check, static_eval, eval, improving };
         if !PV && !in_check && excluded == 0 && !is_mate(beta) {
-            if let Some(score) = self.give_up(ply, depth, alpha, beta, eval, static_eval, improving)
-            {
+            if let Some(score) = self.give_up(&view) {
                 return score;
             }
             if self.aborted {
@@ -105,11 +104,12 @@ impl Worker<'_> {
         // Without a first move to try, a shallower search finds one almost as well.
         if table_move == 0 && excluded == 0 && depth >= 4 && (PV || expect_cut) {
             depth -= 1;
+            view.depth = depth;
         }
 
         let node = &self.stack[ply].node;
         let us = node.turn();
-        let moves = node.position.legal_moves();
+        let mut moves = node.position.legal_moves();
         if moves.is_empty() {
             return if in_check { mated_in(ply) } else { 0 };
         }
@@ -118,7 +118,7 @@ impl Worker<'_> {
         let table_move_is_tactical =
             table_move != 0 && moves.iter().any(|m| pack(*m) == table_move && is_tactical(*m));
         let check_squares = node.check_squares();
-        let mut picker = Picker::new(moves, node, &self.memory.history, &hints);
+        let mut picker = Picker::<256>::new(&mut moves, us, &self.memory.history, hints);
 
         let mut best_score = -INFINITE;
         let mut best_move: Option<Move> = None;
@@ -128,7 +128,7 @@ impl Worker<'_> {
         let mut failed_quiets = Tried::default();
         let mut failed_captures = Tried::default();
 
-        while let Some(picked) = picker.next(&self.stack[ply].node) {
+        while let Some(picked) = picker.next(&self.stack[ply].node, &self.memory.history) {
             let m = picked.m;
             let packed = pack(m);
             if packed == excluded || (is_root && !self.root_moves.contains(&packed)) {
@@ -144,72 +144,33 @@ impl Worker<'_> {
             let mut reduction = self.memory.reductions.plies(depth, number);
 
             if !is_root && best_score > -MATE_BOUND {
-                let left = (depth - reduction).max(0);
-                if quiet && !checks {
-                    // Late quiet moves are rarely good, less so when things get worse.
-                    if depth <= 8
-                        && number as i32 > (3 + depth * depth) / (2 - i32::from(improving))
-                    {
+                view.alpha = alpha;
+                let late = LateMove { picked, quiet, checks, number, reduction, history };
+                match self.judge(&view, &late) {
+                    Verdict::Try => {}
+                    Verdict::Skip => continue,
+                    Verdict::SkipQuiets => {
                         skip_quiets = true;
                         continue;
                     }
-                    let hope = self.settings.futility_base + self.settings.futility_margin * left;
-                    if !in_check && left <= 7 && static_eval + hope <= alpha {
-                        skip_quiets = true;
-                        continue;
-                    }
-                    if left <= 4 && history < -self.settings.history_pruning * (left + 1) {
-                        continue;
-                    }
-                    if depth <= 8
-                        && !see::gains(
-                            &self.stack[ply].node,
-                            m,
-                            -self.settings.see_quiet_margin * left * left,
-                        )
-                    {
-                        continue;
-                    }
-                } else if (picked.loses || quiet)
-                    && depth <= 6
-                    && !see::gains(
-                        &self.stack[ply].node,
-                        m,
-                        -self.settings.see_capture_margin * depth,
-                    )
-                {
-                    continue;
                 }
             }
+            self.shared.table.prefetch(self.stack[ply].node.likely_key(m));
 
-            // Extend the table's move when every other move is clearly worse.
             let mut extension = 0;
             if let Some(entry) = known
                 && !is_root
                 && packed == table_move
-                && depth >= 7
-                && entry.depth >= depth - 3
-                && matches!(entry.bound, Bound::Lower | Bound::Exact)
-                && !is_mate(entry.score)
             {
-                let target = entry.score - self.settings.singular_margin * depth;
-                self.stack[ply].excluded = packed;
-                let others =
-                    self.negamax::<false>(ply, (depth - 1) / 2, target - 1, target, expect_cut);
-                self.stack[ply].excluded = 0;
+                let verdict = self.only_move::<PV>(&view, &entry, expect_cut);
                 if self.aborted {
                     return 0;
                 }
-                if others < target {
-                    extension = 1 + i32::from(!PV && others < target - 25 && ply < MAX_PLY / 2);
-                } else if target >= beta {
-                    // More than one move is too good: someone will cut off here.
-                    return target;
-                } else if entry.score >= beta {
-                    extension = -1;
+                match verdict {
+                    OnlyMove::Extend(plies) => extension = plies,
+                    OnlyMove::CutOff(score) => return score,
                 }
             }
-
             self.descend(ply, m);
             let new_depth = depth - 1 + extension;
             let gives_check = self.stack[ply + 1].node.in_check();
@@ -297,51 +258,6 @@ impl Worker<'_> {
         best_score
     }
 
-    /// Bets that a node far outside the window will stay there.
-    #[allow(clippy::too_many_arguments)]
-    fn give_up(
-        &mut self,
-        ply: usize,
-        depth: i32,
-        alpha: i32,
-        beta: i32,
-        eval: i32,
-        static_eval: i32,
-        improving: bool,
-    ) -> Option<i32> {
-        // Reverse futility: so far above beta that no single move will lose it all.
-        let margin = self.settings.reverse_futility_margin * (depth - i32::from(improving));
-        if depth <= 8 && eval - margin >= beta && !is_mate(eval) {
-            return Some((eval + beta) / 2);
-        }
-        // Razoring: so far below alpha that only a capture could help.
-        if depth <= 3 && eval + self.settings.razor_margin * depth < alpha {
-            let score = self.quiesce::<false>(ply, alpha, alpha + 1);
-            if score <= alpha || self.aborted {
-                return Some(score);
-            }
-        }
-        // Null move: if passing is good enough, a real move will be too. Not without
-        // officers, where having to move is often what loses.
-        let passed_before = ply > 0 && self.stack[ply - 1].played.is_none();
-        if depth >= 3
-            && eval >= beta
-            && static_eval >= beta - 20 * depth + 120
-            && !passed_before
-            && self.stack[ply].node.has_officers()
-            && self.descend_by_pass(ply)
-        {
-            let reduction = self.settings.null_move_base
-                + depth / self.settings.null_move_divisor
-                + ((eval - beta) / 200).min(3);
-            let score = -self.negamax::<false>(ply + 1, depth - reduction, -beta, -beta + 1, true);
-            if !self.aborted && score >= beta {
-                return Some(if is_mate(score) { beta } else { score });
-            }
-        }
-        None
-    }
-
     /// The best line from here: this move, then the best line after it.
     pub(super) fn extend_line(&mut self, ply: usize, m: Move) {
         let (here, after) = self.stack.split_at_mut(ply + 1);
@@ -349,48 +265,5 @@ impl Worker<'_> {
         line.clear();
         line.push(m);
         line.extend_from_slice(&after[0].line);
-    }
-
-    /// Rewards the move that cut off and blames those that were tried before it.
-    fn remember_cut(&mut self, ply: usize, m: Move, depth: i32, quiets: &Tried, captures: &Tried) {
-        let us = self.stack[ply].node.turn();
-        let before = self.before(ply);
-        let bonus = (self.settings.history_bonus * depth).min(2000);
-        let history = &mut self.memory.history;
-        if is_tactical(m) {
-            history.reward_capture(us, m, bonus);
-        } else {
-            history.reward_quiet(us, m, before, bonus);
-            for tried in quiets.moves() {
-                history.reward_quiet(us, tried, before, -bonus);
-            }
-            let killers = &mut self.stack[ply].killers;
-            if killers[0] != pack(m) {
-                *killers = [pack(m), killers[0]];
-            }
-        }
-        for tried in captures.moves() {
-            history.reward_capture(us, tried, -bonus);
-        }
-    }
-}
-
-/// The first moves that were tried at a node and did not cut off.
-#[derive(Default)]
-struct Tried {
-    moves: [Option<Move>; 32],
-    len: usize,
-}
-
-impl Tried {
-    fn push(&mut self, m: Move) {
-        if self.len < self.moves.len() {
-            self.moves[self.len] = Some(m);
-            self.len += 1;
-        }
-    }
-
-    fn moves(&self) -> impl Iterator<Item = Move> + '_ {
-        self.moves[..self.len].iter().copied().flatten()
     }
 }

@@ -44,7 +44,6 @@ impl Worker<'_> {
             best_score = self.corrected(ply, raw_eval);
             if let Some(entry) = known
                 && entry.bound.decides(entry.score, best_score + 1)
-                && entry.bound != Bound::None
             {
                 best_score = entry.score;
             }
@@ -66,7 +65,7 @@ impl Worker<'_> {
         let stand_pat = best_score;
 
         let node = &self.stack[ply].node;
-        let moves = if in_check { node.position.legal_moves() } else { tactical_moves(node) };
+        let mut moves = if in_check { node.position.legal_moves() } else { tactical_moves(node) };
         if in_check && moves.is_empty() {
             return mated_in(ply);
         }
@@ -75,10 +74,10 @@ impl Worker<'_> {
             killers: [0; 2],
             before: self.before(ply),
         };
-        let mut picker = Picker::new(moves, node, &self.memory.history, &hints);
+        let mut picker = Picker::<64>::new(&mut moves, node.turn(), &self.memory.history, hints);
         let mut best_move = 0;
         let mut bound = Bound::Upper;
-        while let Some(picked) = picker.next(&self.stack[ply].node) {
+        while let Some(picked) = picker.next(&self.stack[ply].node, &self.memory.history) {
             let m = picked.m;
             if best_score > -MATE_BOUND {
                 if in_check {
@@ -98,6 +97,7 @@ impl Worker<'_> {
                     }
                 }
             }
+            self.shared.table.prefetch(self.stack[ply].node.likely_key(m));
             self.descend(ply, m);
             let score = -self.quiesce::<PV>(ply + 1, -beta, -alpha);
             if self.aborted {

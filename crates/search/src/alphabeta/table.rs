@@ -11,8 +11,6 @@ use super::score::MATE_BOUND;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Bound {
-    /// No score, only a static evaluation or a move.
-    None = 0,
     /// The true score is at most this.
     Upper = 1,
     /// The true score is at least this.
@@ -25,7 +23,6 @@ impl Bound {
     /// True when a score with this bound proves that the true one is not inside the window.
     pub(super) fn decides(self, score: i32, beta: i32) -> bool {
         match self {
-            Bound::None => false,
             Bound::Exact => true,
             Bound::Lower => score >= beta,
             Bound::Upper => score < beta,
@@ -86,6 +83,7 @@ impl Table {
     pub(super) fn probe(&self, key: u64, ply: usize) -> Option<Entry> {
         self.bucket(key).0.iter().find_map(|slot| {
             let data = slot.data.load(Relaxed);
+            // A written entry has a bound, so its data is never 0.
             if slot.check.load(Relaxed) ^ data != key || data == 0 {
                 return None;
             }
@@ -93,6 +91,20 @@ impl Table {
             entry.score = shift_mate(entry.score, -(ply as i32));
             Some(entry)
         })
+    }
+
+    /// Asks the memory for an entry that will be probed soon. A table is larger than any cache:
+    /// without this, waiting for it takes a fifth of the search.
+    pub(super) fn prefetch(&self, key: u64) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let bucket: *const Bucket = self.bucket(key);
+            // SAFETY: a prefetch reads nothing; it takes any address, and this one is valid.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(bucket.cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = key;
     }
 
     pub(super) fn store(&self, key: u64, ply: usize, mut entry: Entry) {
@@ -179,7 +191,6 @@ fn unpack(data: u64) -> Entry {
         eval: i32::from((data >> 32) as i16),
         depth: i32::from((data >> 48) as u8),
         bound: match (data >> 56) & 3 {
-            0 => Bound::None,
             1 => Bound::Upper,
             2 => Bound::Lower,
             _ => Bound::Exact,

@@ -319,6 +319,18 @@ mod tests {
     }
 
     #[test]
+    fn a_term_is_read_from_its_two_halves() {
+        use serde::de::value::{Error, MapDeserializer};
+        let read = |mg: Vec<i32>, eg: Vec<i32>| {
+            let halves = MapDeserializer::<_, Error>::new([("mg", mg), ("eg", eg)].into_iter());
+            Term::<2>::deserialize(halves)
+        };
+        assert_eq!(read(vec![1, 2], vec![3, 4]), Ok(Term::new([1, 2], [3, 4])));
+        let error = read(vec![1, 2], vec![3]).unwrap_err();
+        assert_eq!(error.to_string(), "expected 2 weights, got 1");
+    }
+
+    #[test]
     fn plain_weights_are_values_and_squares_only() {
         let plain = Weights::plain();
         assert_eq!(plain.piece_value.mg, [100, 320, 330, 500, 900]);

@@ -7,8 +7,8 @@ use std::time::Instant;
 use selfmate_chess::{Game, Move, Position};
 
 use super::eval::StaticEval;
+use super::history::History;
 use super::node::{Node, position_key};
-use super::order::History;
 use super::score::MAX_PLY;
 use super::settings::Settings;
 use super::table::Table;
@@ -152,26 +152,27 @@ impl<'a> Worker<'a> {
 
     /// Plays a move at `ply`.
     pub(super) fn descend(&mut self, ply: usize, m: Move) {
-        let child = self.stack[ply].node.play(m, &self.memory.eval.tables);
-        self.stack[ply].played = Some(super::order::piece_to(self.stack[ply].node.turn(), m));
-        self.enter(ply, child, m.is_zeroing());
+        let (here, after) = self.stack.split_at_mut(ply + 1);
+        let (parent, child) = (&mut here[ply], &mut after[0]);
+        parent.played = Some(super::order::piece_to(parent.node.turn(), m));
+        child.node.play_from(&parent.node, m, &self.memory.eval.tables);
+        child.reversible = if m.is_zeroing() { 0 } else { parent.reversible + 1 };
+        self.push_key(ply);
     }
 
     /// Lets the other side move at `ply`; false where that is impossible.
     pub(super) fn descend_by_pass(&mut self, ply: usize) -> bool {
         let Some(child) = self.stack[ply].node.pass() else { return false };
         self.stack[ply].played = None;
-        self.enter(ply, child, true);
+        self.stack[ply + 1].node = child;
+        self.stack[ply + 1].reversible = 0;
+        self.push_key(ply);
         true
     }
 
-    fn enter(&mut self, ply: usize, child: Node, irreversible: bool) {
+    fn push_key(&mut self, ply: usize) {
         self.keys.truncate(self.root_key + ply + 1);
-        self.keys.push(child.key);
-        let reversible = if irreversible { 0 } else { self.stack[ply].reversible + 1 };
-        let frame = &mut self.stack[ply + 1];
-        frame.node = child;
-        frame.reversible = reversible;
+        self.keys.push(self.stack[ply + 1].node.key);
     }
 
     /// The moves that led here as piece and square, the latest first.
