@@ -142,15 +142,19 @@ impl Env {
             return Err(StepError::Over(outcome));
         }
         let m = self.resolve(action)?;
-        let mover = self.game.turn();
-        self.game.play_unchecked(m);
-        self.refresh();
-        Ok(self.transition(mover))
+        Ok(self.advance(m))
     }
 
     /// A legal move drawn from the environment's own generator; `None` when the game is over.
     pub fn sample(&mut self) -> Option<Move> {
         if self.outcome.is_some() { None } else { self.rng.choose(&self.legal).copied() }
+    }
+
+    /// Plays the move that [`Env::sample`] would draw, without looking it up again; `None` when the
+    /// game is over.
+    pub fn step_random(&mut self) -> Option<Transition> {
+        let m = self.sample()?;
+        Some(self.advance(m))
     }
 
     /// The game so far.
@@ -236,8 +240,20 @@ impl Env {
         }
     }
 
+    /// Plays a legal move in a game that goes on.
+    fn advance(&mut self, m: Move) -> Transition {
+        let mover = self.game.turn();
+        self.game.play_unchecked(m);
+        self.refresh();
+        self.transition(mover)
+    }
+
     fn refresh(&mut self) {
-        self.legal = self.game.legal_moves();
+        // A list has room for 256 moves and holds 30: only those are worth copying.
+        self.legal.clear();
+        self.legal
+            .try_extend_from_slice(&self.game.legal_moves())
+            .expect("one list has as much room as another");
         self.outcome = self.game.outcome_given(&self.legal);
     }
 
@@ -307,10 +323,7 @@ impl BatchEnv {
         self.envs
             .par_iter_mut()
             .with_min_len(Self::CHUNK)
-            .map(|env| match env.sample() {
-                Some(m) => usize::from(env.step(Action::Move(m)).is_ok()),
-                None => 0,
-            })
+            .map(|env| usize::from(env.step_random().is_some()))
             .sum()
     }
 

@@ -17,14 +17,15 @@ use crate::outcome::{DrawRules, Outcome, Reason, Rules};
 pub struct Game {
     /// One entry for each position since the start; never empty, the last is the current one.
     steps: Vec<Step>,
+    /// The key of each position: equal for equal pieces, side to move, castling rights and legal
+    /// en passant. Kept apart because every move looks through many of them.
+    keys: Vec<u64>,
     rules: Rules,
 }
 
 #[derive(Clone, Debug)]
 struct Step {
     position: Chess,
-    /// Equal for equal positions: pieces, side to move, castling rights, legal en passant.
-    key: u64,
     /// The move that led here; `None` at the start.
     played: Option<Move>,
     /// How often the position had stood on the board by then, that time included.
@@ -33,8 +34,7 @@ struct Step {
 
 impl Step {
     fn start(position: Chess) -> Step {
-        let key = repetition_key(&position);
-        Step { position, key, played: None, repetitions: 1 }
+        Step { position, played: None, repetitions: 1 }
     }
 }
 
@@ -62,11 +62,14 @@ impl Game {
 
     /// A game from any position.
     pub fn from_position(position: Chess) -> Game {
-        Game { steps: vec![Step::start(position)], rules: Rules::default() }
+        let keys = vec![repetition_key(&position)];
+        Game { steps: vec![Step::start(position)], keys, rules: Rules::default() }
     }
 
     /// Starts over from a position, under the same rules and in the same memory.
     pub fn restart(&mut self, position: Chess) {
+        self.keys.clear();
+        self.keys.push(repetition_key(&position));
         self.steps.clear();
         self.steps.push(Step::start(position));
     }
@@ -129,7 +132,7 @@ impl Game {
 
     /// A key that is equal for positions that count as repetitions of each other.
     pub fn key(&self) -> u64 {
-        self.current().key
+        *self.keys.last().expect("a game has at least its start position")
     }
 
     /// How often the current position has stood on the board, this time included.
@@ -148,11 +151,10 @@ impl Game {
 
     /// The ply at which the current position last stood before; `None` when it is new.
     pub fn last_occurrence(&self) -> Option<usize> {
-        let here = self.current();
-        if here.repetitions < 2 {
+        if self.current().repetitions < 2 {
             return None;
         }
-        (0..self.ply()).rev().find(|&ply| self.steps[ply].key == here.key)
+        self.keys[..self.ply()].iter().rposition(|&key| key == self.key())
     }
 
     /// Becomes a copy of the last `positions` positions of another game, with their repetition
@@ -161,6 +163,8 @@ impl Game {
         let first = other.steps.len().saturating_sub(positions.max(1));
         self.steps.clear();
         self.steps.extend_from_slice(&other.steps[first..]);
+        self.keys.clear();
+        self.keys.extend_from_slice(&other.keys[first..]);
         self.rules = other.rules;
     }
 
@@ -187,40 +191,33 @@ impl Game {
     ///
     /// May panic, now or later, when the move is not legal.
     pub fn play_unchecked(&mut self, m: Move) {
-        let here = self.current();
-        let mut position = here.position.clone();
-        position.play_unchecked(m);
-        let key = key_after(here, m, &position);
-        let repetitions = self.count_repetitions(key, position.halfmoves());
-        self.steps.push(Step { position, key, played: Some(m), repetitions });
-    }
-
-    /// How often a position that is about to be added will have stood on the board.
-    fn count_repetitions(&self, key: u64, halfmoves: u32) -> u16 {
-        // Nothing before the last capture or pawn move can come back, and only every other
-        // position has the same side to move. The nearest earlier one knows those before it.
-        let reversible = (halfmoves as usize).min(self.steps.len());
-        let mut back = 4;
-        while back <= reversible {
-            let step = &self.steps[self.steps.len() - back];
-            if step.key == key {
-                return step.repetitions.saturating_add(1);
-            }
-            back += 2;
-        }
-        1
+        // Copied once and then changed in place: a position is large beside the work of a move.
+        self.steps.extend_from_within(self.steps.len() - 1..);
+        let [earlier @ .., before, after] = self.steps.as_mut_slice() else {
+            unreachable!("the copy stands after the step it was made of")
+        };
+        after.position.play_unchecked(m);
+        let key = key_after(self.keys[earlier.len()], &before.position, m, &after.position);
+        after.played = Some(m);
+        after.repetitions = match previous(&self.keys, key, after.position.halfmoves()) {
+            Some(ply) => earlier[ply].repetitions.saturating_add(1),
+            None => 1,
+        };
+        self.keys.push(key);
     }
 
     /// Takes back the last move and returns it; `None` at the start.
     pub fn undo(&mut self) -> Option<Move> {
         let played = self.current().played?;
         self.steps.pop();
+        self.keys.pop();
         Some(played)
     }
 
     /// Goes back to the position after `ply` moves; does nothing when that is ahead.
     pub fn rewind(&mut self, ply: usize) {
         self.steps.truncate(ply + 1);
+        self.keys.truncate(ply + 1);
     }
 
     /// How the game ended, or `None` while it goes on.
@@ -262,6 +259,24 @@ impl Game {
     }
 }
 
+/// The ply at which a position that is about to be added last stood on the board.
+fn previous(keys: &[u64], key: u64, halfmoves: u32) -> Option<usize> {
+    // Nothing before the last capture or pawn move can come back, and only every other position
+    // has the same side to move.
+    let reversible = (halfmoves as usize).min(keys.len());
+    let recent = &keys[keys.len() - reversible..];
+    // The added position is `recent.len()` plies after the first of them, four plies after the
+    // first that it can repeat.
+    let mut back = 4;
+    while back <= recent.len() {
+        if recent[recent.len() - back] == key {
+            return Some(keys.len() - back);
+        }
+        back += 2;
+    }
+    None
+}
+
 fn repetition_key(position: &Chess) -> u64 {
     position.zobrist_hash::<Zobrist64>(EnPassantMode::Legal).into()
 }
@@ -270,12 +285,11 @@ fn repetition_key(position: &Chess) -> u64 {
 ///
 /// shakmaty has such an update too, but it gives up on king moves, castling rights and en
 /// passant, almost a third of all moves; a game is 10 % faster with this one.
-fn key_after(before: &Step, m: Move, after: &Chess) -> u64 {
-    let position = &before.position;
-    let (mover, castles) = (position.turn(), position.castles());
+fn key_after(key: u64, before: &Chess, m: Move, after: &Chess) -> u64 {
+    let (mover, castles) = (before.turn(), before.castles());
     let piece =
         |square, color: Color, role| Zobrist64::zobrist_for_piece(square, Piece { color, role }).0;
-    let mut key = before.key ^ Zobrist64::zobrist_for_white_turn().0;
+    let mut key = key ^ Zobrist64::zobrist_for_white_turn().0;
     match m {
         Move::Normal { role, from, capture, to, promotion } => {
             key ^= piece(from, mover, role) ^ piece(to, mover, promotion.unwrap_or(role));
@@ -303,7 +317,7 @@ fn key_after(before: &Step, m: Move, after: &Chess) -> u64 {
             }
         }
     }
-    for square in [position, after].into_iter().filter_map(|p| p.legal_ep_square()) {
+    for square in [before, after].into_iter().filter_map(Position::legal_ep_square) {
         key ^= Zobrist64::zobrist_for_en_passant_file(square.file()).0;
     }
     key
