@@ -18,7 +18,12 @@ const STARTS: &[&str] = &[
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
     "r3k2r/Pppp1ppp/1b3nbN/nP6/BBP1P3/q4N2/Pp1P2PP/R2Q1RK1 w kq - 0 1",
     "8/PPPk4/8/8/8/8/4Kppp/8 w - - 0 1",
-    "8/8/8/1pPpP3/k6R/8/4K3/8 w - d6 0 2",
+    // After d7d5, e5xd6 would open the fifth rank to the rook, or the diagonal to the bishop.
+    "8/3p4/8/K3P2r/8/8/8/4k3 b - - 0 1",
+    "4k3/3p4/5b2/4P3/8/2K5/8/8 b - - 0 1",
+    // The pawn that has just moved two squares gives check, and taking it in passing parries that.
+    "8/3p4/8/2k1P3/4K3/8/8/8 b - - 0 1",
+    "4k3/pppppppp/8/8/8/8/PPPPPPPP/4K3 w - - 0 1",
     "4k3/8/8/8/8/8/8/4KBN1 w - - 0 1",
     "4kb2/8/8/8/8/8/8/2B1K3 w - - 40 60",
     "6k1/8/8/8/8/8/8/K6R w - - 85 90",
@@ -26,7 +31,11 @@ const STARTS: &[&str] = &[
     "8/8/8/8/8/k7/p7/K7 w - - 0 1",
     "bnrbkrqn/pppppppp/8/8/8/8/PPPPPPPP/BNRBKRQN w KQkq - 0 1",
     "1rkr4/8/8/8/8/8/8/1RKR4 w KQkq - 0 1",
+    "1r3kr1/pppppppp/8/8/8/8/PPPPPPPP/1R3KR1 w KQkq - 0 1",
 ];
+
+/// A game is cut off when this many positions have been written.
+const LONGEST: u64 = 400;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -61,12 +70,17 @@ fn write_game(out: &mut impl Write, number: u64, start: &str, rng: &mut Rng) -> 
         "{}",
         json!({"game": number, "fen": to_fen(game.position()), "chess960": chess960})
     )?;
-    // Past the seventy-five-move rule and the fifth repetition, so that both are seen.
-    for ply in 0..400u64 {
+    for written in 1.. {
         let position = game.position();
         let legal = game.legal_moves();
         let repetitions = game.repetitions();
-        let over = legal.is_empty() || repetitions >= 6 || position.halfmoves() >= 152;
+        // Past the seventy-five-move rule and the fifth repetition, so that both are seen. What
+        // cannot be won teaches the judge nothing new: such games soon end.
+        let over = legal.is_empty()
+            || repetitions >= 6
+            || position.halfmoves() >= 152
+            || position.is_insufficient_material() && rng.chance(0.1)
+            || written == LONGEST;
         let next = if over { None } else { pick(&legal, &game, rng) };
         let halfmoves = position.halfmoves();
         let line = json!({
@@ -87,32 +101,58 @@ fn write_game(out: &mut impl Write, number: u64, start: &str, rng: &mut Rng) -> 
         writeln!(out, "{line}")?;
         match next {
             Some(m) => game.play_unchecked(m),
-            None => return Ok(ply + 1),
+            None => return Ok(written),
         }
     }
-    Ok(400)
+    unreachable!("a game ends at {LONGEST} positions at the latest")
 }
 
-/// Mostly random; games that start with a running clock, and some moves elsewhere, shuffle pieces
-/// so that repetitions and long quiet stretches come up.
+/// A random move, but rules that plain random games seldom meet come first. Games that start with
+/// a running clock, and some moves elsewhere, shuffle pieces so that repetitions and long quiet
+/// stretches come up.
 fn pick(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
-    let shuffling = game.start().halfmoves() > 0 || rng.chance(0.2);
-    if shuffling {
-        // Undo the own last move: that is how positions come back.
-        let own_last = game.moves().rev().nth(1);
-        let retreat = own_last.and_then(|last| {
-            legal.iter().find(|m| m.from() == Some(last.to()) && last.from() == Some(m.to()))
-        });
-        if let Some(&m) = retreat
-            && rng.chance(0.5)
-        {
-            return Some(m);
-        }
-        let quiet: Vec<Move> =
-            legal.iter().copied().filter(|m| !m.is_capture() && m.role() != Role::Pawn).collect();
-        if let Some(&m) = rng.choose(&quiet) {
-            return Some(m);
+    if game.start().halfmoves() > 0 || rng.chance(0.2) {
+        return shuffle(legal, game, rng).or_else(|| rng.choose(legal).copied());
+    }
+    let position = game.position();
+    let after = |m: Move| {
+        let mut next = position.clone();
+        next.play_unchecked(m);
+        next
+    };
+    type Wish<'a> = (f64, &'a dyn Fn(Move) -> bool);
+    let wishes: [Wish<'_>; 6] = [
+        (0.5, &|m| after(m).legal_moves().is_empty()),
+        (0.7, &|m| m.is_en_passant()),
+        (0.7, &|m| m.is_castle()),
+        (0.5, &|m| after(m).pseudo_legal_ep_square().is_some()),
+        (0.3, &|m| m.is_promotion()),
+        (0.2, &|m| after(m).is_check()),
+    ];
+    for (probability, wish) in wishes {
+        if rng.chance(probability) {
+            let granted: Vec<Move> = legal.iter().copied().filter(|&m| wish(m)).collect();
+            if let Some(&m) = rng.choose(&granted) {
+                return Some(m);
+            }
         }
     }
     rng.choose(legal).copied()
+}
+
+/// A move that keeps the clock running; half of the time back to where the piece came from, because
+/// that is how positions come back.
+fn shuffle(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
+    let own_last = game.moves().rev().nth(1);
+    let retreat = own_last.and_then(|last| {
+        legal.iter().find(|m| m.from() == Some(last.to()) && last.from() == Some(m.to()))
+    });
+    if let Some(&m) = retreat
+        && rng.chance(0.5)
+    {
+        return Some(m);
+    }
+    let quiet: Vec<Move> =
+        legal.iter().copied().filter(|m| !m.is_capture() && m.role() != Role::Pawn).collect();
+    rng.choose(&quiet).copied()
 }
