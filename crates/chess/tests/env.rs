@@ -62,9 +62,9 @@ fn the_mask_allows_exactly_the_legal_moves() {
     env.reset(Some("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"), Seed::new(1)).unwrap();
     let mask = env.action_mask();
     assert_eq!(mask.iter().filter(|legal| **legal).count(), 26);
-    for index in 0..mask.len() {
+    for (index, &legal) in mask.iter().enumerate() {
         let mut copy = env.clone();
-        assert_eq!(copy.step(Action::Index(index)).is_ok(), mask[index], "action {index}");
+        assert_eq!(copy.step(Action::Index(index)).is_ok(), legal, "action {index}");
     }
 }
 

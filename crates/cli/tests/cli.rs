@@ -1,4 +1,5 @@
 //! The binary as a user meets it: reports, JSON, wrong input.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use assert_cmd::Command;
 use serde_json::Value;

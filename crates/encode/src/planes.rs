@@ -103,7 +103,7 @@ impl Planes {
     ///
     /// # Panics
     ///
-    /// Panics unless `out` has [`Planes::len`] numbers.
+    /// Panics unless `out` has [`Planes::size`] numbers.
     pub fn encode(self, game: &Game, out: &mut [f32]) {
         assert_eq!(out.len(), self.size(), "room for {}", self.name());
         out.fill(0.0);

@@ -1,4 +1,5 @@
 //! Laws of every encoding, on positions that random games from varied starts reach.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use proptest::prelude::*;
 use selfmate_chess::env::ActionSpace;
