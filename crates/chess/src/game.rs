@@ -81,6 +81,11 @@ impl Game {
         self
     }
 
+    /// Puts the game under other rules.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
     /// The rules that end this game.
     pub fn rules(&self) -> Rules {
         self.rules
@@ -133,6 +138,11 @@ impl Game {
     /// A key that is equal for positions that count as repetitions of each other.
     pub fn key(&self) -> u64 {
         *self.keys.last().expect("a game has at least its start position")
+    }
+
+    /// The key of the position after `ply` moves; `None` when fewer have been played.
+    pub fn key_at(&self, ply: usize) -> Option<u64> {
+        self.steps.get(ply).map(|step| step.key)
     }
 
     /// How often the current position has stood on the board, this time included.

@@ -1,1 +1,17 @@
-//! In progress.
+//! Search: the evaluator seam, Monte Carlo tree search and alpha-beta.
+//!
+//! Searches turn an evaluator into a better move, a policy target and a value. They do not know
+//! networks, files or sockets.
+
+pub mod evaluator;
+pub mod math;
+pub mod mcts;
+mod packed_move;
+pub mod player;
+mod terminal;
+mod value;
+
+pub use evaluator::{Evaluation, Evaluator, Leaf, Need};
+pub use packed_move::PackedMove;
+pub use player::{Choice, Player, PlayerError};
+pub use value::{Wdl, WhiteWdl};

@@ -1,0 +1,52 @@
+//! Counts pieces, and prefers captures of the dear by the cheap.
+
+use selfmate_chess::{Board, Chess, Color, Move, Position, Role};
+
+use super::{Evaluation, Evaluator, Leaf};
+use crate::value::Wdl;
+
+/// Material balance as a value, captures and promotions first as a policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Material;
+
+impl Evaluator for Material {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        for (leaf, evaluation) in leaves.iter().zip(evaluations) {
+            let position = leaf.game.position();
+            evaluation.wdl = wdl(position);
+            evaluation.logits.clear();
+            evaluation.logits.extend(leaf.legal.iter().map(|&m| logit(m)));
+        }
+    }
+}
+
+/// The usual worth of a piece in pawns.
+pub(crate) const fn worth(role: Role) -> f32 {
+    match role {
+        Role::Pawn => 1.0,
+        Role::Knight => 3.0,
+        Role::Bishop => 3.2,
+        Role::Rook => 5.0,
+        Role::Queen => 9.0,
+        Role::King => 0.0,
+    }
+}
+
+/// The material of one side in pawns.
+pub(crate) fn material(board: &Board, color: Color) -> f32 {
+    let men = board.by_color(color);
+    Role::ALL.into_iter().map(|role| worth(role) * (men & board.by_role(role)).count() as f32).sum()
+}
+
+/// A pawn up is about 60 % of the points, a rook up almost all of them.
+fn wdl(position: &Chess) -> Wdl {
+    let (board, mover) = (position.board(), position.turn());
+    let balance = material(board, mover) - material(board, !mover);
+    let value = balance / (balance.abs() + 4.0);
+    Wdl::new(value, 0.5 * (1.0 - value.abs()))
+}
+
+fn logit(m: Move) -> f32 {
+    let gain = m.capture().map_or(0.0, |captured| 1.0 + worth(captured) - 0.1 * worth(m.role()));
+    0.3 * (gain + m.promotion().map_or(0.0, worth))
+}

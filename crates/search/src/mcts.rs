@@ -1,0 +1,29 @@
+//! Monte Carlo tree search: one search, several rules for choosing.
+//!
+//! A simulation walks down the tree from the root ([`Search::gather`]), has the position it
+//! reaches judged by an evaluator outside this module, and carries the result back up
+//! ([`Search::apply`]). How a walk chooses at the root is a [`RootRule`], below it an
+//! [`InteriorRule`]. [`run`] and [`run_parallel`] are the usual loops around the two halves.
+//!
+//! AlphaZero: Silver et al. 2018. Gumbel AlphaZero: Danihelka et al. 2022.
+
+mod batch;
+mod driver;
+mod gumbel;
+mod halving;
+mod node;
+mod params;
+mod result;
+mod search;
+mod select;
+mod tree;
+
+pub use batch::Batch;
+pub use driver::{Limit, run, run_parallel};
+pub use halving::considered_visits;
+pub use params::{
+    Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Puct, RootRule,
+    SearchParams, Temperature,
+};
+pub use result::{MoveStatistics, Proof, SearchResult};
+pub use search::Search;

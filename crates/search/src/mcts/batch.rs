@@ -1,0 +1,107 @@
+//! The working memory of a searching thread.
+
+use selfmate_chess::Game;
+
+use super::tree::ROOT;
+use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
+use crate::packed_move::PackedMove;
+
+/// The working memory of one thread: walks under way and what is asked about them.
+pub struct Batch {
+    /// The walker's own copy of the game; stands at the end of the last walk.
+    pub(super) game: Game,
+    pub(super) root_ply: usize,
+    /// The node at which `game` stands.
+    pub(super) standing_at: u32,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) evaluations: Vec<Evaluation>,
+    /// The walks that wait for the evaluations, in the same order.
+    pub(super) waiting: Vec<Vec<u32>>,
+    /// Walks whose last node has just got its children: they go on.
+    pub(super) resumed: Vec<Vec<u32>>,
+    /// Paths to use again.
+    pub(super) idle: Vec<Vec<u32>>,
+    pub(super) scratch: Vec<(PackedMove, f32)>,
+    pub(super) history: usize,
+}
+
+impl Batch {
+    /// Working memory for a search with this evaluator.
+    pub fn new(evaluator: &dyn Evaluator) -> Batch {
+        Batch {
+            game: Game::new(),
+            root_ply: usize::MAX,
+            standing_at: ROOT,
+            leaves: Vec::new(),
+            evaluations: Vec::new(),
+            waiting: Vec::new(),
+            resumed: Vec::new(),
+            idle: Vec::new(),
+            scratch: Vec::new(),
+            history: evaluator.history(),
+        }
+    }
+
+    /// Leaves that wait for their evaluation.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// True when nothing waits for an evaluation.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// True when walks are half done: the next gather goes on with them.
+    pub fn has_resumed(&self) -> bool {
+        !self.resumed.is_empty()
+    }
+
+    /// The waiting leaves.
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves[..self.waiting.len()]
+    }
+
+    /// Has the waiting leaves evaluated.
+    pub fn evaluate(&mut self, evaluator: &mut dyn Evaluator) {
+        let count = self.waiting.len();
+        evaluator.evaluate(&self.leaves[..count], &mut self.evaluations[..count]);
+    }
+
+    /// The waiting leaves with room for their evaluations, for callers that evaluate many
+    /// batches together.
+    pub fn requests(&mut self) -> (&[Leaf], &mut [Evaluation]) {
+        let count = self.waiting.len();
+        (&self.leaves[..count], &mut self.evaluations[..count])
+    }
+
+    /// Takes over the root of the search.
+    pub(super) fn begin(&mut self, root: &Game) {
+        debug_assert!(self.waiting.is_empty(), "a batch is applied before the next is gathered");
+        let moved =
+            self.root_ply != root.ply() || self.game.key_at(self.root_ply) != Some(root.key());
+        if moved {
+            self.game.clone_from(root);
+            self.root_ply = root.ply();
+            self.standing_at = ROOT;
+            self.resumed.clear();
+        }
+    }
+
+    pub(super) fn ask(&mut self, path: Vec<u32>, need: Need) {
+        let index = self.waiting.len();
+        if self.leaves.len() <= index {
+            self.leaves.push(Leaf::default());
+            self.evaluations.push(Evaluation::default());
+        }
+        let leaf = &mut self.leaves[index];
+        leaf.game.copy_recent(&self.game, self.history);
+        leaf.need = need;
+        if need.policy() {
+            leaf.legal = self.game.legal_moves();
+        } else {
+            leaf.legal.clear();
+        }
+        self.waiting.push(path);
+    }
+}

@@ -1,0 +1,194 @@
+//! The usual loops: one evaluator, or one for each thread in the same tree.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use super::batch::Batch;
+use super::node::Sharing;
+use super::search::Search;
+use crate::evaluator::Evaluator;
+
+/// When a search ends, besides its budget of simulations.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limit<'a> {
+    /// Not later than this.
+    pub deadline: Option<Instant>,
+    /// As soon as this is set.
+    pub stop: Option<&'a AtomicBool>,
+    /// When the most visited move can no longer be overtaken within the budget.
+    pub stop_when_decided: bool,
+    /// When a hundred simulations change the root's visit shares by less than this (relative
+    /// entropy for each simulation).
+    pub min_gain: Option<f64>,
+}
+
+impl Limit<'_> {
+    fn reached(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Relaxed))
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// Leaves evaluated at a time by a cheap evaluator.
+const INLINE: usize = 1;
+/// Simulations between looks at the clock and at the visits.
+const STRIDE: u64 = 64;
+
+/// Searches until the budget is spent or the limit is reached.
+pub fn run(search: &mut Search, evaluator: &mut dyn Evaluator, limit: &Limit<'_>) {
+    let mut batch = Batch::new(evaluator);
+    let mut watch = Watch::new(search);
+    loop {
+        let until = search.simulations() + STRIDE;
+        work(search, &mut batch, evaluator, &mut |search| search.simulations() >= until);
+        let spent = search.simulations() < until;
+        if search.is_full() {
+            if !search.recycle() {
+                return;
+            }
+        } else if spent || search.is_solved() || limit.reached() || watch.is_settled(search, limit)
+        {
+            return;
+        }
+    }
+}
+
+/// As [`run`], with a thread for each evaluator in the one tree.
+pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], limit: &Limit<'_>) {
+    if let [evaluator] = evaluators {
+        return run(search, evaluator.as_mut(), limit);
+    }
+    search.share(Sharing::Threads);
+    // Alone until the root has its children: there is nothing to share before.
+    if let Some(first) = evaluators.first_mut()
+        && search.root_visits().is_empty()
+    {
+        let mut batch = Batch::new(first.as_ref());
+        search.gather(&mut batch, INLINE);
+        batch.evaluate(first.as_mut());
+        search.apply(&mut batch);
+    }
+    loop {
+        let shared = &*search;
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for evaluator in evaluators.iter_mut() {
+                let done = &done;
+                scope.spawn(move || {
+                    let mut batch = Batch::new(evaluator.as_ref());
+                    let mut watch = Watch::new(shared);
+                    while !done.load(Relaxed) {
+                        let until = shared.simulations() + STRIDE;
+                        let mut enough =
+                            |search: &Search| search.simulations() >= until || done.load(Relaxed);
+                        work(shared, &mut batch, evaluator.as_mut(), &mut enough);
+                        if shared.is_full()
+                            || shared.remaining() == 0
+                            || shared.is_solved()
+                            || limit.reached()
+                            || watch.is_settled(shared, limit)
+                        {
+                            done.store(true, Relaxed);
+                        }
+                    }
+                    finish(shared, &mut batch, evaluator.as_mut());
+                });
+            }
+        });
+        if !search.is_full() || !search.recycle() {
+            break;
+        }
+    }
+    search.share(Sharing::Alone);
+}
+
+/// Simulates until `enough`, the budget is spent, the tree is full, or nothing can be started.
+fn work(
+    search: &Search,
+    batch: &mut Batch,
+    evaluator: &mut dyn Evaluator,
+    enough: &mut dyn FnMut(&Search) -> bool,
+) {
+    loop {
+        let before = search.simulations();
+        search.gather(batch, INLINE);
+        if batch.is_empty() {
+            // Known results only, or nothing at all.
+            if search.simulations() == before || enough(search) {
+                return;
+            }
+            continue;
+        }
+        batch.evaluate(evaluator);
+        search.apply(batch);
+        if search.is_full() || search.is_solved() || enough(search) {
+            return;
+        }
+    }
+}
+
+/// Brings walks to their end that wait for their second half.
+fn finish(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) {
+    while batch.has_resumed() {
+        search.gather(batch, INLINE);
+        batch.evaluate(evaluator);
+        search.apply(batch);
+    }
+}
+
+/// Notices when going on would not change the choice.
+struct Watch {
+    visits: Vec<u32>,
+    simulations: u64,
+}
+
+impl Watch {
+    const INTERVAL: u64 = 100;
+
+    fn new(search: &Search) -> Watch {
+        Watch { visits: search.root_visits(), simulations: search.simulations() }
+    }
+
+    fn is_settled(&mut self, search: &Search, limit: &Limit<'_>) -> bool {
+        if limit.stop_when_decided {
+            let mut visits = search.root_visits();
+            visits.sort_unstable_by(|a, b| b.cmp(a));
+            let lead = match visits[..] {
+                [] => return false,
+                [_] => return true,
+                [first, second, ..] => u64::from(first - second),
+            };
+            if lead > search.remaining() {
+                return true;
+            }
+        }
+        let Some(min_gain) = limit.min_gain else { return false };
+        if search.simulations() < self.simulations + Self::INTERVAL {
+            return false;
+        }
+        let visits = search.root_visits();
+        let gain = relative_entropy(&self.visits, &visits);
+        let simulations = search.simulations() - self.simulations;
+        let settled = gain.is_some_and(|gain| gain / (simulations as f64) < min_gain);
+        self.visits = visits;
+        self.simulations = search.simulations();
+        settled
+    }
+}
+
+/// Σ old ln(old / new) over visit shares; `None` when they cannot be compared.
+fn relative_entropy(old: &[u32], new: &[u32]) -> Option<f64> {
+    let total = |visits: &[u32]| visits.iter().map(|&v| f64::from(v)).sum::<f64>();
+    let (old_total, new_total) = (total(old), total(new));
+    if old.len() != new.len() || old_total == 0.0 || new_total == 0.0 {
+        return None;
+    }
+    let term = |(&old, &new): (&u32, &u32)| match old {
+        0 => 0.0,
+        _ => {
+            let share = f64::from(old) / old_total;
+            share * (share * new_total / f64::from(new)).ln()
+        }
+    };
+    Some(old.iter().zip(new).map(term).sum())
+}

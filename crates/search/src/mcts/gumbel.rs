@@ -1,0 +1,258 @@
+//! Gumbel AlphaZero's rules: candidates at the root, completed Q-values, the improved policy.
+//!
+//! Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022, sections 3 to 5.
+
+use selfmate_chess::Rng;
+
+use super::halving::considered_visits;
+use super::node::Node;
+use super::params::{Gumbel, GumbelSearch};
+use crate::math::{ln, softmax};
+
+/// What a Gumbel root keeps beside the tree, for one search.
+#[derive(Clone, Debug)]
+pub(super) struct GumbelRoot {
+    params: Gumbel,
+    /// Log prior plus noise of each child.
+    noisy_logits: Vec<f32>,
+    /// Walks sent to each child by this search; the tree's own visits may be older.
+    sent: Vec<u32>,
+    /// See [`considered_visits`]; empty for top-k.
+    table: Vec<u32>,
+    next: usize,
+    /// The children that top-k chooses among.
+    candidate: Vec<bool>,
+}
+
+impl GumbelRoot {
+    pub fn new(params: Gumbel, children: &[Node], simulations: usize, rng: &mut Rng) -> GumbelRoot {
+        let noisy_logits: Vec<f32> = children
+            .iter()
+            .map(|child| ln(child.prior()) + params.noise * rng.gumbel() as f32)
+            .collect();
+        let count = params.candidates.clamp(1, children.len().max(1));
+        let mut order: Vec<usize> = (0..children.len()).collect();
+        order.sort_by(|&a, &b| noisy_logits[b].total_cmp(&noisy_logits[a]));
+        let mut candidate = vec![false; children.len()];
+        for &index in order.iter().take(count) {
+            candidate[index] = true;
+        }
+        let table = match params.search {
+            GumbelSearch::SequentialHalving => considered_visits(count, simulations),
+            GumbelSearch::TopK => Vec::new(),
+        };
+        GumbelRoot {
+            params,
+            noisy_logits,
+            sent: vec![0; children.len()],
+            table,
+            next: 0,
+            candidate,
+        }
+    }
+
+    /// For each child, whether it is looked at.
+    pub fn candidates(&self) -> &[bool] {
+        &self.candidate
+    }
+
+    /// The child for the next simulation by sequential halving; `None` for top-k, where the
+    /// interior rule chooses.
+    pub fn select(&mut self, children: &[Node], raw_value: f32) -> Option<usize> {
+        if self.params.search == GumbelSearch::TopK {
+            return None;
+        }
+        let scores = self.scores(children, raw_value);
+        // Past the table (a search that goes on longer than planned) the last pair stays.
+        let wanted = self.table.get(self.next).copied();
+        let fewest = || {
+            (0..self.sent.len())
+                .filter(|&i| self.candidate[i])
+                .map(|i| self.sent[i])
+                .max()
+                .unwrap_or(0)
+        };
+        let wanted = wanted.unwrap_or_else(fewest);
+        let chosen = (0..children.len())
+            .filter(|&i| self.candidate[i] && self.sent[i] == wanted)
+            .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)));
+        let chosen = chosen.or_else(|| self.winner_by(&scores));
+        self.next += 1;
+        if let Some(index) = chosen {
+            self.sent[index] += 1;
+        }
+        chosen
+    }
+
+    /// Takes back a selection whose walk was given up.
+    pub fn unselect(&mut self, index: usize) {
+        if self.params.search == GumbelSearch::SequentialHalving {
+            self.sent[index] -= 1;
+            self.next -= 1;
+        }
+    }
+
+    /// The child to play: the best score among those that got the most simulations.
+    pub fn winner(&self, children: &[Node], raw_value: f32) -> Option<usize> {
+        match self.params.search {
+            GumbelSearch::SequentialHalving => self.winner_by(&self.scores(children, raw_value)),
+            GumbelSearch::TopK => (0..children.len())
+                .filter(|&i| self.candidate[i])
+                .max_by_key(|&i| (children[i].visits(), std::cmp::Reverse(i))),
+        }
+    }
+
+    fn winner_by(&self, scores: &[f32]) -> Option<usize> {
+        (0..scores.len()).filter(|&i| self.candidate[i]).max_by(|&a, &b| {
+            self.sent[a].cmp(&self.sent[b]).then(scores[a].total_cmp(&scores[b])).then(b.cmp(&a))
+        })
+    }
+
+    /// Noise + log prior + σ(completed q) of each child.
+    fn scores(&self, children: &[Node], raw_value: f32) -> Vec<f32> {
+        let mut scores = sigma(children, raw_value, self.params.c_visit, self.params.c_scale);
+        for (score, noisy) in scores.iter_mut().zip(&self.noisy_logits) {
+            *score += noisy;
+        }
+        scores
+    }
+}
+
+/// The improved policy: softmax of log prior + σ(completed q). `raw_value` is the evaluator's
+/// value of the node for its side to move.
+pub(super) fn improved_policy(
+    children: &[Node],
+    raw_value: f32,
+    c_visit: f32,
+    c_scale: f32,
+) -> Vec<f32> {
+    let mut logits = sigma(children, raw_value, c_visit, c_scale);
+    for (logit, child) in logits.iter_mut().zip(children) {
+        *logit += ln(child.prior());
+    }
+    softmax(&mut logits, 1.0);
+    logits
+}
+
+/// σ(completed q) of each child: (c_visit + most visits) · c_scale · q.
+fn sigma(children: &[Node], raw_value: f32, c_visit: f32, c_scale: f32) -> Vec<f32> {
+    let most_visits = children.iter().map(Node::visits).max().unwrap_or(0) as f32;
+    let scale = (c_visit + most_visits) * c_scale;
+    let mixed = mixed_value(children, raw_value);
+    let completed = |child: &Node| if child.visits() > 0 { child.value() } else { mixed };
+    children.iter().map(|child| scale * completed(child)).collect()
+}
+
+/// The value given to moves not tried: the raw value mixed with the prior-weighted mean of those
+/// that were (appendix D of the paper):
+/// (v + ΣN · Σ p q / Σ p) / (1 + ΣN), the inner sums over tried moves.
+fn mixed_value(children: &[Node], raw_value: f32) -> f32 {
+    let (mut visits, mut mass, mut weighted) = (0.0, 0.0, 0.0);
+    for child in children.iter().filter(|child| child.visits() > 0) {
+        visits += child.visits() as f32;
+        mass += child.prior();
+        weighted += child.prior() * child.value();
+    }
+    if visits == 0.0 { raw_value } else { (raw_value + visits * weighted / mass) / (1.0 + visits) }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+
+    use super::super::node::Sharing;
+    use super::*;
+    use crate::packed_move::PackedMove;
+
+    /// Children with these (prior, visits, value).
+    fn children(table: &[(f32, u32, f32)]) -> Vec<Node> {
+        table
+            .iter()
+            .map(|&(prior, visits, value)| {
+                let node = Node::default();
+                node.reset(PackedMove::default(), prior);
+                for _ in 0..visits {
+                    node.add(value, 0.0, Sharing::Alone);
+                }
+                node
+            })
+            .collect()
+    }
+
+    #[test]
+    fn completed_values_worked_out_by_hand() {
+        let nodes = children(&[(0.5, 2, 0.4), (0.25, 1, -0.2), (0.25, 0, 0.0)]);
+        // Σ p q / Σ p = (0.2 - 0.05) / 0.75 = 0.2; (0.1 + 3 · 0.2) / 4 = 0.175.
+        assert!((mixed_value(&nodes, 0.1) - 0.175).abs() < 1e-3);
+        // (50 + 2) · 0.1 = 5.2 times 0.4, -0.2 and 0.175.
+        let sigma = sigma(&nodes, 0.1, 50.0, 0.1);
+        for (ours, expected) in sigma.iter().zip([2.08, -1.04, 0.91]) {
+            assert!((ours - expected).abs() < 5e-3, "{sigma:?}");
+        }
+        // ½e^2.08 : ¼e^-1.04 : ¼e^0.91 = 4.0022 : 0.0884 : 0.6211.
+        let policy = improved_policy(&nodes, 0.1, 50.0, 0.1);
+        for (ours, expected) in policy.iter().zip([0.8494, 0.0188, 0.1318]) {
+            assert!((ours - expected).abs() < 1e-3, "{policy:?}");
+        }
+        assert_eq!(mixed_value(&children(&[(1.0, 0, 0.0)]), -0.3), -0.3);
+    }
+
+    #[test]
+    fn first_candidates_are_drawn_by_prior_without_replacement() {
+        // By the Gumbel trick the first of the top k is drawn from the priors; the second from
+        // what is left: for priors .6 .3 .1, the pair {0, 1} comes up with
+        // .6 · .3/.4 + .3 · .6/.7.
+        let nodes = children(&[(0.6, 0, 0.0), (0.3, 0, 0.0), (0.1, 0, 0.0)]);
+        let params = Gumbel { candidates: 2, ..Gumbel::default() };
+        let mut rng = Seed::new(4).rng();
+        let (mut first, mut pair) = ([0u32; 3], 0);
+        let draws = 20_000;
+        for _ in 0..draws {
+            let mut root = GumbelRoot::new(params, &nodes, 2, &mut rng);
+            let a = root.select(&nodes, 0.0).unwrap();
+            let b = root.select(&nodes, 0.0).unwrap();
+            assert_ne!(a, b);
+            first[a] += 1;
+            pair += u32::from(a + b == 1);
+        }
+        for (count, prior) in first.iter().zip([0.6, 0.3, 0.1]) {
+            assert!((f64::from(*count) / f64::from(draws) - prior).abs() < 0.015, "{first:?}");
+        }
+        assert!(
+            (f64::from(pair) / f64::from(draws) - (0.6 * 0.3 / 0.4 + 0.3 * 0.6 / 0.7)).abs()
+                < 0.015
+        );
+    }
+
+    #[test]
+    fn play_improves_on_the_prior_for_any_values() {
+        // Policy improvement (section 3): acting by the winner is worth at least the prior's mean,
+        // on average over the noise, on bandits whose values are known.
+        let mut rng = Seed::new(5).rng();
+        for bandit in 0..50 {
+            let arms: Vec<(f32, f32)> = {
+                let mut logits: Vec<f32> = (0..6).map(|_| rng.normal() as f32).collect();
+                softmax(&mut logits, 1.0);
+                logits.into_iter().map(|prior| (prior, (rng.unit() * 2.0 - 1.0) as f32)).collect()
+            };
+            let prior_value: f32 = arms.iter().map(|(prior, value)| prior * value).sum();
+            let plays = 300;
+            let (mut total, mut improved_total) = (0.0, 0.0);
+            for _ in 0..plays {
+                let nodes = children(&arms.iter().map(|&(p, _)| (p, 0, 0.0)).collect::<Vec<_>>());
+                let params = Gumbel { candidates: 4, ..Gumbel::default() };
+                let mut root = GumbelRoot::new(params, &nodes, 8, &mut rng);
+                for _ in 0..8 {
+                    let arm = root.select(&nodes, prior_value).unwrap();
+                    nodes[arm].add(arms[arm].1, 0.0, Sharing::Alone);
+                }
+                total += arms[root.winner(&nodes, prior_value).unwrap()].1;
+                let improved = improved_policy(&nodes, prior_value, 50.0, 0.2);
+                let values = improved.iter().zip(&arms).map(|(p, (_, value))| p * value);
+                improved_total += values.sum::<f32>();
+            }
+            assert!(improved_total / plays as f32 >= prior_value, "bandit {bandit}");
+            assert!(total / plays as f32 >= prior_value - 0.02, "bandit {bandit}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The settings of a search, with the published ones as named constructors.
+
+use serde::{Deserialize, Serialize};
+
+/// Everything that shapes a search tree.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchParams {
+    /// How a walk chooses at the root.
+    pub root: RootRule,
+    /// How a walk chooses below the root.
+    pub interior: InteriorRule,
+    /// When a node gets its children.
+    pub expansion: Expansion,
+    /// Flattens (above 1) or sharpens the priors below the root.
+    pub policy_temperature: f32,
+    /// The same at the root.
+    pub root_policy_temperature: f32,
+    /// What a walk under way counts for those that follow, in losses; spreads a batch.
+    pub virtual_loss: f32,
+    /// A value is worth this much less a ply further from the root.
+    pub discount: f32,
+    /// How the move to play is drawn from the visits (PUCT and UCT roots).
+    pub temperature: Temperature,
+    /// The most memory the tree may take.
+    pub memory_mb: usize,
+}
+
+impl Default for SearchParams {
+    /// Settings for playing: PUCT without noise, the most visited move.
+    fn default() -> SearchParams {
+        SearchParams {
+            root: RootRule::Puct(None),
+            interior: InteriorRule::Puct(Puct::default()),
+            expansion: Expansion::SecondVisit,
+            policy_temperature: 1.0,
+            root_policy_temperature: 1.0,
+            virtual_loss: 1.0,
+            discount: 1.0,
+            temperature: Temperature { value: 0.0, plies: 0 },
+            memory_mb: 256,
+        }
+    }
+}
+
+impl SearchParams {
+    /// AlphaZero's self-play: growing c, noise at the root, moves drawn by visits for 30 moves.
+    pub fn alphazero() -> SearchParams {
+        SearchParams {
+            root: RootRule::Puct(Some(Dirichlet::default())),
+            interior: InteriorRule::Puct(Puct::alphazero()),
+            expansion: Expansion::FirstVisit,
+            temperature: Temperature { value: 1.0, plies: 60 },
+            ..SearchParams::default()
+        }
+    }
+
+    /// Gumbel AlphaZero with sequential halving at the root, PUCT below.
+    pub fn gumbel() -> SearchParams {
+        SearchParams { root: RootRule::Gumbel(Gumbel::default()), ..SearchParams::default() }
+    }
+
+    /// Plain UCT, for evaluators without priors such as rollouts.
+    pub fn uct() -> SearchParams {
+        SearchParams {
+            interior: InteriorRule::Uct { c: std::f32::consts::SQRT_2 },
+            ..SearchParams::default()
+        }
+    }
+}
+
+/// How a walk chooses at the root.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RootRule {
+    /// As below the root, with or without noise on the priors.
+    Puct(Option<Dirichlet>),
+    /// Candidates by prior and Gumbel noise.
+    Gumbel(Gumbel),
+}
+
+/// How a walk chooses below the root.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InteriorRule {
+    /// Upper confidence bounds without priors.
+    Uct {
+        /// The weight of exploration.
+        c: f32,
+    },
+    /// Upper confidence bounds weighted by priors.
+    Puct(Puct),
+    /// The deterministic rule of Gumbel AlphaZero: visits follow the improved policy.
+    Improved {
+        /// As in [`Gumbel`].
+        c_visit: f32,
+        /// As in [`Gumbel`].
+        c_scale: f32,
+    },
+}
+
+/// The settings of PUCT: score = Q + c · P · √N / (1 + n).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Puct {
+    /// c at the start.
+    pub c_init: f32,
+    /// c grows by ln((N + c_base + 1) / c_base).
+    pub c_base: f32,
+    /// The value of a move not yet tried.
+    pub first_play_urgency: FirstPlayUrgency,
+}
+
+impl Puct {
+    /// The published constants; moves not yet tried count as lost.
+    pub const fn alphazero() -> Puct {
+        Puct {
+            c_init: 1.25,
+            c_base: 19_652.0,
+            first_play_urgency: FirstPlayUrgency::Absolute(-1.0),
+        }
+    }
+}
+
+impl Default for Puct {
+    fn default() -> Puct {
+        Puct { c_init: 1.5, c_base: 19_652.0, first_play_urgency: FirstPlayUrgency::Reduced(0.3) }
+    }
+}
+
+/// The value of a move not yet tried.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstPlayUrgency {
+    /// This value.
+    Absolute(f32),
+    /// The node's own value less this times the root of the prior mass already tried.
+    Reduced(f32),
+}
+
+/// Noise on the root's priors: (1 - epsilon) · P + epsilon · Dirichlet(alpha).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dirichlet {
+    /// Small: a few moves get most of the noise.
+    pub alpha: f32,
+    /// The share of noise.
+    pub epsilon: f32,
+}
+
+impl Default for Dirichlet {
+    fn default() -> Dirichlet {
+        Dirichlet { alpha: 0.3, epsilon: 0.25 }
+    }
+}
+
+/// The settings of a Gumbel root.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Gumbel {
+    /// How many moves are looked at.
+    pub candidates: usize,
+    /// σ(q) = (c_visit + most visits) · c_scale · q, with q in [-1, 1].
+    pub c_visit: f32,
+    /// See `c_visit`.
+    pub c_scale: f32,
+    /// 1 for self-play; 0 takes the noise away.
+    pub noise: f32,
+    /// How simulations are shared among the candidates.
+    pub search: GumbelSearch,
+}
+
+impl Default for Gumbel {
+    fn default() -> Gumbel {
+        Gumbel {
+            candidates: 16,
+            c_visit: 50.0,
+            c_scale: 0.2,
+            noise: 1.0,
+            search: GumbelSearch::SequentialHalving,
+        }
+    }
+}
+
+/// How simulations are shared among a Gumbel root's candidates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GumbelSearch {
+    /// Rounds of equal visits; the worse half is left behind after each.
+    SequentialHalving,
+    /// The interior rule among the candidates; the most visited is played.
+    TopK,
+}
+
+/// When a node gets its children.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Expansion {
+    /// With its first value: for evaluators that compute value and priors together.
+    FirstVisit,
+    /// When a walk comes by again: most nodes never need priors, so a cheap evaluator saves
+    /// them, and the tree stays small.
+    SecondVisit,
+}
+
+/// How the move to play is drawn from the visits.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Temperature {
+    /// Probabilities are visits to the power 1/value; 0 plays the most visited move.
+    pub value: f32,
+    /// After this many plies of the game the most visited move is played.
+    pub plies: u32,
+}

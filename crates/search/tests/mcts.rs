@@ -1,0 +1,382 @@
+//! Laws of the tree, mates, golden trees, reuse, memory and threads.
+#![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
+
+use std::fmt::Write;
+
+use proptest::prelude::*;
+use selfmate_chess::fen::parse_game;
+use selfmate_chess::notation::{parse_move, san, uci};
+use selfmate_chess::{Game, Seed};
+use selfmate_search::evaluator::{Material, Playout, Rollout, Scripted, Uniform};
+use selfmate_search::mcts::{
+    Batch, Dirichlet, Expansion, Gumbel, GumbelSearch, InteriorRule, Limit, Proof, RootRule,
+    Search, SearchParams, SearchResult, Temperature, run, run_parallel,
+};
+use selfmate_search::{Evaluator, Wdl};
+
+/// Small trees keep tests quick.
+fn small(params: SearchParams) -> SearchParams {
+    SearchParams { memory_mb: 16, ..params }
+}
+
+fn search(
+    params: SearchParams,
+    evaluator: &mut dyn Evaluator,
+    game: &Game,
+    simulations: u64,
+    seed: u64,
+) -> SearchResult {
+    let mut search = Search::new(params);
+    search.start(game, simulations, Seed::new(seed));
+    run(&mut search, evaluator, &Limit::default());
+    search.result()
+}
+
+fn rules() -> Vec<(&'static str, SearchParams)> {
+    let gumbel = |search| RootRule::Gumbel(Gumbel { search, ..Gumbel::default() });
+    let base = SearchParams { memory_mb: 16, ..SearchParams::default() };
+    vec![
+        ("puct", base.clone()),
+        ("uct", small(SearchParams::uct())),
+        ("alphazero", small(SearchParams::alphazero())),
+        ("gumbel", small(SearchParams::gumbel())),
+        ("top-k", SearchParams { root: gumbel(GumbelSearch::TopK), ..base.clone() }),
+        (
+            "improved",
+            SearchParams {
+                root: gumbel(GumbelSearch::SequentialHalving),
+                interior: InteriorRule::Improved { c_visit: 50.0, c_scale: 0.2 },
+                ..base.clone()
+            },
+        ),
+        ("first visit", SearchParams { expansion: Expansion::FirstVisit, ..base }),
+    ]
+}
+
+#[test]
+fn every_rule_spends_its_budget_and_adds_up() {
+    for (name, params) in rules() {
+        for simulations in [1, 2, 33, 500] {
+            let mut evaluator = Scripted::new(Seed::new(1));
+            let result = search(params.clone(), &mut evaluator, &Game::new(), simulations, 7);
+            assert_eq!(result.simulations, simulations, "{name}");
+            let visits: u64 = result.moves.iter().map(|m| u64::from(m.visits)).sum();
+            assert_eq!(visits, simulations, "{name}: a fresh root's visits are its simulations");
+            assert_eq!(result.moves.len(), 20, "{name}");
+            let policy: f32 = result.policy_target.iter().sum();
+            assert!((policy - 1.0).abs() < 1e-4, "{name}: {policy}");
+            assert!(result.best.is_some());
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_tree() {
+    for (name, params) in rules() {
+        let once = |seed| {
+            let mut evaluator = Scripted::new(Seed::new(1));
+            search(params.clone(), &mut evaluator, &Game::new(), 400, seed)
+        };
+        assert_eq!(once(3), once(3), "{name}");
+    }
+    let params = small(SearchParams::alphazero());
+    let once = |seed| search(params.clone(), &mut Uniform, &Game::new(), 100, seed);
+    assert_ne!(once(3).moves, once(4).moves, "noise follows the seed");
+}
+
+/// Games on two threads, each thread stepping several in lockstep with one batched evaluator,
+/// give the trees that each game alone would.
+#[test]
+fn lockstep_games_on_two_threads_give_the_same_trees() {
+    let starts: Vec<Game> = ["e4", "d4", "Nf3", "c4", "g3", "b3"]
+        .iter()
+        .map(|text| {
+            let mut game = Game::new();
+            let m = parse_move(game.position(), text).unwrap();
+            game.play(m).unwrap();
+            game
+        })
+        .collect();
+    let params = small(SearchParams::gumbel());
+    let alone = |index: usize| {
+        let mut evaluator = Scripted::new(Seed::new(2));
+        search(params.clone(), &mut evaluator, &starts[index], 64, index as u64)
+    };
+    let lockstep = |games: std::ops::Range<usize>| -> Vec<SearchResult> {
+        let mut evaluator = Scripted::new(Seed::new(2));
+        let mut searches: Vec<(Search, Batch)> = games
+            .map(|index| {
+                let mut search = Search::new(params.clone());
+                search.start(&starts[index], 64, Seed::new(index as u64));
+                (search, Batch::new(&evaluator))
+            })
+            .collect();
+        loop {
+            let mut busy = false;
+            for (search, batch) in &mut searches {
+                search.gather(batch, 1);
+                busy |= !batch.is_empty();
+                batch.evaluate(&mut evaluator);
+                search.apply(batch);
+            }
+            if !busy {
+                return searches.iter().map(|(search, _)| search.result()).collect();
+            }
+        }
+    };
+    let together: Vec<SearchResult> = std::thread::scope(|scope| {
+        let first = scope.spawn(|| lockstep(0..3));
+        let second = scope.spawn(|| lockstep(3..6));
+        let mut results = first.join().unwrap();
+        results.extend(second.join().unwrap());
+        results
+    });
+    for (index, result) in together.iter().enumerate() {
+        assert_eq!(*result, alone(index), "game {index}");
+    }
+}
+
+/// Asking for priors later changes when they are computed, not what is searched.
+#[test]
+fn expanding_at_the_second_visit_gives_the_same_tree() {
+    let result = |expansion| {
+        let params = SearchParams { expansion, ..small(SearchParams::default()) };
+        search(params, &mut Scripted::new(Seed::new(8)), &Game::new(), 2_000, 1)
+    };
+    assert_eq!(result(Expansion::FirstVisit), result(Expansion::SecondVisit));
+}
+
+#[test]
+fn a_batch_leaves_no_virtual_visit_behind() {
+    for size in [1, 4, 16] {
+        let mut evaluator = Scripted::new(Seed::new(1));
+        let mut search = Search::new(small(SearchParams::default()));
+        search.start(&Game::new(), 300, Seed::new(1));
+        let mut batch = Batch::new(&evaluator);
+        loop {
+            search.gather(&mut batch, size);
+            if batch.is_empty() {
+                break;
+            }
+            batch.evaluate(&mut evaluator);
+            search.apply(&mut batch);
+        }
+        let result = search.result();
+        assert_eq!(result.simulations, 300, "batches of {size}");
+        assert_eq!(result.moves.iter().map(|m| m.visits).sum::<u32>(), 300);
+        assert_eq!(search.walks_under_way(), 0);
+    }
+}
+
+/// Position, moves to mate (checked with Stockfish), and the budget of simulations for a search
+/// that knows nothing.
+const MATES: &[(&str, u8, u64)] = &[
+    ("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1", 1, 200),
+    ("r1bqkb1r/pppp1ppp/2n2n2/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 4 4", 1, 400),
+    ("k7/8/2K5/8/8/8/8/1Q6 w - - 0 1", 1, 200),
+    ("7k/8/5K2/8/8/8/8/R7 w - - 0 1", 2, 3_000),
+    ("2k5/8/2K5/8/8/8/8/3Q4 w - - 0 1", 2, 3_000),
+    ("4k3/8/8/8/8/8/1R6/R3K3 w - - 0 1", 2, 10_000),
+    ("6k1/8/4K3/8/8/8/8/R7 w - - 0 1", 3, 60_000),
+    ("5k2/8/8/4K3/8/8/8/Q7 w - - 0 1", 3, 60_000),
+    ("8/5k2/8/4K3/8/8/8/Q7 w - - 0 1", 4, 400_000),
+];
+
+#[test]
+fn mates_are_proven_by_a_search_that_knows_nothing() {
+    for &(fen, moves, budget) in MATES {
+        let game = parse_game(fen).unwrap();
+        let result = search(small(SearchParams::default()), &mut Uniform, &game, budget, 1);
+        let best = san(game.position(), result.best.unwrap());
+        match result.proof {
+            Proof::Win(plies) => assert!(
+                plies.div_ceil(2) >= moves,
+                "{fen}: {best} cannot mate in {plies} plies, the shortest takes {moves} moves"
+            ),
+            proof => panic!("{fen}: {proof:?} after {} simulations, {best}", result.simulations),
+        }
+        assert_eq!(result.wdl, Wdl::WIN);
+    }
+}
+
+#[test]
+fn a_lost_position_is_proven_lost_and_a_stalemate_avoided() {
+    // Black to move is mated next move whatever happens.
+    let game = parse_game("k7/8/1K6/8/8/8/8/7R b - - 0 1").unwrap();
+    let result = search(small(SearchParams::default()), &mut Uniform, &game, 500, 1);
+    assert_eq!(result.proof, Proof::Loss(2));
+    // Qb6 would stalemate; the search must not throw the win away.
+    let game = parse_game("k7/8/8/2K5/8/8/8/1Q6 w - - 0 1").unwrap();
+    let result = search(small(SearchParams::default()), &mut Uniform, &game, 20_000, 1);
+    assert!(matches!(result.proof, Proof::Win(_)), "{:?}", result.proof);
+}
+
+#[test]
+fn a_position_without_moves_has_no_best_move() {
+    for fen in ["7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", "R6k/6pp/8/8/8/8/8/K7 b - - 0 1"] {
+        let game = parse_game(fen).unwrap();
+        let result = search(small(SearchParams::default()), &mut Uniform, &game, 100, 1);
+        assert_eq!((result.best, result.simulations), (None, 0));
+    }
+}
+
+#[test]
+fn the_tree_goes_on_with_the_game() {
+    let mut evaluator = Scripted::new(Seed::new(3));
+    let mut search = Search::new(small(SearchParams::default()));
+    let mut game = Game::new();
+    search.start(&game, 1000, Seed::new(1));
+    run(&mut search, &mut evaluator, &Limit::default());
+    let result = search.result();
+    let expected = result.moves[0].visits;
+    assert_eq!(result.best, Some(result.moves[0].played));
+    game.play(result.best.unwrap()).unwrap();
+    search.start(&game, 0, Seed::new(2));
+    let kept: u32 = search.result().moves.iter().map(|m| m.visits).sum();
+    assert_eq!(kept + 1, expected, "the move's visits are those of its replies and its own");
+    // Another game has nothing to keep.
+    let mut other = Game::new();
+    let m = parse_move(other.position(), "a3").unwrap();
+    other.play(m).unwrap();
+    other.play(parse_move(other.position(), "a6").unwrap()).unwrap();
+    search.start(&other, 0, Seed::new(2));
+    assert!(search.result().moves.is_empty());
+}
+
+#[test]
+fn memory_stays_below_its_limit_and_the_search_goes_on() {
+    let params = SearchParams { memory_mb: 2, ..SearchParams::default() };
+    let mut search = Search::new(params);
+    search.start(&Game::new(), 200_000, Seed::new(1));
+    run(&mut search, &mut Uniform, &Limit::default());
+    assert_eq!(search.simulations(), 200_000);
+    assert!(search.memory_bytes() <= 2 * 1_048_576, "{}", search.memory_bytes());
+    assert_eq!(search.result().moves.iter().map(|m| m.visits).sum::<u32>(), 200_000);
+}
+
+#[test]
+fn threads_share_a_tree_without_losing_a_simulation() {
+    for (name, params) in rules() {
+        let mut search = Search::new(params);
+        search.start(&Game::new(), 20_000, Seed::new(1));
+        let mut evaluators: Vec<Box<dyn Evaluator>> =
+            vec![Box::new(Scripted::new(Seed::new(1))), Box::new(Scripted::new(Seed::new(1)))];
+        run_parallel(&mut search, &mut evaluators, &Limit::default());
+        let result = search.result();
+        assert_eq!(result.simulations, 20_000, "{name}");
+        assert_eq!(result.moves.iter().map(|m| m.visits).sum::<u32>(), 20_000, "{name}");
+        assert_eq!(search.walks_under_way(), 0, "{name}");
+    }
+}
+
+#[test]
+fn threads_share_a_small_tree_that_is_recycled() {
+    let mut search = Search::new(SearchParams { memory_mb: 1, ..SearchParams::default() });
+    search.start(&Game::new(), 100_000, Seed::new(1));
+    let mut evaluators: Vec<Box<dyn Evaluator>> = vec![Box::new(Uniform), Box::new(Uniform)];
+    run_parallel(&mut search, &mut evaluators, &Limit::default());
+    assert_eq!(search.simulations(), 100_000);
+    assert_eq!(search.walks_under_way(), 0);
+}
+
+#[test]
+fn a_decided_search_stops_early() {
+    // The queen can be taken for nothing.
+    let game = parse_game("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1").unwrap();
+    let mut search = Search::new(small(SearchParams::default()));
+    search.start(&game, 100_000, Seed::new(1));
+    let limit = Limit { stop_when_decided: true, ..Limit::default() };
+    run(&mut search, &mut Material, &limit);
+    assert_eq!(uci(game.position(), search.result().best.unwrap()), "e4d5");
+    assert!(search.simulations() < 90_000, "{}", search.simulations());
+    search.clear();
+    search.start(&game, 100_000, Seed::new(1));
+    let limit = Limit { min_gain: Some(1e-5), ..Limit::default() };
+    run(&mut search, &mut Material, &limit);
+    assert!(search.simulations() < 90_000, "{}", search.simulations());
+}
+
+#[test]
+fn only_some_root_moves() {
+    let game = Game::new();
+    let only =
+        [parse_move(game.position(), "a3").unwrap(), parse_move(game.position(), "h3").unwrap()];
+    let mut search = Search::new(small(SearchParams::default()));
+    search.start_among(&game, &only, 100, Seed::new(1));
+    run(&mut search, &mut Uniform, &Limit::default());
+    let result = search.result();
+    assert_eq!(result.moves.len(), 2);
+    assert!(only.contains(&result.best.unwrap()));
+}
+
+#[test]
+fn temperature_draws_moves_by_visits() {
+    let params = SearchParams {
+        temperature: Temperature { value: 1.0, plies: 60 },
+        root: RootRule::Puct(Some(Dirichlet::default())),
+        ..small(SearchParams::default())
+    };
+    let mut seen = std::collections::HashSet::new();
+    for seed in 0..40 {
+        let result = search(params.clone(), &mut Uniform, &Game::new(), 50, seed);
+        seen.insert(uci(Game::new().position(), result.best.unwrap()));
+    }
+    assert!(seen.len() > 8, "{seen:?}");
+}
+
+#[test]
+fn rollouts_see_who_is_ahead() {
+    for playout in [Playout::Full, Playout::default()] {
+        let game = parse_game("k7/8/8/8/8/8/1R6/KQ6 w - - 0 1").unwrap();
+        let mut rollout = Rollout::new(playout, Seed::new(1));
+        let mean = (0..400).map(|_| rollout.play(&game).value()).sum::<f32>() / 400.0;
+        assert!(mean > 0.1, "{playout:?}: {mean}");
+    }
+}
+
+#[test]
+fn a_golden_tree() {
+    let mut text = String::new();
+    for (name, params) in rules() {
+        let mut evaluator = Scripted::new(Seed::new(5));
+        let game = parse_game("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1").unwrap();
+        let result = search(params, &mut evaluator, &game, 200, 11);
+        writeln!(text, "{name}: value {:.4}", result.wdl.value()).unwrap();
+        for (m, policy) in result.moves.iter().zip(&result.policy_target).take(4) {
+            writeln!(
+                text,
+                "  {:6} visits {:3} prior {:.4} q {:+.4} target {policy:.4}",
+                san(game.position(), m.played),
+                m.visits,
+                m.prior,
+                m.wdl.value()
+            )
+            .unwrap();
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_position_can_be_searched(seed in any::<u64>(), plies in 0..120usize, rule in 0..7usize) {
+        let mut game = Game::new();
+        let mut rng = Seed::new(seed).rng();
+        for _ in 0..plies {
+            if game.outcome().is_some() { break; }
+            let m = *rng.choose(&game.legal_moves()).unwrap();
+            game.play_unchecked(m);
+        }
+        let (_, params) = rules().swap_remove(rule);
+        let legal = game.legal_moves();
+        let result = search(params, &mut Scripted::new(Seed::new(seed)), &game, 60, seed);
+        match result.best {
+            Some(best) => prop_assert!(legal.contains(&best)),
+            None => prop_assert!(legal.is_empty()),
+        }
+        let total = result.wdl.win + result.wdl.draw + result.wdl.loss;
+        prop_assert!((total - 1.0).abs() < 1e-4);
+    }
+}
