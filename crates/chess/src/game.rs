@@ -142,7 +142,7 @@ impl Game {
 
     /// The key of the position after `ply` moves; `None` when fewer have been played.
     pub fn key_at(&self, ply: usize) -> Option<u64> {
-        self.steps.get(ply).map(|step| step.key)
+        self.keys.get(ply).copied()
     }
 
     /// How often the current position has stood on the board, this time included.

@@ -3,6 +3,7 @@
 //! Searches turn an evaluator into a better move, a policy target and a value. They do not know
 //! networks, files or sockets.
 
+pub mod alphabeta;
 pub mod evaluator;
 pub mod math;
 pub mod mcts;
