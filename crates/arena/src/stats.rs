@@ -1,0 +1,298 @@
+//! What a score says about strength: Elo, normalised Elo, likelihood of superiority.
+//!
+//! The formulas are those of fishtest and fastchess. Games from the same opening with colours
+//! swapped are not independent, so wherever pairs exist their five outcomes are counted
+//! (pentanomial) instead of single games (trinomial).
+
+use std::f64::consts::LN_10;
+
+use serde::{Deserialize, Serialize};
+
+/// Half the width of a 95 % interval, in standard deviations.
+pub const Z95: f64 = 1.959_963_984_540_054;
+/// Normalised Elo of one standard deviation of a game: 800 / ln 10.
+pub(crate) const NELO_UNIT: f64 = 800.0 / LN_10;
+
+/// What one player's score against another says.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Strength {
+    /// The share of points, from 0 to 1.
+    pub score: f64,
+    /// The difference in Elo.
+    pub elo: f64,
+    /// Half its 95 % interval.
+    pub elo_error: f64,
+    /// The lower end of the interval.
+    pub elo_low: f64,
+    /// Its upper end.
+    pub elo_high: f64,
+    /// The difference in units of the spread of a game.
+    pub nelo: f64,
+    /// Half its 95 % interval.
+    pub nelo_error: f64,
+    /// The likelihood of superiority, from 0 to 1.
+    pub los: f64,
+    /// The score was perfect, which proves no Elo: half a point less was assumed.
+    pub is_bound: bool,
+}
+
+/// Games won, drawn and lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Games won.
+    pub wins: u64,
+    /// Games drawn.
+    pub draws: u64,
+    /// Games lost.
+    pub losses: u64,
+}
+
+impl Tally {
+    /// So many wins, draws and losses.
+    pub const fn new(wins: u64, draws: u64, losses: u64) -> Tally {
+        Tally { wins, draws, losses }
+    }
+
+    /// Games played.
+    pub const fn games(self) -> u64 {
+        self.wins + self.draws + self.losses
+    }
+
+    /// Points scored.
+    pub fn points(self) -> f64 {
+        self.wins as f64 + 0.5 * self.draws as f64
+    }
+
+    /// The share of draws; 0 without games.
+    pub fn draw_ratio(self) -> f64 {
+        if self.games() == 0 { 0.0 } else { self.draws as f64 / self.games() as f64 }
+    }
+
+    /// The same games from the other side.
+    #[must_use]
+    pub const fn flip(self) -> Tally {
+        Tally { wins: self.losses, draws: self.draws, losses: self.wins }
+    }
+
+    /// Adds a game by its points: 1, ½ or 0.
+    pub fn add(&mut self, points: f64) {
+        if points > 0.75 {
+            self.wins += 1;
+        } else if points < 0.25 {
+            self.losses += 1;
+        } else {
+            self.draws += 1;
+        }
+    }
+
+    /// What the games say, taken one by one.
+    pub fn strength(self) -> Option<Strength> {
+        let counts = [self.losses, self.draws, self.wins].map(|count| count as f64);
+        strength(&counts, 1.0)
+    }
+}
+
+impl std::ops::Add for Tally {
+    type Output = Tally;
+
+    fn add(self, other: Tally) -> Tally {
+        Tally {
+            wins: self.wins + other.wins,
+            draws: self.draws + other.draws,
+            losses: self.losses + other.losses,
+        }
+    }
+}
+
+/// Pairs of games by what they brought together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pentanomial {
+    /// Pairs with 0, ½, 1, 1½ and 2 points: LL, LD, WL or DD, WD, WW.
+    pub counts: [u64; 5],
+    /// How many of those with 1 point were two draws.
+    pub double_draws: u64,
+}
+
+impl Pentanomial {
+    /// From LL, LD, WL, DD, WD and WW.
+    pub const fn new(ll: u64, ld: u64, wl: u64, dd: u64, wd: u64, ww: u64) -> Pentanomial {
+        Pentanomial { counts: [ll, ld, wl + dd, wd, ww], double_draws: dd }
+    }
+
+    /// Pairs played.
+    pub fn pairs(self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Adds a pair by the points of its games.
+    pub fn add(&mut self, first: f64, second: f64) {
+        let halves = ((first + second) * 2.0).round().clamp(0.0, 4.0) as usize;
+        self.counts[halves] += 1;
+        if halves == 2 && (first - second).abs() < 0.25 {
+            self.double_draws += 1;
+        }
+    }
+
+    /// Pairs won to pairs lost; `None` when none was lost.
+    pub fn pairs_ratio(self) -> Option<f64> {
+        let lost = self.counts[0] + self.counts[1];
+        (lost > 0).then(|| (self.counts[3] + self.counts[4]) as f64 / lost as f64)
+    }
+
+    /// The share of pairs that were even.
+    pub fn draw_ratio(self) -> f64 {
+        if self.pairs() == 0 { 0.0 } else { self.counts[2] as f64 / self.pairs() as f64 }
+    }
+
+    /// What the pairs say.
+    pub fn strength(self) -> Option<Strength> {
+        strength(&self.counts.map(|count| count as f64), 2.0)
+    }
+}
+
+/// The Elo difference at which this score is expected.
+pub fn elo_of_score(score: f64) -> f64 {
+    -400.0 * (1.0 / score - 1.0).log10()
+}
+
+/// The score that is expected at this Elo difference.
+pub fn score_of_elo(elo: f64) -> f64 {
+    1.0 / (1.0 + 10f64.powf(-elo / 400.0))
+}
+
+/// From counts of outcomes worth 0 to 1 in equal steps, each of `games` games.
+fn strength(counts: &[f64], games: f64) -> Option<Strength> {
+    let total: f64 = counts.iter().sum();
+    if total == 0.0 {
+        return None;
+    }
+    let last = counts.len() - 1;
+    let mut counts = counts.to_vec();
+    let is_bound = counts[0] == total || counts[last] == total;
+    if is_bound {
+        let (from, to) = if counts[0] == total { (0, 1) } else { (last, last - 1) };
+        counts[from] -= 1.0;
+        counts[to] += 1.0;
+    }
+    let moments = |counts: &[f64]| {
+        let worth = |index: usize| index as f64 / last as f64;
+        let mean = counts.iter().enumerate().map(|(i, n)| worth(i) * n).sum::<f64>() / total;
+        let squares = counts.iter().enumerate().map(|(i, n)| n * (worth(i) - mean).powi(2));
+        (mean, squares.sum::<f64>() / total)
+    };
+    let (score, variance) = moments(&counts);
+    let spread = (variance / total).sqrt();
+    // An interval that reaches a perfect score would end at infinity: it is cut a quarter of
+    // a game before.
+    let edge = 0.25 / (total * games);
+    let elo_at = |score: f64| elo_of_score(score.clamp(edge, 1.0 - edge));
+    let (elo_low, elo_high) = (elo_at(score - Z95 * spread), elo_at(score + Z95 * spread));
+    let nelo = if variance > 0.0 {
+        (score - 0.5) / (games * variance).sqrt() * NELO_UNIT
+    } else {
+        0.0
+    };
+    let los = if spread > 0.0 { normal_cdf((score - 0.5) / spread) } else { 0.5 };
+    Some(Strength {
+        score: if is_bound { score.round() } else { score },
+        elo: elo_at(score),
+        elo_error: (elo_high - elo_low) / 2.0,
+        elo_low,
+        elo_high,
+        nelo,
+        nelo_error: Z95 * NELO_UNIT / (total * games).sqrt(),
+        los,
+        is_bound,
+    })
+}
+
+/// The chance that a standard normal draw is below `z`.
+fn normal_cdf(z: f64) -> f64 {
+    0.5 * erfc(-z / std::f64::consts::SQRT_2)
+}
+
+/// The complementary error function, with a relative error below 1.2e-7 everywhere
+/// (Press et al., Numerical Recipes, 6.2).
+fn erfc(x: f64) -> f64 {
+    const C: [f64; 10] = [
+        -1.265_512_23,
+        1.000_023_68,
+        0.374_091_96,
+        0.096_784_18,
+        -0.186_288_06,
+        0.278_868_07,
+        -1.135_203_98,
+        1.488_515_87,
+        -0.822_152_23,
+        0.170_872_77,
+    ];
+    let t = 1.0 / (1.0 + 0.5 * x.abs());
+    let polynomial = C.iter().rev().fold(0.0, |sum, c| sum * t + c);
+    let tail = t * (-x * x + polynomial).exp();
+    if x >= 0.0 { tail } else { 2.0 - tail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Within 1 %.
+    fn close(got: f64, expected: f64) -> bool {
+        (got - expected).abs() <= 0.01 * expected.abs()
+    }
+
+    #[test]
+    fn single_games_give_fastchess_figures() {
+        let s = Tally::new(136, 111, 96).strength().unwrap();
+        assert!(close(s.elo, 40.70) && close(s.elo_error, 30.43), "{s:?}");
+        assert!(close(s.nelo, 49.77) && close(s.nelo_error, 36.77), "{s:?}");
+        assert!((s.los - 0.9960).abs() < 0.0001, "{s:?}");
+    }
+
+    #[test]
+    fn pairs_give_fastchess_figures() {
+        let s = Pentanomial::new(34, 54, 31, 32, 64, 75).strength().unwrap();
+        assert!(close(s.elo, 55.58) && close(s.elo_error, 27.65), "{s:?}");
+        assert!(close(s.nelo, 57.94) && close(s.nelo_error, 28.28), "{s:?}");
+    }
+
+    #[test]
+    fn pairs_are_counted_by_their_points() {
+        let mut pairs = Pentanomial::default();
+        for (a, b) in [(0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0)] {
+            pairs.add(a, b);
+        }
+        assert_eq!(pairs, Pentanomial::new(1, 1, 1, 1, 1, 1));
+        assert_eq!(pairs.pairs_ratio(), Some(1.0));
+    }
+
+    #[test]
+    fn a_perfect_score_is_a_bound_and_finite() {
+        for tally in [Tally::new(10, 0, 0), Tally::new(0, 0, 10)] {
+            let s = tally.strength().unwrap();
+            assert!(s.is_bound && s.elo.is_finite() && s.elo_error.is_finite(), "{s:?}");
+            assert!(s.elo.abs() > 400.0 && (s.score == 0.0 || s.score == 1.0), "{s:?}");
+        }
+        assert!(!Tally::new(9, 1, 0).strength().unwrap().is_bound);
+        let even = Tally::new(0, 7, 0).strength().unwrap();
+        assert_eq!((even.elo, even.los, even.is_bound), (0.0, 0.5, false));
+        assert_eq!(Tally::default().strength(), None);
+    }
+
+    #[test]
+    fn swapping_sides_negates_elo() {
+        let (a, b) = (Tally::new(30, 20, 10), Tally::new(10, 20, 30));
+        assert_eq!(a.flip(), b);
+        let (a, b) = (a.strength().unwrap(), b.strength().unwrap());
+        assert!((a.elo + b.elo).abs() < 1e-9 && (a.los + b.los - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_error_function_is_that_of_tables() {
+        for (x, expected) in [(0.0, 1.0), (0.5, 0.479_500_1), (1.0, 0.157_299_2), (2.0, 0.004_677_7)]
+        {
+            assert!((erfc(x) - expected).abs() < 2e-7, "{x}");
+            assert!((erfc(-x) - (2.0 - expected)).abs() < 2e-7, "-{x}");
+        }
+    }
+}
