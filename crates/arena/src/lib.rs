@@ -1,7 +1,7 @@
 //! Player specs, matches, ratings and their statistics.
 //!
-//! The arena knows who can play ([`spec`]), lets them play ([`game`], [`contest`]) from varied
-//! [`openings`], and says what the results mean ([`stats`], [`sprt`], [`rating`]). It knows
+//! The arena knows who can play, lets them play from varied openings, and says what the results
+//! mean ([`stats`], [`sprt`]). It knows
 //! nothing of training.
 
 pub mod sprt;
