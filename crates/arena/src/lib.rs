@@ -1,8 +1,16 @@
 //! Player specs, matches, ratings and their statistics.
 //!
-//! The arena knows who can play, lets them play from varied openings, and says what the results
-//! mean ([`stats`], [`sprt`]). It knows
-//! nothing of training.
+//! The arena knows who can play ([`spec`], [`registry`], [`players`], [`engine`]), lets them play,
+//! and says what the results mean ([`stats`], [`sprt`]). It knows nothing of training.
 
+pub mod engine;
+pub mod limit;
+pub mod players;
+pub mod registry;
+pub mod spec;
 pub mod sprt;
 pub mod stats;
+
+pub use limit::{MoveLimit, TimeControl};
+pub use registry::{PlayerKind, Registry};
+pub use spec::{PlayerSpec, SpecError, SpecOptions};

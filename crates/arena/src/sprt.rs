@@ -216,9 +216,7 @@ fn with_t(seen: &Distribution, t: f64) -> Vec<f64> {
         let centred: Vec<_> = seen
             .outcomes
             .iter()
-            .map(|&(a, p)| {
-                (a - 0.5 - 0.5 * t * spread * (1.0 + ((mean - a) / spread).powi(2)), p)
-            })
+            .map(|&(a, p)| (a - 0.5 - 0.5 * t * spread * (1.0 + ((mean - a) / spread).powi(2)), p))
             .collect();
         let next = reweighted(&centred);
         let moved = fitted.iter().zip(&next).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);

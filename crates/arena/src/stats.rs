@@ -187,11 +187,8 @@ fn strength(counts: &[f64], games: f64) -> Option<Strength> {
     let edge = 0.25 / (total * games);
     let elo_at = |score: f64| elo_of_score(score.clamp(edge, 1.0 - edge));
     let (elo_low, elo_high) = (elo_at(score - Z95 * spread), elo_at(score + Z95 * spread));
-    let nelo = if variance > 0.0 {
-        (score - 0.5) / (games * variance).sqrt() * NELO_UNIT
-    } else {
-        0.0
-    };
+    let nelo =
+        if variance > 0.0 { (score - 0.5) / (games * variance).sqrt() * NELO_UNIT } else { 0.0 };
     let los = if spread > 0.0 { normal_cdf((score - 0.5) / spread) } else { 0.5 };
     Some(Strength {
         score: if is_bound { score.round() } else { score },
@@ -289,7 +286,8 @@ mod tests {
 
     #[test]
     fn the_error_function_is_that_of_tables() {
-        for (x, expected) in [(0.0, 1.0), (0.5, 0.479_500_1), (1.0, 0.157_299_2), (2.0, 0.004_677_7)]
+        for (x, expected) in
+            [(0.0, 1.0), (0.5, 0.479_500_1), (1.0, 0.157_299_2), (2.0, 0.004_677_7)]
         {
             assert!((erfc(x) - expected).abs() < 2e-7, "{x}");
             assert!((erfc(-x) - (2.0 - expected)).abs() < 2e-7, "-{x}");

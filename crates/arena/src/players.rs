@@ -1,0 +1,74 @@
+//! The players that need no training, one file each, and how their specs are read.
+
+mod alphabeta;
+mod greedy;
+mod mcts;
+mod random;
+mod stockfish;
+
+pub use alphabeta::AlphaBetaPlayer;
+pub use greedy::{GreedyPlayer, best_exchange};
+pub use mcts::{MctsOptions, MctsPlayer};
+pub use random::RandomPlayer;
+pub use stockfish::{EloRange, stockfish_elo_range};
+
+use selfmate_search::evaluator::{Material, Playout, Rollout};
+use selfmate_search::mcts::SearchParams;
+
+use crate::engine::UciPlayer;
+use crate::registry::PlayerKind;
+use crate::spec::COMMAND_KIND;
+
+/// The standard kinds.
+pub(crate) fn kinds() -> Vec<PlayerKind> {
+    vec![
+        PlayerKind::new("random", "any legal move", |options| {
+            Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))
+        }),
+        PlayerKind::new("greedy", "mates, takes what it wins, else any safe move", |options| {
+            Ok(Box::new(GreedyPlayer::new(&options.label(), options.seed)))
+        }),
+        MctsOptions::declare(PlayerKind::new(
+            "rollout",
+            "Monte Carlo tree search (UCT) with random playouts",
+            |options| {
+                let settings = MctsOptions::read(options, SearchParams::uct())?;
+                let seed = options.seed;
+                Ok(Box::new(settings.player(&options.label(), seed, move |thread| {
+                    Box::new(Rollout::new(Playout::default(), seed.index(thread as u64)))
+                })))
+            },
+        )),
+        MctsOptions::declare(PlayerKind::new(
+            "material",
+            "Monte Carlo tree search (PUCT) that counts material",
+            |options| {
+                let settings = MctsOptions::read(options, SearchParams::default())?;
+                Ok(Box::new(
+                    settings.player(&options.label(), options.seed, |_| Box::new(Material)),
+                ))
+            },
+        )),
+        alphabeta::kind(),
+        stockfish::kind(),
+        PlayerKind::new(
+            COMMAND_KIND,
+            "any UCI engine; option.NAME=VALUE, nodes=, depth=, movetime= and timeout= are ours",
+            |options| Ok(Box::new(UciPlayer::from_spec(options)?)),
+        )
+        .argument("COMMAND [args] [option.NAME=VALUE] [nodes=N] [timeout=MS]"),
+    ]
+}
+
+/// How long to think about one move on this clock.
+fn budget_of(clock: &selfmate_search::player::Clock) -> selfmate_uci::Budget {
+    let milliseconds = |time: std::time::Duration| time.as_millis() as u64;
+    let clock = selfmate_uci::Clock {
+        remaining_ms: milliseconds(clock.own),
+        increment_ms: milliseconds(clock.increment),
+        moves_to_go: clock.moves_to_go,
+        // Scheduling, and the way back to whoever keeps the clock.
+        overhead_ms: 10,
+    };
+    clock.budget()
+}

@@ -1,0 +1,90 @@
+//! Our alpha-beta engine as a player.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use selfmate_chess::Game;
+use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit, Weights};
+use selfmate_search::player::{Limit, Score};
+use selfmate_search::{Choice, Player, PlayerError};
+
+use super::random::no_move;
+use crate::limit::OwnLimit;
+use crate::registry::PlayerKind;
+
+/// Plies of search when nobody says how far.
+const DEFAULT_DEPTH: u32 = 6;
+
+/// An alpha-beta search that plays. Every game starts as if it were the first.
+pub struct AlphaBetaPlayer {
+    name: String,
+    search: AlphaBeta,
+    own: OwnLimit,
+}
+
+impl AlphaBetaPlayer {
+    /// A player with this search; `own` is what its spec allows it.
+    pub fn new(name: &str, search: AlphaBeta, own: OwnLimit) -> AlphaBetaPlayer {
+        AlphaBetaPlayer { name: name.to_owned(), search, own }
+    }
+}
+
+/// `alphabeta:depth=4,hash=16`.
+pub(super) fn kind() -> PlayerKind {
+    PlayerKind::new(
+        "alphabeta",
+        "our alpha-beta engine with a hand-written evaluation",
+        |options| {
+            let hash = options.number("hash", 1..=65_536)?.unwrap_or(16);
+            let mut search = AlphaBeta::new(Weights::default(), hash as usize);
+            search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+            let own = OwnLimit::from_options(options)?;
+            Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)))
+        },
+    )
+    .option("depth", "plies of search (6)")
+    .option("nodes", "nodes for each move")
+    .option("movetime", "milliseconds for each move")
+    .option("hash", "megabytes for the table (16)")
+    .option("threads", "threads in one search (1)")
+}
+
+impl Player for AlphaBetaPlayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn new_game(&mut self) {
+        self.search.clear();
+    }
+
+    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
+        let default = OwnLimit { depth: Some(DEFAULT_DEPTH), ..OwnLimit::default() };
+        let limit = self.own.within(limit, default);
+        let budget = limit.clock.map(|clock| super::budget_of(&clock));
+        let maximum = budget.map(|budget| Duration::from_millis(budget.maximum_ms));
+        let until = AlphaBetaLimit {
+            depth: limit.depth,
+            nodes: limit.nodes,
+            movetime: [limit.movetime, maximum].into_iter().flatten().min(),
+            soft_time: budget.map(|budget| Duration::from_millis(budget.optimum_ms)),
+            ..AlphaBetaLimit::default()
+        };
+        let never = AtomicBool::new(false);
+        let stop = limit.stop.as_deref().unwrap_or(&never);
+        let result = self.search.search(game, &until, stop, &mut |_| {});
+        let played = result.best.ok_or_else(|| no_move(&self.name))?;
+        let score = match result.score {
+            alphabeta::Score::Cp(value) => Score::Centipawns(value),
+            alphabeta::Score::Mate(moves) => Score::Mate(moves),
+        };
+        Ok(Choice {
+            played,
+            wdl: None,
+            score: Some(score),
+            depth: Some(result.depth),
+            nodes: Some(result.nodes),
+            line: result.pv,
+        })
+    }
+}

@@ -1,0 +1,133 @@
+//! One ply of thought: mate, or the move that wins the most by exchanges on its square.
+
+use selfmate_chess::{Chess, Game, Move, Position, Role, Seed, Square};
+use selfmate_search::player::{Limit, Score};
+use selfmate_search::{Choice, Player, PlayerError};
+
+use super::random::{no_move, seed_of};
+
+/// Mates if it can; else plays any of the moves that win most once everyone has taken back on
+/// the square moved to. Moves that lose nothing there count 0, so it does not hang what it moves,
+/// and it does not see what else is attacked.
+#[derive(Clone, Debug)]
+pub struct GreedyPlayer {
+    name: String,
+    seed: Seed,
+}
+
+impl GreedyPlayer {
+    /// A player that draws among equal moves from this seed.
+    pub fn new(name: &str, seed: Seed) -> GreedyPlayer {
+        GreedyPlayer { name: name.to_owned(), seed: seed.derive("greedy") }
+    }
+}
+
+impl Player for GreedyPlayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn choose(&mut self, game: &Game, _limit: &Limit) -> Result<Choice, PlayerError> {
+        let position = game.position();
+        let legal = game.legal_moves();
+        let mut best = Vec::new();
+        let mut most = i32::MIN;
+        for &m in &legal {
+            let mut after = position.clone();
+            after.play_unchecked(m);
+            if after.is_checkmate() {
+                return Ok(Choice { score: Some(Score::Mate(1)), ..Choice::bare(m) });
+            }
+            let won = gain(position, m, &after);
+            if won > most {
+                best.clear();
+                most = won;
+            }
+            if won == most {
+                best.push(m);
+            }
+        }
+        let chosen = seed_of(self.seed, game).rng().choose(&best).copied();
+        chosen.map(Choice::bare).ok_or_else(|| no_move(&self.name))
+    }
+}
+
+/// What the side to move can win at once by an exchange, in centipawns.
+pub fn best_exchange(position: &Chess) -> i32 {
+    let gains = position.capture_moves().into_iter().map(|m| {
+        let mut after = position.clone();
+        after.play_unchecked(m);
+        gain(position, m, &after)
+    });
+    gains.max().unwrap_or(0).max(0)
+}
+
+/// What a move wins once everyone has taken back on its square.
+fn gain(position: &Chess, m: Move, after: &Chess) -> i32 {
+    debug_assert_eq!(position.turn(), !after.turn());
+    let promoted = m.promotion().map_or(0, |role| worth(role) - worth(Role::Pawn));
+    let lost = if m.is_castle() { 0 } else { exchange(after, m.to()) };
+    m.capture().map_or(0, worth) + promoted - lost
+}
+
+/// What the side to move wins by taking on a square with its cheapest piece, or by not doing so.
+fn exchange(position: &Chess, square: Square) -> i32 {
+    let captures = position.capture_moves();
+    let on_square = captures.iter().filter(|m| m.to() == square && !m.is_en_passant());
+    let Some(&m) = on_square.min_by_key(|m| (worth(m.role()), m.from())) else { return 0 };
+    let mut after = position.clone();
+    after.play_unchecked(m);
+    (m.capture().map_or(0, worth) - exchange(&after, square)).max(0)
+}
+
+/// Centipawns; the king goes last into an exchange.
+fn worth(role: Role) -> i32 {
+    match role {
+        Role::Pawn => 100,
+        Role::Knight => 300,
+        Role::Bishop => 310,
+        Role::Rook => 500,
+        Role::Queen => 900,
+        Role::King => 10_000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::{fen, notation};
+
+    use super::*;
+
+    fn plays(fen: &str) -> String {
+        let game = fen::parse_game(fen).unwrap();
+        let mut player = GreedyPlayer::new("greedy", Seed::new(1));
+        let choice = player.choose(&game, &Limit::default()).unwrap();
+        notation::san(game.position(), choice.played)
+    }
+
+    #[test]
+    fn it_mates_takes_and_does_not_give_back() {
+        for (fen, expected) in [
+            ("6k1/5ppp/8/8/q7/8/5PPP/R5K1 w - - 0 1", "Rxa4"),
+            ("6k1/5ppp/8/8/1n6/8/5PPP/R5K1 w - - 0 1", "Ra8#"),
+            // The pawn is defended by a pawn, the knight by nobody.
+            ("6k1/5p2/4p3/3p4/1n6/8/3Q2P1/6K1 w - - 0 1", "Qxb4"),
+            // Promotion beats a pawn.
+            ("8/P6k/8/8/8/p7/1N6/K7 w - - 0 1", "a8=Q"),
+        ] {
+            assert_eq!(plays(fen), expected, "{fen}");
+        }
+        // The defended pawn is left alone: no move of the queen to where it is taken.
+        let quiet = plays("6k1/5p2/4p3/3p4/8/8/3Q4/6K1 w - - 0 1");
+        assert!(!quiet.starts_with("Qxd5"), "{quiet}");
+    }
+
+    #[test]
+    fn exchanges_count_what_is_won_at_once() {
+        let value = |fen: &str| best_exchange(&fen::parse_fen(fen).unwrap());
+        assert_eq!(value("4k3/8/8/3p4/8/8/8/3RK3 w - - 0 1"), 100);
+        assert_eq!(value("4k3/8/2p5/3p4/8/8/8/3RK3 w - - 0 1"), 0);
+        assert_eq!(value("4k3/8/2p5/3n4/4P3/8/8/4K3 w - - 0 1"), 200);
+        assert_eq!(value("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"), 0);
+    }
+}

@@ -1,0 +1,216 @@
+//! Monte Carlo tree search as a player, for any evaluator.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use selfmate_chess::{Game, Seed};
+use selfmate_search::mcts::{
+    self, Gumbel, Proof, RootRule, Search, SearchParams, SearchResult, run_parallel,
+};
+use selfmate_search::player::{Limit, Score};
+use selfmate_search::{Choice, Evaluator, Player, PlayerError};
+
+use super::random::no_move;
+use crate::limit::OwnLimit;
+use crate::registry::PlayerKind;
+use crate::spec::{SpecError, SpecOptions};
+
+/// Simulations for a move when nobody says how many.
+const DEFAULT_SIMS: u64 = 400;
+
+/// A tree search that plays. The tree is kept between the moves of a game; every game starts
+/// as if it were the first.
+pub struct MctsPlayer {
+    name: String,
+    search: Search,
+    evaluators: Vec<Box<dyn Evaluator>>,
+    /// The evaluator of a thread.
+    make: Box<dyn FnMut(usize) -> Box<dyn Evaluator> + Send>,
+    seed: Seed,
+    own: OwnLimit,
+    default: OwnLimit,
+    /// How fast the last timed search was; shapes a Gumbel root, which needs to know its budget.
+    sims_per_second: f64,
+}
+
+/// The options that all tree searches share.
+#[derive(Clone, Debug)]
+pub struct MctsOptions {
+    /// How to search.
+    pub params: SearchParams,
+    /// Threads in the one tree. More than one gives up repeatability.
+    pub threads: usize,
+    /// The spec's own limit (`sims` or `movetime`).
+    pub own: OwnLimit,
+    /// Simulations for a move when nobody says how many.
+    pub default_sims: u64,
+}
+
+impl MctsOptions {
+    /// Adds the options to a kind.
+    #[must_use]
+    pub fn declare(kind: PlayerKind) -> PlayerKind {
+        kind.option("sims", "simulations for each move (400)")
+            .option("movetime", "milliseconds for each move")
+            .option("root", "puct or gumbel: how the move is chosen (puct)")
+            .option("threads", "threads in one tree (1)")
+            .option("memory", "megabytes for the tree (256)")
+    }
+
+    /// Reads the options over a kind's usual settings.
+    pub fn read(
+        options: &SpecOptions<'_>,
+        mut params: SearchParams,
+    ) -> Result<MctsOptions, SpecError> {
+        if options.choice("root", &["puct", "gumbel"])? == Some(1) {
+            // Noise is for self-play.
+            params.root = RootRule::Gumbel(Gumbel { noise: 0.0, ..Gumbel::default() });
+        }
+        if let Some(memory) = options.number("memory", 1..=1 << 20)? {
+            params.memory_mb = memory as usize;
+        }
+        let movetime = options.number("movetime", 1..=86_400_000)?.map(Duration::from_millis);
+        Ok(MctsOptions {
+            params,
+            threads: options.number("threads", 1..=256)?.unwrap_or(1) as usize,
+            own: OwnLimit { nodes: options.number("sims", 1..=u64::MAX)?, depth: None, movetime },
+            default_sims: DEFAULT_SIMS,
+        })
+    }
+
+    /// The player, with an evaluator for each thread.
+    pub fn player<F>(self, name: &str, seed: Seed, mut make: F) -> MctsPlayer
+    where
+        F: FnMut(usize) -> Box<dyn Evaluator> + Send + 'static,
+    {
+        MctsPlayer {
+            name: name.to_owned(),
+            search: Search::new(self.params),
+            evaluators: (0..self.threads).map(&mut make).collect(),
+            make: Box::new(make),
+            seed: seed.derive("mcts"),
+            own: self.own,
+            default: OwnLimit { nodes: Some(self.default_sims), ..OwnLimit::default() },
+            sims_per_second: 1000.0,
+        }
+    }
+}
+
+impl MctsPlayer {
+    /// Searches and says all it found; [`Player::choose`] keeps the move and its line.
+    pub fn think(&mut self, game: &Game, limit: &Limit) -> SearchResult {
+        let started = Instant::now();
+        let limit = self.own.within(limit, self.default);
+        let time = think_time(&limit);
+        let simulations = match (limit.nodes, time, self.search.params().root) {
+            (Some(nodes), _, _) => nodes,
+            (None, Some(time), RootRule::Gumbel(_)) => {
+                (self.sims_per_second * time.as_secs_f64()).max(16.0) as u64
+            }
+            (None, Some(_), RootRule::Puct(_)) => u64::from(u32::MAX),
+            // A depth, which means nothing here.
+            (None, None, _) => self.default.nodes.unwrap_or(DEFAULT_SIMS),
+        };
+        self.search.start(game, simulations, self.seed.index(game.ply() as u64));
+        let until = mcts::Limit {
+            deadline: time.map(|time| started + time),
+            stop: limit.stop.as_deref().map(|stop: &AtomicBool| stop),
+            ..mcts::Limit::default()
+        };
+        run_parallel(&mut self.search, &mut self.evaluators, &until);
+        let result = self.search.result();
+        if time.is_some() && result.simulations > 0 {
+            self.sims_per_second =
+                result.simulations as f64 / started.elapsed().as_secs_f64().max(1e-6);
+        }
+        result
+    }
+}
+
+/// The time for a move by move time or clock, whichever is shorter.
+fn think_time(limit: &Limit) -> Option<Duration> {
+    let budget = limit.clock.map(|clock| super::budget_of(&clock).optimum_ms);
+    [limit.movetime, budget.map(Duration::from_millis)].into_iter().flatten().min()
+}
+
+impl Player for MctsPlayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn new_game(&mut self) {
+        self.search.clear();
+        self.evaluators = (0..self.evaluators.len()).map(&mut self.make).collect();
+    }
+
+    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
+        let result = self.think(game, limit);
+        let played = result.best.ok_or_else(|| no_move(&self.name))?;
+        let best = result.moves.first();
+        let score = match result.proof {
+            Proof::Win(plies) => Some(Score::Mate(i32::from(plies / 2 + plies % 2))),
+            Proof::Loss(plies) => Some(Score::Mate(-i32::from(plies / 2))),
+            Proof::Draw => Some(Score::Centipawns(0)),
+            Proof::Unknown => None,
+        };
+        Ok(Choice {
+            played,
+            wdl: Some(result.wdl),
+            score,
+            depth: best.map(|best| best.line.len() as u32),
+            nodes: Some(result.simulations),
+            line: best.map_or_else(|| vec![played], |best| best.line.clone()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::{fen, notation};
+
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn tree_searches_find_a_mate_and_say_so() {
+        let game = fen::parse_game("6rk/6pp/8/6N1/8/8/8/K7 w - - 0 1").unwrap();
+        let registry = Registry::standard();
+        for text in ["rollout:sims=200", "material:sims=200", "material:sims=64,root=gumbel"] {
+            let spec = registry.parse(text).unwrap();
+            let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+            let choice = player.choose(&game, &Limit::default()).unwrap();
+            assert_eq!(notation::san(game.position(), choice.played), "Nf7#", "{text}");
+            assert_eq!(choice.score, Some(Score::Mate(1)), "{text}");
+            assert_eq!(choice.line, [choice.played], "{text}");
+        }
+    }
+
+    #[test]
+    fn every_game_starts_as_if_it_were_the_first() {
+        let registry = Registry::standard();
+        let spec = registry.parse("rollout:sims=100").unwrap();
+        let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+        let mut play = || {
+            player.new_game();
+            let mut game = Game::new();
+            for _ in 0..6 {
+                let choice = player.choose(&game, &Limit::default()).unwrap();
+                game.play(choice.played).unwrap();
+            }
+            game.key()
+        };
+        assert_eq!(play(), play());
+    }
+
+    #[test]
+    fn a_time_limit_holds() {
+        let registry = Registry::standard();
+        for text in ["material", "material:root=gumbel"] {
+            let spec = registry.parse(text).unwrap();
+            let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+            let limit = Limit::movetime(Duration::from_millis(30));
+            let choice = player.choose(&Game::new(), &limit).unwrap();
+            assert!(choice.nodes.unwrap() > 0, "{text}");
+        }
+    }
+}

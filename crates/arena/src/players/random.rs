@@ -1,0 +1,43 @@
+//! Any legal move.
+
+use selfmate_chess::{Game, Seed};
+use selfmate_search::player::Limit;
+use selfmate_search::{Choice, Player, PlayerError};
+
+/// Plays any legal move. What it draws depends on the seed and on the game so far alone, so
+/// that a match is the same whichever thread plays which game.
+#[derive(Clone, Debug)]
+pub struct RandomPlayer {
+    name: String,
+    seed: Seed,
+}
+
+impl RandomPlayer {
+    /// A player that draws from this seed.
+    pub fn new(name: &str, seed: Seed) -> RandomPlayer {
+        RandomPlayer { name: name.to_owned(), seed: seed.derive("random") }
+    }
+}
+
+impl Player for RandomPlayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn choose(&mut self, game: &Game, _limit: &Limit) -> Result<Choice, PlayerError> {
+        match seed_of(self.seed, game).rng().choose(&game.legal_moves()) {
+            Some(&m) => Ok(Choice::bare(m)),
+            None => Err(no_move(&self.name)),
+        }
+    }
+}
+
+/// A child of the seed for this moment of this game.
+pub(super) fn seed_of(seed: Seed, game: &Game) -> Seed {
+    seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64).index(game.key())
+}
+
+/// The error of a player that is asked to move when the game is over.
+pub(super) fn no_move(player: &str) -> PlayerError {
+    PlayerError { player: player.to_owned(), reason: "there is no legal move".to_owned() }
+}

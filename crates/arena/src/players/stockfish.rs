@@ -1,0 +1,79 @@
+//! Stockfish by level, nodes, depth or time.
+
+use selfmate_uci::{EngineCommand, EngineOption, EngineProcess, OptionKind};
+use serde::{Deserialize, Serialize};
+
+use crate::engine::UciPlayer;
+use crate::limit::OwnLimit;
+use crate::registry::PlayerKind;
+use crate::spec::{SpecError, SpecOptions};
+
+const PROGRAM: &str = "stockfish";
+
+/// The strengths that a Stockfish can be set to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EloRange {
+    /// What it calls itself; the scale is another with each version.
+    pub engine: String,
+    /// The least `UCI_Elo`.
+    pub min: i64,
+    /// The greatest.
+    pub max: i64,
+}
+
+/// Asks the installed Stockfish for its range of `UCI_Elo`.
+pub fn stockfish_elo_range() -> Result<EloRange, SpecError> {
+    let error = |error| SpecError::Engine { spec: PROGRAM.to_owned(), error };
+    let engine = EngineProcess::start(&EngineCommand::new(PROGRAM)).map_err(error)?;
+    match EngineOption::find(engine.options(), "UCI_Elo").map(|option| &option.kind) {
+        Some(&OptionKind::Spin { min, max, .. }) => {
+            Ok(EloRange { engine: engine.name().to_owned(), min, max })
+        }
+        _ => Err(SpecError::Other {
+            spec: PROGRAM.to_owned(),
+            reason: format!("{} has no option UCI_Elo with a range", engine.name()),
+        }),
+    }
+}
+
+/// `stockfish:elo=1500`, `stockfish:skill=3,nodes=1000`.
+pub(super) fn kind() -> PlayerKind {
+    PlayerKind::new(PROGRAM, "Stockfish, whole or at a level", |options| {
+        let command = command(options)?;
+        let own = OwnLimit::from_options(options)?;
+        Ok(Box::new(UciPlayer::start(&options.label(), command, own)?))
+    })
+    .option("elo", "its UCI_Elo level, 1350 to 2850 in version 15")
+    .option("skill", "its Skill Level, 0 to 20")
+    .option("nodes", "nodes for each move")
+    .option("depth", "plies of search")
+    .option("movetime", "milliseconds for each move")
+    .option("threads", "threads (1)")
+    .option("hash", "megabytes for the table (16)")
+}
+
+fn command(options: &SpecOptions<'_>) -> Result<EngineCommand, SpecError> {
+    let threads = options.number("threads", 1..=1024)?.unwrap_or(1);
+    let hash = options.number("hash", 1..=33_554_432)?.unwrap_or(16);
+    let mut command = EngineCommand::new(PROGRAM)
+        .option("Threads", threads.to_string())
+        .option("Hash", hash.to_string());
+    let elo = options.number("elo", 0..=10_000)?;
+    let skill = options.number("skill", 0..=20)?;
+    match (elo, skill) {
+        (Some(elo), Some(_)) => {
+            return Err(options.bad(
+                "skill",
+                &skill.unwrap_or(0).to_string(),
+                &format!("no skill beside elo={elo}: each sets the other"),
+            ));
+        }
+        (Some(elo), None) => {
+            command =
+                command.option("UCI_LimitStrength", "true").option("UCI_Elo", elo.to_string());
+        }
+        (None, Some(skill)) => command = command.option("Skill Level", skill.to_string()),
+        (None, None) => {}
+    }
+    Ok(command)
+}

@@ -1,0 +1,257 @@
+//! Every kind of player there is. Other crates add theirs with [`Registry::register`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use selfmate_chess::Seed;
+use selfmate_search::Player;
+
+use crate::players;
+use crate::spec::{PlayerSpec, SpecError, SpecOptions};
+
+/// Builds players from their specs.
+///
+/// ```
+/// use selfmate_arena::Registry;
+/// let error = Registry::standard().parse("stokfish").unwrap_err();
+/// assert_eq!(error.to_string(), "unknown player 'stokfish': did you mean 'stockfish'?");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    kinds: Vec<PlayerKind>,
+}
+
+/// Makes a player from its options.
+pub type Build = dyn Fn(&SpecOptions<'_>) -> Result<Box<dyn Player>, SpecError> + Send + Sync;
+
+/// One kind of player.
+#[derive(Clone)]
+pub struct PlayerKind {
+    name: String,
+    description: String,
+    argument: Option<String>,
+    options: Vec<(String, String)>,
+    build: Arc<Build>,
+}
+
+impl Registry {
+    /// No players.
+    pub fn empty() -> Registry {
+        Registry::default()
+    }
+
+    /// The players that need no training.
+    pub fn standard() -> Registry {
+        let mut registry = Registry::empty();
+        for kind in players::kinds() {
+            registry.register(kind);
+        }
+        registry
+    }
+
+    /// Adds a kind of player, in place of one with the same name.
+    pub fn register(&mut self, kind: PlayerKind) {
+        self.kinds.retain(|other| other.name != kind.name);
+        self.kinds.push(kind);
+    }
+
+    /// All kinds, in the order they were added.
+    pub fn kinds(&self) -> &[PlayerKind] {
+        &self.kinds
+    }
+
+    /// Reads a spec and checks that its kind and its options exist.
+    pub fn parse(&self, text: &str) -> Result<PlayerSpec, SpecError> {
+        let spec: PlayerSpec = text.parse()?;
+        self.kind(&spec)?;
+        Ok(spec)
+    }
+
+    /// Builds a player. The same spec and seed give the same player.
+    pub fn build(&self, spec: &PlayerSpec, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
+        let kind = self.kind(spec)?;
+        (kind.build)(&SpecOptions { spec, seed })
+    }
+
+    /// The kind of a spec, once its options are checked.
+    fn kind(&self, spec: &PlayerSpec) -> Result<&PlayerKind, SpecError> {
+        let Some(kind) = self.kinds.iter().find(|kind| kind.name == spec.kind) else {
+            let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+            return Err(SpecError::Unknown {
+                kind: spec.kind.clone(),
+                hint: hint(&spec.kind, &names, "players"),
+            });
+        };
+        if let (Some(argument), None) = (&spec.argument, &kind.argument) {
+            return Err(SpecError::NoArgument {
+                kind: kind.name.clone(),
+                argument: argument.clone(),
+            });
+        }
+        let names: Vec<&str> = kind.options.iter().map(|(name, _)| name.as_str()).collect();
+        for (option, _) in &spec.options {
+            if !names.contains(&option.as_str()) {
+                return Err(SpecError::Option {
+                    kind: kind.name.clone(),
+                    option: option.clone(),
+                    hint: hint(option, &names, "options"),
+                });
+            }
+        }
+        Ok(kind)
+    }
+}
+
+impl PlayerKind {
+    /// A kind with a one-line description.
+    pub fn new<F>(name: &str, description: &str, build: F) -> PlayerKind
+    where
+        F: Fn(&SpecOptions<'_>) -> Result<Box<dyn Player>, SpecError> + Send + Sync + 'static,
+    {
+        PlayerKind {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            argument: None,
+            options: Vec::new(),
+            build: Arc::new(build),
+        }
+    }
+
+    /// With something first that is no option, such as `NAME[@STEP]`.
+    #[must_use]
+    pub fn argument(mut self, what: &str) -> PlayerKind {
+        self.argument = Some(what.to_owned());
+        self
+    }
+
+    /// With an option and a few words on it.
+    #[must_use]
+    pub fn option(mut self, name: &str, help: &str) -> PlayerKind {
+        self.options.push((name.to_owned(), help.to_owned()));
+        self
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is, in one line.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// Its options, each with a few words on it.
+    pub fn options(&self) -> &[(String, String)] {
+        &self.options
+    }
+
+    /// How to write it, such as `rollout[:sims=…,root=…]`.
+    pub fn usage(&self) -> String {
+        let options: Vec<String> =
+            self.options.iter().map(|(name, _)| format!("{name}=…")).collect();
+        match (&self.argument, options.is_empty()) {
+            (Some(argument), true) => format!("{}:{argument}", self.name),
+            (Some(argument), false) => format!("{}:{argument}[,{}]", self.name, options.join(",")),
+            (None, true) => self.name.clone(),
+            (None, false) => format!("{}[:{}]", self.name, options.join(",")),
+        }
+    }
+}
+
+impl fmt::Debug for PlayerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlayerKind").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// What was perhaps meant, or all there is.
+fn hint(given: &str, known: &[&str], what: &str) -> String {
+    let close = known.iter().map(|name| (distance(given, name), name)).min();
+    match close {
+        // Two typing errors in a word of six.
+        Some((distance, name)) if distance <= 1 + given.chars().count() / 6 => {
+            format!("did you mean '{name}'?")
+        }
+        _ if known.is_empty() => format!("there are no {what}"),
+        _ => format!("the {what} are {}", known.join(", ")),
+    }
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours between two words.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut best = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            row.push(best);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> String {
+        let registry = Registry::standard();
+        let spec = registry.parse(text);
+        let built = spec.and_then(|spec| registry.build(&spec, Seed::new(1)));
+        built.err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn errors_name_what_was_meant_or_what_there_is() {
+        insta::assert_snapshot!(
+            [
+                "stokfish",
+                "radnom",
+                "x",
+                "rollout:simss=3",
+                "rollout:sims=many",
+                "rollout:x=3",
+                "rollout:sims=0",
+                "rollout:root=best",
+                "random:sims=3",
+                "greedy:fast",
+                "uci:",
+                "uci:no-such-engine",
+                "alphabeta:deph=3",
+                "stockfish:elo=1500,skill=3",
+            ]
+            .map(message)
+            .join("\n")
+        );
+    }
+
+    #[test]
+    fn every_standard_kind_has_a_description_in_one_line() {
+        for kind in Registry::standard().kinds() {
+            let one_line = !kind.description().is_empty() && !kind.description().contains('\n');
+            assert!(one_line && kind.usage().starts_with(kind.name()), "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn other_crates_can_add_kinds() {
+        let mut registry = Registry::standard();
+        let kind = PlayerKind::new("run", "a training run's player", |options| {
+            assert_eq!(options.argument("NAME")?, "tonight");
+            assert_eq!(options.number("sims", 1..=u64::MAX)?, Some(8));
+            Ok(Box::new(players::RandomPlayer::new(&options.label(), options.seed)))
+        });
+        registry.register(kind.argument("NAME[@STEP]").option("sims", "simulations for each move"));
+        let spec = registry.parse("run:tonight,sims=8").unwrap();
+        let player = registry.build(&spec, Seed::new(1)).unwrap();
+        assert_eq!(player.name(), "run:tonight,sims=8");
+        assert_eq!(registry.kinds().last().unwrap().usage(), "run:NAME[@STEP][,sims=…]");
+    }
+}
