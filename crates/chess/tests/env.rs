@@ -109,6 +109,15 @@ fn a_batch_plays_as_its_games_would_alone() {
         }
         assert_eq!(played.state(), alone.state());
     }
+    let played: Vec<_> = batch.envs().iter().map(Env::state).collect();
+    batch.reset(seed);
+    assert!(batch.envs().iter().all(|env| env.game().ply() == 0));
+    let plies: usize = played.iter().map(|state| state.step_count).sum();
+    assert_eq!(
+        std::iter::repeat_with(|| batch.play_random(7)).take_while(|n| *n > 0).sum::<usize>(),
+        plies
+    );
+    assert_eq!(batch.envs().iter().map(Env::state).collect::<Vec<_>>(), played);
 }
 
 #[test]

@@ -27,3 +27,9 @@ pub struct UnknownEncoding {
 pub(crate) fn seen_by(color: Color, square: Square) -> Square {
     if color == Color::White { square } else { square.flip_vertical() }
 }
+
+// The example in the guide to the environment compiles and runs with the tests. It stands here
+// because it needs an action space.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/environment.md")]
+struct EnvironmentGuide;

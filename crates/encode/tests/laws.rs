@@ -6,7 +6,7 @@ use selfmate_chess::env::ActionSpace;
 use selfmate_chess::fen::{parse_fen, parse_game};
 use selfmate_chess::notation::{parse_move, uci};
 use selfmate_chess::{Chess, Color, Game, Position, Role, Seed};
-use selfmate_encode::sparse::{SPARSE768_LEN, sparse768};
+use selfmate_encode::sparse::{SPARSE768, SPARSE768_LEN, SPARSE768_VERSION, sparse768};
 use selfmate_encode::{MoveSpace, Planes};
 
 const STARTS: [&str; 6] = [
@@ -209,4 +209,26 @@ fn the_ranges_cover_every_plane_once() {
         error,
         "unknown encoding 'planes14': expected one of planes119, planes13, planes12, planes_krk"
     );
+}
+
+#[test]
+fn the_tables_in_the_docs_are_those_of_the_code() {
+    let page = include_str!("../../../docs/encodings.md");
+    let section = |name: &str, version: u32| {
+        let heading = format!("### `{name}`, version {version}\n");
+        let start = page.find(&heading).unwrap_or_else(|| panic!("no heading {heading}"));
+        page[start + heading.len()..].split("### ").next().unwrap()
+    };
+    for planes in Planes::ALL {
+        let section = section(planes.name(), planes.version());
+        let rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
+        let expected = planes.ranges().iter();
+        let expected = expected.map(|r| format!("| {}-{} | {} |", r.first, r.last, r.meaning));
+        assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{}", planes.name());
+    }
+    for space in MoveSpace::ALL {
+        let last = format!("-{} |", space.size() - 1);
+        assert!(section(space.name(), space.version()).contains(&last), "{}", space.name());
+    }
+    assert!(section(SPARSE768, SPARSE768_VERSION).contains(&format!("-{} |", SPARSE768_LEN - 1)));
 }
