@@ -5,16 +5,15 @@
 
 use selfmate_chess::{Color, Move, MoveList, Role};
 
+use crate::packed_move::PackedMove;
+
 use super::history::History;
 use super::node::{Node, castled, piece_index};
 use super::see;
 
-/// A move in 16 bits, never 0: from, to (the rook when castling), promotion.
+/// A move in 16 bits. No legal move goes from a1 to a1, so no move packs to 0.
 pub(super) fn pack(m: Move) -> u16 {
-    let from = m.from().map_or(0, |square| square.to_usize() as u16);
-    let promotion = m.promotion().map_or(0, |role| role as u16);
-    // No legal move goes from a1 to a1, so no move packs to 0.
-    from | (m.to().to_usize() as u16) << 6 | promotion << 12
+    PackedMove::new(m).0
 }
 
 /// Captures and queen promotions: moves that change the material at once.
