@@ -7,13 +7,16 @@
 //!
 //! AlphaZero: Silver et al. 2018. Gumbel AlphaZero: Danihelka et al. 2022.
 
+mod arena;
 mod batch;
 mod driver;
+mod edge;
 mod gumbel;
 mod halving;
 mod node;
 mod params;
 mod result;
+mod root;
 mod search;
 mod select;
 mod tree;

@@ -2,9 +2,9 @@
 
 use selfmate_chess::Game;
 
+use super::edge::Edge;
 use super::tree::ROOT;
 use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
-use crate::packed_move::PackedMove;
 
 /// The working memory of one thread: walks under way and what is asked about them.
 pub struct Batch {
@@ -21,7 +21,7 @@ pub struct Batch {
     pub(super) resumed: Vec<Vec<u32>>,
     /// Paths to use again.
     pub(super) idle: Vec<Vec<u32>>,
-    pub(super) scratch: Vec<(PackedMove, f32)>,
+    pub(super) scratch: Vec<Edge>,
     pub(super) history: usize,
 }
 

@@ -5,8 +5,8 @@
 use selfmate_chess::Rng;
 
 use super::halving::considered_visits;
-use super::node::Node;
 use super::params::{Gumbel, GumbelSearch};
+use super::tree::Children;
 use crate::math::{ln, softmax};
 
 /// What a Gumbel root keeps beside the tree, for one search.
@@ -25,10 +25,14 @@ pub(super) struct GumbelRoot {
 }
 
 impl GumbelRoot {
-    pub fn new(params: Gumbel, children: &[Node], simulations: usize, rng: &mut Rng) -> GumbelRoot {
-        let noisy_logits: Vec<f32> = children
-            .iter()
-            .map(|child| ln(child.prior()) + params.noise * rng.gumbel() as f32)
+    pub fn new(
+        params: Gumbel,
+        children: &Children<'_>,
+        simulations: usize,
+        rng: &mut Rng,
+    ) -> GumbelRoot {
+        let noisy_logits: Vec<f32> = (0..children.len())
+            .map(|child| ln(children.prior(child)) + params.noise * rng.gumbel() as f32)
             .collect();
         let count = params.candidates.clamp(1, children.len().max(1));
         let mut order: Vec<usize> = (0..children.len()).collect();
@@ -58,7 +62,7 @@ impl GumbelRoot {
 
     /// The child for the next simulation by sequential halving; `None` for top-k, where the
     /// interior rule chooses.
-    pub fn select(&mut self, children: &[Node], raw_value: f32) -> Option<usize> {
+    pub fn select(&mut self, children: &Children<'_>, raw_value: f32) -> Option<usize> {
         if self.params.search == GumbelSearch::TopK {
             return None;
         }
@@ -93,12 +97,12 @@ impl GumbelRoot {
     }
 
     /// The child to play: the best score among those that got the most simulations.
-    pub fn winner(&self, children: &[Node], raw_value: f32) -> Option<usize> {
+    pub fn winner(&self, children: &Children<'_>, raw_value: f32) -> Option<usize> {
         match self.params.search {
             GumbelSearch::SequentialHalving => self.winner_by(&self.scores(children, raw_value)),
             GumbelSearch::TopK => (0..children.len())
                 .filter(|&i| self.candidate[i])
-                .max_by_key(|&i| (children[i].visits(), std::cmp::Reverse(i))),
+                .max_by_key(|&i| (children.visits(i), std::cmp::Reverse(i))),
         }
     }
 
@@ -109,7 +113,7 @@ impl GumbelRoot {
     }
 
     /// Noise + log prior + σ(completed q) of each child.
-    fn scores(&self, children: &[Node], raw_value: f32) -> Vec<f32> {
+    fn scores(&self, children: &Children<'_>, raw_value: f32) -> Vec<f32> {
         let mut scores = sigma(children, raw_value, self.params.c_visit, self.params.c_scale);
         for (score, noisy) in scores.iter_mut().zip(&self.noisy_logits) {
             *score += noisy;
@@ -121,37 +125,42 @@ impl GumbelRoot {
 /// The improved policy: softmax of log prior + σ(completed q). `raw_value` is the evaluator's
 /// value of the node for its side to move.
 pub(super) fn improved_policy(
-    children: &[Node],
+    children: &Children<'_>,
     raw_value: f32,
     c_visit: f32,
     c_scale: f32,
 ) -> Vec<f32> {
     let mut logits = sigma(children, raw_value, c_visit, c_scale);
-    for (logit, child) in logits.iter_mut().zip(children) {
-        *logit += ln(child.prior());
+    for (child, logit) in logits.iter_mut().enumerate() {
+        *logit += ln(children.prior(child));
     }
     softmax(&mut logits, 1.0);
     logits
 }
 
 /// σ(completed q) of each child: (c_visit + most visits) · c_scale · q.
-fn sigma(children: &[Node], raw_value: f32, c_visit: f32, c_scale: f32) -> Vec<f32> {
-    let most_visits = children.iter().map(Node::visits).max().unwrap_or(0) as f32;
-    let scale = (c_visit + most_visits) * c_scale;
+fn sigma(children: &Children<'_>, raw_value: f32, c_visit: f32, c_scale: f32) -> Vec<f32> {
+    let most_visits = (0..children.len()).map(|child| children.visits(child)).max().unwrap_or(0);
+    let scale = (c_visit + most_visits as f32) * c_scale;
     let mixed = mixed_value(children, raw_value);
-    let completed = |child: &Node| if child.visits() > 0 { child.value() } else { mixed };
-    children.iter().map(|child| scale * completed(child)).collect()
+    let completed = |child| match children.node(child) {
+        Some(node) if node.visits() > 0 => node.value(),
+        _ => mixed,
+    };
+    (0..children.len()).map(|child| scale * completed(child)).collect()
 }
 
 /// The value given to moves not tried: the raw value mixed with the prior-weighted mean of those
 /// that were (appendix D of the paper):
 /// (v + ΣN · Σ p q / Σ p) / (1 + ΣN), the inner sums over tried moves.
-fn mixed_value(children: &[Node], raw_value: f32) -> f32 {
+fn mixed_value(children: &Children<'_>, raw_value: f32) -> f32 {
     let (mut visits, mut mass, mut weighted) = (0.0, 0.0, 0.0);
-    for child in children.iter().filter(|child| child.visits() > 0) {
-        visits += child.visits() as f32;
-        mass += child.prior();
-        weighted += child.prior() * child.value();
+    for child in 0..children.len() {
+        if let Some(node) = children.node(child).filter(|node| node.visits() > 0) {
+            visits += node.visits() as f32;
+            mass += children.prior(child);
+            weighted += children.prior(child) * node.value();
+        }
     }
     if visits == 0.0 { raw_value } else { (raw_value + visits * weighted / mass) / (1.0 + visits) }
 }
@@ -160,28 +169,35 @@ fn mixed_value(children: &[Node], raw_value: f32) -> f32 {
 mod tests {
     use selfmate_chess::Seed;
 
+    use super::super::edge::Edge;
     use super::super::node::Sharing;
+    use super::super::tree::{ROOT, Tree};
     use super::*;
     use crate::packed_move::PackedMove;
 
-    /// Children with these (prior, visits, value).
-    fn children(table: &[(f32, u32, f32)]) -> Vec<Node> {
-        table
-            .iter()
-            .map(|&(prior, visits, value)| {
-                let node = Node::default();
-                node.reset(PackedMove::default(), prior);
-                for _ in 0..visits {
-                    node.add(value, 0.0, Sharing::Alone);
-                }
-                node
-            })
-            .collect()
+    /// A tree whose root has children with these (prior, visits, value).
+    fn tree(table: &[(f32, u32, f32)]) -> Tree {
+        let tree = Tree::new(1 << 20);
+        let edges: Vec<Edge> =
+            table.iter().map(|&(prior, ..)| Edge::new(PackedMove::default(), prior)).collect();
+        assert!(tree.expand(tree.node(ROOT), &edges));
+        for (child, &(_, visits, value)) in table.iter().enumerate() {
+            for _ in 0..visits {
+                visit(&tree, child, value);
+            }
+        }
+        tree
+    }
+
+    fn visit(tree: &Tree, child: usize, value: f32) {
+        let index = tree.children(tree.node(ROOT)).index_or_add(child).unwrap();
+        tree.node(index).add(value, 0.0, Sharing::Alone);
     }
 
     #[test]
     fn completed_values_worked_out_by_hand() {
-        let nodes = children(&[(0.5, 2, 0.4), (0.25, 1, -0.2), (0.25, 0, 0.0)]);
+        let tree_of_three = tree(&[(0.5, 2, 0.4), (0.25, 1, -0.2), (0.25, 0, 0.0)]);
+        let nodes = tree_of_three.children(tree_of_three.node(ROOT));
         // Σ p q / Σ p = (0.2 - 0.05) / 0.75 = 0.2; (0.1 + 3 · 0.2) / 4 = 0.175.
         assert!((mixed_value(&nodes, 0.1) - 0.175).abs() < 1e-3);
         // (50 + 2) · 0.1 = 5.2 times 0.4, -0.2 and 0.175.
@@ -194,7 +210,8 @@ mod tests {
         for (ours, expected) in policy.iter().zip([0.8494, 0.0188, 0.1318]) {
             assert!((ours - expected).abs() < 1e-3, "{policy:?}");
         }
-        assert_eq!(mixed_value(&children(&[(1.0, 0, 0.0)]), -0.3), -0.3);
+        let untried = tree(&[(1.0, 0, 0.0)]);
+        assert_eq!(mixed_value(&untried.children(untried.node(ROOT)), -0.3), -0.3);
     }
 
     #[test]
@@ -202,7 +219,8 @@ mod tests {
         // By the Gumbel trick the first of the top k is drawn from the priors; the second from
         // what is left: for priors .6 .3 .1, the pair {0, 1} comes up with
         // .6 · .3/.4 + .3 · .6/.7.
-        let nodes = children(&[(0.6, 0, 0.0), (0.3, 0, 0.0), (0.1, 0, 0.0)]);
+        let tree = tree(&[(0.6, 0, 0.0), (0.3, 0, 0.0), (0.1, 0, 0.0)]);
+        let nodes = tree.children(tree.node(ROOT));
         let params = Gumbel { candidates: 2, ..Gumbel::default() };
         let mut rng = Seed::new(4).rng();
         let (mut first, mut pair) = ([0u32; 3], 0);
@@ -239,12 +257,13 @@ mod tests {
             let plays = 300;
             let (mut total, mut improved_total) = (0.0, 0.0);
             for _ in 0..plays {
-                let nodes = children(&arms.iter().map(|&(p, _)| (p, 0, 0.0)).collect::<Vec<_>>());
+                let tree = tree(&arms.iter().map(|&(p, _)| (p, 0, 0.0)).collect::<Vec<_>>());
+                let nodes = tree.children(tree.node(ROOT));
                 let params = Gumbel { candidates: 4, ..Gumbel::default() };
                 let mut root = GumbelRoot::new(params, &nodes, 8, &mut rng);
                 for _ in 0..8 {
                     let arm = root.select(&nodes, prior_value).unwrap();
-                    nodes[arm].add(arms[arm].1, 0.0, Sharing::Alone);
+                    visit(&tree, arm, arms[arm].1);
                 }
                 total += arms[root.winner(&nodes, prior_value).unwrap()].1;
                 let improved = improved_policy(&nodes, prior_value, 50.0, 0.2);

@@ -1,72 +1,52 @@
-//! A node of the tree in 24 bytes.
+//! A node of the tree in 20 bytes.
 //!
 //! All fields are atomic, so that threads share a tree without locks. A node speaks for the
-//! player who moved into it: its mean is high when its parent should choose it.
+//! player who moved into it: its mean is high when its parent should choose it. The move and
+//! its prior belong to the parent's [edges](super::tree::Children).
 
 use std::sync::atomic::{
-    AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release,
+    AtomicU8, AtomicU16, AtomicU32,
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 use super::result::Proof;
-use crate::packed_move::PackedMove;
 
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// Two numbers in one word, so that they change together: the mean value in [-1, 1] in the
-    /// low half, the mean share of draws in the high half.
-    mean: AtomicU64,
+    /// The mean value in [-1, 1], as the bits of an f32.
+    value: AtomicU32,
+    /// The mean share of draws, likewise.
+    draw: AtomicU32,
     visits: AtomicU32,
-    /// Where the children stand in the tree; 0 while there are none.
-    first_child: AtomicU32,
+    /// Where the edges to the children stand in the tree; 0 while there are none.
+    edges: AtomicU32,
     /// Walks that have passed here and not come back yet.
     in_flight: AtomicU16,
-    played: AtomicU16,
-    /// See [`pack_prior`].
-    prior: AtomicU16,
-    child_count: AtomicU8,
+    edge_count: AtomicU8,
     proof: AtomicU8,
 }
 
 impl Node {
-    /// Makes this a fresh child.
-    pub fn reset(&self, played: PackedMove, prior: f32) {
-        self.played.store(played.0, Relaxed);
-        self.set_prior(prior);
-        self.forget();
-    }
-
-    /// Forgets everything but the move and its prior.
+    /// Makes this a node that was never visited.
     pub fn forget(&self) {
-        self.mean.store(0, Relaxed);
+        self.value.store(0, Relaxed);
+        self.draw.store(0, Relaxed);
         self.visits.store(0, Relaxed);
-        self.first_child.store(0, Relaxed);
+        self.edges.store(0, Relaxed);
         self.in_flight.store(0, Relaxed);
-        self.child_count.store(0, Relaxed);
+        self.edge_count.store(0, Relaxed);
         self.proof.store(0, Relaxed);
     }
 
     /// Becomes another node without its children.
     pub fn copy_from(&self, other: &Node) {
-        self.mean.store(other.mean.load(Relaxed), Relaxed);
+        self.value.store(other.value.load(Relaxed), Relaxed);
+        self.draw.store(other.draw.load(Relaxed), Relaxed);
         self.visits.store(other.visits(), Relaxed);
-        self.first_child.store(0, Relaxed);
+        self.edges.store(0, Relaxed);
         self.in_flight.store(0, Relaxed);
-        self.played.store(other.played.load(Relaxed), Relaxed);
-        self.prior.store(other.prior.load(Relaxed), Relaxed);
-        self.child_count.store(0, Relaxed);
+        self.edge_count.store(0, Relaxed);
         self.proof.store(other.proof.load(Relaxed), Relaxed);
-    }
-
-    pub fn played(&self) -> PackedMove {
-        PackedMove(self.played.load(Relaxed))
-    }
-
-    pub fn prior(&self) -> f32 {
-        unpack_prior(self.prior.load(Relaxed))
-    }
-
-    pub fn set_prior(&self, prior: f32) {
-        self.prior.store(pack_prior(prior), Relaxed);
     }
 
     pub fn visits(&self) -> u32 {
@@ -77,27 +57,28 @@ impl Node {
         self.in_flight.load(Relaxed)
     }
 
-    /// Mean value and mean share of draws.
-    pub fn mean(&self) -> (f32, f32) {
-        unpack_mean(self.mean.load(Relaxed))
-    }
-
+    /// The mean value.
     pub fn value(&self) -> f32 {
-        self.mean().0
+        f32::from_bits(self.value.load(Relaxed))
     }
 
-    /// The children's place and number; `None` while there are none.
-    pub fn children(&self) -> Option<(u32, usize)> {
-        // Acquire pairs with the release in `set_children`: whoever sees the place sees the nodes.
-        match self.first_child.load(std::sync::atomic::Ordering::Acquire) {
+    /// The mean share of draws.
+    pub fn draw(&self) -> f32 {
+        f32::from_bits(self.draw.load(Relaxed))
+    }
+
+    /// The place and number of the edges to the children; `None` while there are none.
+    pub fn edges(&self) -> Option<(u32, usize)> {
+        // Acquire pairs with the release in `set_edges`: whoever sees the place sees the edges.
+        match self.edges.load(Acquire) {
             0 => None,
-            first => Some((first, usize::from(self.child_count.load(Relaxed)))),
+            first => Some((first, usize::from(self.edge_count.load(Relaxed)))),
         }
     }
 
-    pub fn set_children(&self, first: u32, count: usize) {
-        self.child_count.store(count as u8, Relaxed);
-        self.first_child.store(first, Release);
+    pub fn set_edges(&self, first: u32, count: usize) {
+        self.edge_count.store(count as u8, Relaxed);
+        self.edges.store(first, Release);
     }
 
     pub fn proof(&self) -> Proof {
@@ -108,7 +89,8 @@ impl Node {
     pub fn prove(&self, proof: Proof) {
         self.proof.store(proof.to_byte(), Relaxed);
         if let Some((value, draw)) = proof.mean() {
-            self.mean.store(pack_mean(value, draw), Relaxed);
+            self.value.store(value.to_bits(), Relaxed);
+            self.draw.store(draw.to_bits(), Relaxed);
         }
     }
 
@@ -140,17 +122,22 @@ impl Node {
             return;
         }
         let share = 1.0 / visits as f32;
-        let step = |bits| {
-            let (mean, mean_draw) = unpack_mean(bits);
-            pack_mean(mean + (value - mean) * share, mean_draw + (draw - mean_draw) * share)
-        };
-        match sharing {
-            Sharing::Alone => self.mean.store(step(self.mean.load(Relaxed)), Relaxed),
-            Sharing::Threads => {
-                self.mean
-                    .fetch_update(Relaxed, Relaxed, |bits| Some(step(bits)))
-                    .expect("the update never declines");
-            }
+        step(&self.value, value, share, sharing);
+        step(&self.draw, draw, share, sharing);
+    }
+}
+
+/// Moves a mean, kept as the bits of an f32, towards a new sample.
+fn step(mean: &AtomicU32, sample: f32, share: f32, sharing: Sharing) {
+    let moved = |bits| {
+        let mean = f32::from_bits(bits);
+        (mean + (sample - mean) * share).to_bits()
+    };
+    match sharing {
+        Sharing::Alone => mean.store(moved(mean.load(Relaxed)), Relaxed),
+        Sharing::Threads => {
+            let updated = mean.fetch_update(Relaxed, Relaxed, |bits| Some(moved(bits)));
+            debug_assert!(updated.is_ok(), "the update never declines");
         }
     }
 }
@@ -162,47 +149,13 @@ pub(super) enum Sharing {
     Threads,
 }
 
-fn pack_mean(value: f32, draw: f32) -> u64 {
-    u64::from(value.to_bits()) | u64::from(draw.to_bits()) << 32
-}
-
-fn unpack_mean(bits: u64) -> (f32, f32) {
-    (f32::from_bits(bits as u32), f32::from_bits((bits >> 32) as u32))
-}
-
-/// What an f32 in [2⁻³¹, 1] has in its upper 20 bits, less what all of them share: 5 bits of
-/// exponent, 11 of mantissa, so a prior is kept to one part in 4096.
-const SHARED_BITS: u32 = (127 - 31) << 11;
-
-fn pack_prior(prior: f32) -> u16 {
-    let prior = prior.clamp(1.0 / (1u32 << 31) as f32, 1.0);
-    // Half of the last kept bit rounds to nearest; 1.0 cannot round up, it has no lower bits.
-    (((prior.to_bits() + (1 << 11)) >> 12) - SHARED_BITS) as u16
-}
-
-fn unpack_prior(bits: u16) -> f32 {
-    f32::from_bits((u32::from(bits) + SHARED_BITS) << 12)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_24_bytes() {
-        assert_eq!(size_of::<Node>(), 24);
-    }
-
-    #[test]
-    fn priors_survive_to_one_part_in_four_thousand() {
-        for step in 1..=10_000 {
-            let prior = step as f32 / 10_000.0;
-            let kept = unpack_prior(pack_prior(prior));
-            assert!((kept / prior - 1.0).abs() < 1.0 / 4000.0, "{prior} became {kept}");
-        }
-        assert_eq!(unpack_prior(pack_prior(1.0)), 1.0);
-        assert!(unpack_prior(pack_prior(0.0)) > 0.0);
-        assert!(unpack_prior(pack_prior(1e-7)) > 0.9e-7);
+    fn a_node_is_20_bytes() {
+        assert_eq!(size_of::<Node>(), 20);
     }
 
     #[test]
@@ -212,9 +165,8 @@ mod tests {
             for (value, draw) in [(1.0, 0.0), (-1.0, 0.0), (0.5, 0.5), (0.0, 1.0)] {
                 node.add(value, draw, sharing);
             }
-            let (value, draw) = node.mean();
             assert_eq!(node.visits(), 4);
-            assert!((value - 0.125).abs() < 1e-6 && (draw - 0.375).abs() < 1e-6);
+            assert!((node.value() - 0.125).abs() < 1e-6 && (node.draw() - 0.375).abs() < 1e-6);
         }
     }
 }

@@ -6,12 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use selfmate_chess::{Game, Move, Position, Seed};
 
 use super::batch::Batch;
-use super::gumbel::{GumbelRoot, improved_policy};
+use super::edge::Edge;
+use super::gumbel::GumbelRoot;
 use super::node::{Node, Sharing};
-use super::params::{Dirichlet, Expansion, RootRule, SearchParams};
-use super::result::{MoveStatistics, Proof, SearchResult};
+use super::params::{Expansion, RootRule, SearchParams};
+use super::result::Proof;
 use super::select::Choice;
-use super::tree::{Keep, ROOT, Tree};
+use super::tree::{Children, Keep, ROOT, Tree};
 use crate::evaluator::{Leaf, Need};
 use crate::math::softmax;
 use crate::packed_move::PackedMove;
@@ -23,17 +24,17 @@ use crate::value::Wdl;
 /// [`Search::gather`] and [`Search::apply`] may be called from several threads, each with its own
 /// [`Batch`]; everything else needs the search for itself.
 pub struct Search {
-    params: SearchParams,
-    tree: Tree,
+    pub(super) params: SearchParams,
+    pub(super) tree: Tree,
     /// Where the part of the tree worth keeping is copied to.
     spare: Tree,
-    game: Game,
-    seed: Seed,
+    pub(super) game: Game,
+    pub(super) seed: Seed,
     /// When not empty, the only root moves to look at.
     only: Vec<Move>,
     sharing: Sharing,
     /// Simulations that may be started.
-    budget: u64,
+    pub(super) budget: u64,
     started: AtomicU64,
     finished: AtomicU64,
     /// A node could not be expanded for lack of room.
@@ -43,9 +44,9 @@ pub struct Search {
 
 /// What only the root needs.
 #[derive(Debug)]
-struct Root {
-    raw: Wdl,
-    gumbel: Option<GumbelRoot>,
+pub(super) struct Root {
+    pub raw: Wdl,
+    pub gumbel: Option<GumbelRoot>,
 }
 
 /// How a walk ended.
@@ -62,11 +63,11 @@ impl Search {
     /// An empty search.
     pub fn new(params: SearchParams) -> Search {
         // Copying needs up to half a tree beside the full one.
-        let nodes = params.memory_mb.max(1) * 1_048_576 / size_of::<Node>() * 2 / 3;
+        let bytes = params.memory_mb.max(1) * 1_048_576 * 2 / 3;
         Search {
             params,
-            tree: Tree::new(nodes),
-            spare: Tree::new(nodes),
+            tree: Tree::new(bytes),
+            spare: Tree::new(bytes),
             game: Game::new(),
             seed: Seed::new(0),
             only: Vec::new(),
@@ -104,10 +105,10 @@ impl Search {
         self.started.store(0, Relaxed);
         self.finished.store(0, Relaxed);
         self.full.store(false, Relaxed);
-        let (value, draw) = self.tree.node(ROOT).mean();
-        let raw = if kept.is_some() { Wdl::new(-value, draw) } else { Wdl::EVEN };
+        let node = self.tree.node(ROOT);
+        let raw = if kept.is_some() { Wdl::new(-node.value(), node.draw()) } else { Wdl::EVEN };
         *self.root() = Root { raw, gumbel: None };
-        if self.tree.node(ROOT).children().is_some() {
+        if self.tree.node(ROOT).edges().is_some() {
             self.prepare_root();
         }
     }
@@ -143,15 +144,8 @@ impl Search {
             let leaf = &batch.leaves[index];
             let evaluation = &mut batch.evaluations[index];
             let last = *path.last().expect("a path has at least the root");
-            let node = self.tree.node(last);
             let expanded = leaf.need.policy()
-                && self.expand(
-                    node,
-                    last == ROOT,
-                    leaf,
-                    &mut evaluation.logits,
-                    &mut batch.scratch,
-                );
+                && self.expand(last, leaf, &mut evaluation.logits, &mut batch.scratch);
             if expanded && last == ROOT {
                 self.root().raw = evaluation.wdl;
                 self.prepare_root();
@@ -185,12 +179,12 @@ impl Search {
     /// Makes room by forgetting the children of the least visited nodes. False when even that
     /// leaves none.
     pub fn recycle(&mut self) -> bool {
-        let target = self.tree.capacity() / 2;
+        let target = self.tree.max_bytes() / 2;
         let keep = Keep { min_visits: self.tree.visits_worth_keeping(target), forget_draws: false };
         self.spare.copy_subtree(&self.tree, ROOT, keep);
         std::mem::swap(&mut self.tree, &mut self.spare);
         self.full.store(false, Relaxed);
-        self.tree.node(ROOT).children().is_some()
+        self.tree.node(ROOT).edges().is_some()
     }
 
     /// Simulations finished since the start.
@@ -210,70 +204,29 @@ impl Search {
 
     /// Memory the tree takes now.
     pub fn memory_bytes(&self) -> usize {
-        self.tree.len() * size_of::<Node>()
+        self.tree.bytes()
     }
 
     /// How much of the memory is used, in thousandths.
     pub fn permille_full(&self) -> u32 {
-        (self.tree.len() * 1000 / self.tree.capacity().max(1)).min(1000) as u32
+        (self.tree.bytes() * 1000 / self.tree.max_bytes()).min(1000) as u32
     }
 
     /// Visits of the root moves, in the tree's order.
     pub fn root_visits(&self) -> Vec<u32> {
-        self.tree.children(self.tree.node(ROOT)).iter().map(Node::visits).collect()
+        let children = self.root_children();
+        (0..children.len()).map(|child| children.visits(child)).collect()
     }
 
     /// Walks that have started and not ended; 0 once every batch is applied.
     pub fn walks_under_way(&self) -> u32 {
-        let mut pending = vec![ROOT];
         let mut most = 0;
-        while let Some(index) = pending.pop() {
-            let node = self.tree.node(index);
-            most = most.max(u32::from(node.in_flight()));
-            if let Some((first, count)) = node.children() {
-                pending.extend(first..first + count as u32);
-            }
-        }
+        self.tree.for_each(|node, _| most = most.max(u32::from(node.in_flight())));
         most
     }
 
     pub(super) fn share(&mut self, sharing: Sharing) {
         self.sharing = sharing;
-    }
-
-    /// What the search has found so far.
-    pub fn result(&self) -> SearchResult {
-        let node = self.tree.node(ROOT);
-        let children = self.tree.children(node);
-        let root = self.root();
-        let (value, draw) = node.mean();
-        let wdl = if node.visits() > 0 { Wdl::new(-value, draw) } else { root.raw };
-        let policy = self.policy_target(&root, children);
-        let best = self.best_child(&root, children);
-        let mut order: Vec<usize> = (0..children.len()).collect();
-        order.sort_by_key(|&i| (Some(i) != best, std::cmp::Reverse(children[i].visits())));
-        let board = self.game.position().board();
-        let statistics = |&i: &usize| {
-            let child = &children[i];
-            let (value, draw) = child.mean();
-            MoveStatistics {
-                played: child.played().unpack(board),
-                visits: child.visits(),
-                prior: child.prior(),
-                wdl: if child.visits() > 0 { Wdl::new(value, draw) } else { Wdl::EVEN },
-                proof: child.proof(),
-                line: self.line(child),
-            }
-        };
-        SearchResult {
-            best: best.map(|i| children[i].played().unpack(board)),
-            wdl,
-            raw_wdl: root.raw,
-            policy_target: order.iter().map(|&i| policy[i]).collect(),
-            moves: order.iter().map(statistics).collect(),
-            simulations: self.simulations(),
-            proof: node.proof().flip(),
-        }
     }
 
     fn walk(&self, batch: &mut Batch) -> Walk {
@@ -285,7 +238,7 @@ impl Search {
             None => {
                 // The root's own evaluation is not a simulation: it has nothing to choose yet.
                 let root = self.tree.node(ROOT);
-                if root.children().is_some() && !self.take_from_budget() {
+                if root.edges().is_some() && !self.take_from_budget() {
                     return Walk::None;
                 }
                 root.enter(self.sharing);
@@ -307,18 +260,22 @@ impl Search {
                 batch.idle.push(path);
                 return Walk::Known;
             }
-            let Some((first, count)) = node.children() else {
+            if node.edges().is_none() {
                 return self.reach_leaf(batch, path);
-            };
+            }
             let children = self.tree.children(node);
-            debug_assert_eq!(children.len(), count);
             let chosen = self.choose(index, node, children);
-            let child = &children[chosen];
-            child.enter(self.sharing);
-            let m = child.played().unpack(batch.game.position().board());
+            let Some(child) = children.index_or_add(chosen) else {
+                self.full.store(true, Relaxed);
+                self.give_up(&path);
+                batch.idle.push(path);
+                return Walk::None;
+            };
+            self.tree.node(child).enter(self.sharing);
+            let m = children.played(chosen).unpack(batch.game.position().board());
             batch.game.play_unchecked(m);
-            batch.standing_at = first + chosen as u32;
-            path.push(first + chosen as u32);
+            batch.standing_at = child;
+            path.push(child);
         }
     }
 
@@ -357,7 +314,7 @@ impl Search {
         Walk::Leaf
     }
 
-    fn choose(&self, index: u32, node: &Node, children: &[Node]) -> usize {
+    fn choose(&self, index: u32, node: &Node, children: Children<'_>) -> usize {
         let interior = |allowed, unordered| {
             let virtual_loss = self.params.virtual_loss;
             Choice { node, children, virtual_loss, allowed, unordered }
@@ -375,7 +332,7 @@ impl Search {
                 match &mut root.gumbel {
                     None => interior(None, false),
                     Some(gumbel) => gumbel
-                        .select(children, raw)
+                        .select(&children, raw)
                         .unwrap_or_else(|| interior(Some(gumbel.candidates()), true)),
                 }
             }
@@ -406,9 +363,10 @@ impl Search {
             self.started.fetch_sub(1, Relaxed);
             if let RootRule::Gumbel(_) = self.params.root
                 && let Some(gumbel) = &mut self.root().gumbel
-                && let Some((first, _)) = self.tree.node(ROOT).children()
             {
-                gumbel.unselect((child - first) as usize);
+                let children = self.root_children();
+                let chosen = (0..children.len()).find(|&i| children.index(i) == Some(child));
+                gumbel.unselect(chosen.expect("a walk starts with a child of the root"));
             }
         }
     }
@@ -421,7 +379,7 @@ impl Search {
         for &index in path.iter().rev() {
             let node = self.tree.node(index);
             if proven_below {
-                let proof = Proof::from_replies(self.tree.children(node).iter().map(Node::proof));
+                let proof = Proof::from_replies(self.tree.children(node).proofs());
                 proven_below = proof != Proof::Unknown && self.only.is_empty();
                 if proven_below && let Some(mean) = proof.mean() {
                     node.prove(proof);
@@ -440,132 +398,27 @@ impl Search {
     }
 
     /// Gives a node its children. False when the tree is full.
-    fn expand(
-        &self,
-        node: &Node,
-        is_root: bool,
-        leaf: &Leaf,
-        logits: &mut [f32],
-        scratch: &mut Vec<(PackedMove, f32)>,
-    ) -> bool {
+    fn expand(&self, index: u32, leaf: &Leaf, logits: &mut [f32], edges: &mut Vec<Edge>) -> bool {
         assert_eq!(logits.len(), leaf.legal.len(), "one logit for each legal move");
-        let params = &self.params;
-        let temperature =
-            if is_root { params.root_policy_temperature } else { params.policy_temperature };
+        let temperature = match index {
+            ROOT => self.params.root_policy_temperature,
+            _ => self.params.policy_temperature,
+        };
         softmax(logits, temperature);
-        scratch.clear();
-        scratch.extend(
-            leaf.legal.iter().zip(&*logits).map(|(&m, &prior)| (PackedMove::new(m), prior)),
-        );
-        if is_root && !self.only.is_empty() {
-            scratch.retain(|(m, _)| self.only.iter().any(|&only| PackedMove::new(only) == *m));
+        edges.clear();
+        let legal = leaf.legal.iter().map(|&m| PackedMove::new(m));
+        edges.extend(legal.zip(&*logits).map(|(m, &prior)| Edge::new(m, prior)));
+        if index == ROOT && !self.only.is_empty() {
+            let only = |m| self.only.iter().any(|&only| PackedMove::new(only) == m);
+            edges.retain(|edge| only(edge.played()));
         }
         // Best prior first: a walk then looks only at children tried before and one more.
-        scratch.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let expanded = self.tree.expand(node, scratch);
+        edges.sort_unstable_by(|a, b| b.cmp(a));
+        let expanded = self.tree.expand(self.tree.node(index), edges);
         if !expanded {
             self.full.store(true, Relaxed);
         }
         expanded
-    }
-
-    /// Noise or candidates, once the root has children.
-    fn prepare_root(&self) {
-        let children = self.tree.children(self.tree.node(ROOT));
-        let mut rng = self.seed.derive("root").rng();
-        match &self.params.root {
-            RootRule::Puct(None) => {}
-            RootRule::Puct(Some(Dirichlet { alpha, epsilon })) => {
-                let noise: Vec<f64> =
-                    children.iter().map(|_| rng.gamma(f64::from(*alpha))).collect();
-                let sum: f64 = noise.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-                for (child, noise) in children.iter().zip(noise) {
-                    let share = (noise / sum) as f32;
-                    child.set_prior((1.0 - epsilon) * child.prior() + epsilon * share);
-                }
-            }
-            RootRule::Gumbel(gumbel) => {
-                let simulations = usize::try_from(self.budget.min(1 << 20)).unwrap_or(1 << 20);
-                let gumbel = GumbelRoot::new(*gumbel, children, simulations, &mut rng);
-                self.root().gumbel = Some(gumbel);
-            }
-        }
-    }
-
-    fn policy_target(&self, root: &Root, children: &[Node]) -> Vec<f32> {
-        match &self.params.root {
-            RootRule::Gumbel(params) => {
-                improved_policy(children, root.raw.value(), params.c_visit, params.c_scale)
-            }
-            RootRule::Puct(_) => {
-                let total: u32 = children.iter().map(Node::visits).sum();
-                let share = |child: &Node| match total {
-                    0 => child.prior(),
-                    _ => child.visits() as f32 / total as f32,
-                };
-                children.iter().map(share).collect()
-            }
-        }
-    }
-
-    fn best_child(&self, root: &Root, children: &[Node]) -> Option<usize> {
-        let win = |i: &usize| match children[*i].proof() {
-            Proof::Win(plies) => Some(plies),
-            _ => None,
-        };
-        if let Some(mate) = (0..children.len()).filter(|i| win(i).is_some()).min_by_key(win) {
-            return Some(mate);
-        }
-        let lost = |i: usize| match children[i].proof() {
-            Proof::Loss(plies) => Some(plies),
-            _ => None,
-        };
-        if (0..children.len()).all(|i| lost(i).is_some()) {
-            return (0..children.len()).max_by_key(|&i| lost(i));
-        }
-        let gumbel_winner = root.gumbel.as_ref().and_then(|g| g.winner(children, root.raw.value()));
-        if let Some(winner) = gumbel_winner.filter(|&i| lost(i).is_none()) {
-            return Some(winner);
-        }
-        let temperature = self.params.temperature;
-        if temperature.value > 0.0 && self.game.ply() < temperature.plies as usize {
-            let weight =
-                |i: usize| f64::from(children[i].visits()).powf(1.0 / f64::from(temperature.value));
-            let total: f64 = (0..children.len()).map(weight).sum();
-            let mut drawn = self.seed.derive("choose").rng().unit() * total;
-            if total > 0.0 {
-                for i in 0..children.len() {
-                    drawn -= weight(i);
-                    if drawn < 0.0 {
-                        return Some(i);
-                    }
-                }
-            }
-        }
-        (0..children.len()).max_by(|&a, &b| {
-            let key = |i: usize| (lost(i).is_none(), children[i].visits());
-            key(a)
-                .cmp(&key(b))
-                .then(children[a].prior().total_cmp(&children[b].prior()))
-                .then(b.cmp(&a))
-        })
-    }
-
-    /// The most visited continuation that starts with this root child.
-    fn line(&self, child: &Node) -> Vec<Move> {
-        let mut position = self.game.position().clone();
-        let mut line = Vec::new();
-        let mut node = child;
-        loop {
-            let m = node.played().unpack(position.board());
-            position.play_unchecked(m);
-            line.push(m);
-            let next = self.tree.children(node).iter().rev().max_by_key(|child| child.visits());
-            match next {
-                Some(next) if next.visits() > 0 => node = next,
-                _ => return line,
-            }
-        }
     }
 
     /// Where the game's position stands in the tree, when it has gone on from the root.
@@ -577,10 +430,10 @@ impl Search {
         }
         let mut index = ROOT;
         for m in game.moves().skip(root_ply) {
-            let (first, _) = self.tree.node(index).children()?;
             let children = self.tree.children(self.tree.node(index));
-            let chosen = children.iter().position(|child| child.played() == PackedMove::new(m))?;
-            index = first + chosen as u32;
+            let m = PackedMove::new(m);
+            let chosen = (0..children.len()).find(|&child| children.played(child) == m)?;
+            index = children.index(chosen)?;
         }
         Some(index)
     }
@@ -591,7 +444,11 @@ impl Search {
         std::mem::swap(&mut self.tree, &mut self.spare);
     }
 
-    fn root(&self) -> MutexGuard<'_, Root> {
+    pub(super) fn root_children(&self) -> Children<'_> {
+        self.tree.children(self.tree.node(ROOT))
+    }
+
+    pub(super) fn root(&self) -> MutexGuard<'_, Root> {
         // A thread that panicked left at worst a simulation half counted.
         self.root.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -603,8 +460,11 @@ impl Search {
             return;
         }
         batch.game.rewind(batch.root_ply);
-        for &index in &path[1..] {
-            let m = self.tree.node(index).played().unpack(batch.game.position().board());
+        for step in path.windows(2) {
+            let children = self.tree.children(self.tree.node(step[0]));
+            let chosen = (0..children.len()).find(|&child| children.index(child) == Some(step[1]));
+            let chosen = chosen.expect("a path goes from parents to children");
+            let m = children.played(chosen).unpack(batch.game.position().board());
             batch.game.play_unchecked(m);
         }
         batch.standing_at = last;

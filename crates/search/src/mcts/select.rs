@@ -4,12 +4,13 @@ use super::gumbel::improved_policy;
 use super::node::Node;
 use super::params::{FirstPlayUrgency, InteriorRule, Puct};
 use super::result::Proof;
+use super::tree::Children;
 use crate::math::ln;
 
 /// What a rule looks at.
 pub(super) struct Choice<'a> {
     pub node: &'a Node,
-    pub children: &'a [Node],
+    pub children: Children<'a>,
     /// What each walk under way counts, in losses.
     pub virtual_loss: f32,
     /// Which children may be chosen: all, or a Gumbel root's candidates.
@@ -17,6 +18,15 @@ pub(super) struct Choice<'a> {
     /// Whether children without visits may stand before others with: noise and candidates at
     /// the root allow it. Elsewhere the first such child has the best prior of all the rest.
     pub unordered: bool,
+}
+
+/// A child as a rule sees it: its prior, the walks through it, and its value.
+struct Candidate {
+    prior: f32,
+    /// Finished walks and those under way.
+    visits: f32,
+    /// The mean of the finished walks, those under way counted as losses.
+    value: f32,
 }
 
 impl Choice<'_> {
@@ -28,8 +38,8 @@ impl Choice<'_> {
         }
     }
 
-    fn is_allowed(&self, index: usize) -> bool {
-        self.allowed.is_none_or(|allowed| allowed[index])
+    fn is_allowed(&self, child: usize) -> bool {
+        self.allowed.is_none_or(|allowed| allowed[child])
     }
 
     /// Walks through the node, this one excluded.
@@ -44,74 +54,83 @@ impl Choice<'_> {
         let urgency = match puct.first_play_urgency {
             FirstPlayUrgency::Absolute(value) => value,
             FirstPlayUrgency::Reduced(reduction) => {
-                let tried = |child: &&Node| child.visits() > 0;
-                let mass: f32 = if self.unordered {
-                    self.children.iter().filter(tried).map(Node::prior).sum()
-                } else {
-                    self.children.iter().take_while(tried).map(Node::prior).sum()
-                };
-                -self.node.value() - reduction * mass.sqrt()
+                -self.node.value() - reduction * self.prior_mass_tried().sqrt()
             }
         };
-        self.best(|child, visits| {
-            let value = if visits == 0.0 { urgency } else { self.value(child, visits) };
-            value + exploration * child.prior() / (1.0 + visits)
+        self.best(|child| {
+            let value = if child.visits == 0.0 { urgency } else { child.value };
+            value + exploration * child.prior / (1.0 + child.visits)
         })
+    }
+
+    fn prior_mass_tried(&self) -> f32 {
+        let mut mass = 0.0;
+        for child in 0..self.children.len() {
+            if self.children.visits(child) > 0 {
+                mass += self.children.prior(child);
+            } else if !self.unordered {
+                break;
+            }
+        }
+        mass
     }
 
     fn uct(&self, c: f32) -> usize {
         let log_total = ln(self.parent_visits().max(1.0));
-        self.best(|child, visits| {
-            if visits == 0.0 {
-                f32::INFINITY
-            } else {
-                self.value(child, visits) + c * (log_total / visits).sqrt()
-            }
+        self.best(|child| match child.visits {
+            0.0 => f32::INFINITY,
+            visits => child.value + c * (log_total / visits).sqrt(),
         })
     }
 
     /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN).
     fn improved(&self, c_visit: f32, c_scale: f32) -> usize {
-        let policy = improved_policy(self.children, -self.node.value(), c_visit, c_scale);
-        let visits = |child: &Node| (child.visits() + u32::from(child.in_flight())) as f32;
-        let total: f32 = self.children.iter().map(visits).sum();
-        let gap = |i: usize| policy[i] - visits(&self.children[i]) / (1.0 + total);
-        (0..self.children.len())
-            .filter(|&i| self.is_allowed(i))
+        let policy = improved_policy(&self.children, -self.node.value(), c_visit, c_scale);
+        let visits: Vec<f32> =
+            (0..policy.len()).map(|child| self.candidate(child).visits).collect();
+        let total: f32 = visits.iter().sum();
+        let gap = |child: usize| policy[child] - visits[child] / (1.0 + total);
+        (0..policy.len())
+            .filter(|&child| self.is_allowed(child))
             .max_by(|&a, &b| gap(a).total_cmp(&gap(b)).then(b.cmp(&a)))
             .unwrap_or(0)
     }
 
     /// The first child with the best score.
-    fn best(&self, score: impl Fn(&Node, f32) -> f32) -> usize {
+    fn best(&self, score: impl Fn(&Candidate) -> f32) -> usize {
         let mut best = (f32::NEG_INFINITY, 0);
-        for (index, child) in self.children.iter().enumerate() {
+        for index in 0..self.children.len() {
             if !self.is_allowed(index) {
                 continue;
             }
-            let visits = (child.visits() + u32::from(child.in_flight())) as f32;
-            let score = match child.proof() {
+            let child = self.candidate(index);
+            let score = match self.children.proof(index) {
                 // Lost moves wait until nothing else is left.
-                Proof::Loss(_) => -1e6 + score(child, visits).min(1e3),
-                _ => score(child, visits),
+                Proof::Loss(_) => -1e6 + score(&child).min(1e3),
+                _ => score(&child),
             };
             if score > best.0 {
                 best = (score, index);
             }
-            if visits == 0.0 && !self.unordered {
+            if child.visits == 0.0 && !self.unordered {
                 break;
             }
         }
         best.1
     }
 
-    /// The mean of a child with the walks under way counted as losses.
-    fn value(&self, child: &Node, visits: f32) -> f32 {
-        let waiting = f32::from(child.in_flight());
-        if waiting == 0.0 {
-            child.value()
+    fn candidate(&self, child: usize) -> Candidate {
+        let prior = self.children.prior(child);
+        let Some(node) = self.children.node(child) else {
+            return Candidate { prior, visits: 0.0, value: 0.0 };
+        };
+        let (finished, waiting) = (node.visits() as f32, f32::from(node.in_flight()));
+        let visits = finished + waiting;
+        let value = if waiting == 0.0 {
+            node.value()
         } else {
-            (child.value() * (visits - waiting) - self.virtual_loss * waiting) / visits
-        }
+            (node.value() * finished - self.virtual_loss * waiting) / visits
+        };
+        Candidate { prior, visits, value }
     }
 }

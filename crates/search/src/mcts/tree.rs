@@ -1,11 +1,18 @@
-//! Where nodes live: chunks that grow as needed up to a limit.
+//! The tree: nodes, and the edges between them.
 //!
-//! Children stand side by side. Memory is won back by copying what is worth keeping into a
-//! second tree ([`Tree::copy_subtree`]), which is also how a subtree becomes the next root.
+//! A node that is expanded has a block of edges, best prior first, followed by the places of its
+//! children's nodes. Those come in groups of four and only as walks reach them: most legal moves
+//! are never tried, and an edge takes a fifth of a node. Memory is won back by copying what is
+//! worth keeping into a second tree ([`Tree::copy_subtree`]), which is also how a subtree
+//! becomes the next root.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
 
+use super::arena::Arena;
+use super::edge::Edge;
 use super::node::Node;
 use super::result::Proof;
 use crate::packed_move::PackedMove;
@@ -13,13 +20,14 @@ use crate::packed_move::PackedMove;
 /// The index of the root.
 pub(super) const ROOT: u32 = 0;
 
-const CHUNK_BITS: u32 = 13;
-const CHUNK: u32 = 1 << CHUNK_BITS;
+/// Nodes in a group.
+const GROUP: usize = 4;
 
 pub(super) struct Tree {
-    chunks: Box<[OnceLock<Box<[Node]>>]>,
-    /// The first index not given out yet.
-    next: AtomicU32,
+    nodes: Arena<Node>,
+    /// Blocks of edges and places of groups.
+    edges: Arena<AtomicU32>,
+    max_bytes: usize,
 }
 
 /// What to keep of a subtree.
@@ -33,12 +41,12 @@ pub(super) struct Keep {
 }
 
 impl Tree {
-    /// A tree of at most this many nodes, holding only an unvisited root.
-    pub fn new(max_nodes: usize) -> Tree {
-        let chunks = max_nodes.div_ceil(CHUNK as usize).clamp(1, (u32::MAX / CHUNK) as usize);
+    /// A tree of at most this many bytes, holding only an unvisited root.
+    pub fn new(max_bytes: usize) -> Tree {
         let tree = Tree {
-            chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
-            next: AtomicU32::new(0),
+            nodes: Arena::new(max_bytes / size_of::<Node>()),
+            edges: Arena::new(max_bytes / size_of::<AtomicU32>()),
+            max_bytes,
         };
         tree.clear();
         tree
@@ -46,73 +54,57 @@ impl Tree {
 
     /// Forgets everything; keeps the memory for the next tree.
     pub fn clear(&self) {
-        self.next.store(0, Relaxed);
-        let root = self.allocate(1).expect("a tree has room for its root");
-        debug_assert_eq!(root, ROOT);
-        self.node(root).reset(PackedMove::default(), 1.0);
+        self.nodes.clear();
+        self.edges.clear();
+        let root = self.nodes.allocate(1);
+        // Edges start at 1, so that 0 can mean none.
+        let unused = self.edges.allocate(1);
+        debug_assert_eq!((root, unused), (Some(ROOT), Some(0)));
+        self.node(ROOT).forget();
     }
 
     /// Nodes in use.
     pub fn len(&self) -> usize {
-        self.next.load(Relaxed) as usize
+        self.nodes.len()
     }
 
-    /// The most nodes there can be.
-    pub fn capacity(&self) -> usize {
-        self.chunks.len() * CHUNK as usize
+    /// Memory in use.
+    pub fn bytes(&self) -> usize {
+        self.nodes.len() * size_of::<Node>() + self.edges.len() * size_of::<AtomicU32>()
+    }
+
+    /// The most memory that may be in use.
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
     }
 
     pub fn node(&self, index: u32) -> &Node {
-        &self.chunk(index)[(index % CHUNK) as usize]
+        self.nodes.get(index)
     }
 
     /// A node's children; none while it is not expanded.
-    pub fn children(&self, node: &Node) -> &[Node] {
-        match node.children() {
-            None => &[],
-            Some((first, count)) => self.block(first, count),
+    pub fn children(&self, node: &Node) -> Children<'_> {
+        let (first, count) = node.edges().unwrap_or((0, 0));
+        let (edges, groups) =
+            self.edges.slice(first, count + count.div_ceil(GROUP)).split_at(count);
+        Children { tree: self, edges, groups }
+    }
+
+    /// Gives a node edges, best prior first. False when the tree is full.
+    pub fn expand(&self, node: &Node, edges: &[Edge]) -> bool {
+        let groups = edges.len().div_ceil(GROUP);
+        let size = edges.len() + groups;
+        if self.bytes() + size * size_of::<AtomicU32>() > self.max_bytes {
+            return false;
         }
-    }
-
-    fn block(&self, first: u32, count: usize) -> &[Node] {
-        let start = (first % CHUNK) as usize;
-        &self.chunk(first)[start..start + count]
-    }
-
-    fn chunk(&self, index: u32) -> &[Node] {
-        self.chunks[(index >> CHUNK_BITS) as usize].get().expect("an index given out has its chunk")
-    }
-
-    /// Gives `node` these children, best prior first. False when the tree is full.
-    pub fn expand(&self, node: &Node, children: &[(PackedMove, f32)]) -> bool {
-        let Some(first) = self.allocate(children.len() as u32) else { return false };
-        for (child, &(played, prior)) in self.block(first, children.len()).iter().zip(children) {
-            child.reset(played, prior);
+        let Some(first) = self.edges.allocate(size as u32) else { return false };
+        let block = self.edges.slice(first, size);
+        let places = std::iter::repeat_n(0, groups);
+        for (slot, value) in block.iter().zip(edges.iter().map(|edge| edge.0).chain(places)) {
+            slot.store(value, Relaxed);
         }
-        node.set_children(first, children.len());
+        node.set_edges(first, edges.len());
         true
-    }
-
-    /// Room for `count` nodes side by side, so within one chunk.
-    fn allocate(&self, count: u32) -> Option<u32> {
-        debug_assert!(count <= CHUNK);
-        let mut next = self.next.load(Relaxed);
-        loop {
-            let room = CHUNK - next % CHUNK;
-            let first = if count <= room { next } else { next + room };
-            let chunk = (first >> CHUNK_BITS) as usize;
-            if chunk >= self.chunks.len() {
-                return None;
-            }
-            match self.next.compare_exchange_weak(next, first + count, Relaxed, Relaxed) {
-                Ok(_) => {
-                    self.chunks[chunk]
-                        .get_or_init(|| (0..CHUNK).map(|_| Node::default()).collect());
-                    return Some(first);
-                }
-                Err(changed) => next = changed,
-            }
-        }
     }
 
     /// Replaces this tree by the subtree below `root` of another.
@@ -120,46 +112,140 @@ impl Tree {
         self.clear();
         self.node(ROOT).copy_from(other.node(root));
         let mut pending = vec![(root, ROOT)];
-        while let Some((old, new)) = pending.pop() {
-            let (old, new) = (other.node(old), self.node(new));
-            if keep.forget_draws && matches!(new.proof(), Proof::Draw) {
+        let mut edges = Vec::new();
+        while let Some((old_index, new_index)) = pending.pop() {
+            let (old, new) = (other.node(old_index), self.node(new_index));
+            if keep.forget_draws && new.proof() == Proof::Draw {
                 new.forget();
                 continue;
             }
-            let Some((old_first, count)) = old.children() else { continue };
-            if old.visits() < keep.min_visits {
+            let children = other.children(old);
+            if children.len() == 0 || old.visits() < keep.min_visits {
                 continue;
             }
-            let Some(first) = self.allocate(count as u32) else { continue };
-            for offset in 0..count as u32 {
-                self.node(first + offset).copy_from(other.node(old_first + offset));
-                pending.push((old_first + offset, first + offset));
+            edges.clear();
+            edges.extend((0..children.len()).map(|i| children.edge(i)));
+            if !self.expand(new, &edges) {
+                continue;
             }
-            new.set_children(first, count);
+            let copies = self.children(new);
+            for child in 0..children.len() {
+                if let Some(old) = children.index(child)
+                    && other.node(old).visits() > 0
+                    && let Some(new) = copies.index_or_add(child)
+                {
+                    self.node(new).copy_from(other.node(old));
+                    pending.push((old, new));
+                }
+            }
         }
     }
 
     /// The fewest visits a node must have for its children to be kept, so that at most
-    /// `target` nodes remain below `root`.
+    /// `target` bytes remain.
     pub fn visits_worth_keeping(&self, target: usize) -> u32 {
         let mut blocks: Vec<(u32, usize)> = Vec::new();
-        let mut pending = vec![ROOT];
-        while let Some(index) = pending.pop() {
-            let node = self.node(index);
-            if let Some((first, count)) = node.children() {
-                blocks.push((node.visits(), count));
-                pending.extend(first..first + count as u32);
-            }
-        }
+        self.for_each(|node, children| {
+            let groups = children.groups.iter().filter(|place| place.load(Relaxed) != 0).count();
+            let edges = children.edges.len() + children.groups.len();
+            let bytes = edges * size_of::<AtomicU32>() + groups * GROUP * size_of::<Node>();
+            blocks.push((node.visits(), bytes));
+        });
         blocks.sort_unstable_by(|a, b| b.cmp(a));
-        let mut kept = 1;
-        for (visits, count) in blocks {
-            kept += count;
+        let mut kept = 0;
+        for (visits, bytes) in blocks {
+            kept += bytes;
             if kept > target {
-                // Every block of this size goes, so that which ones stay does not depend on order.
+                // Every block of this many visits goes, so that which ones stay does not depend on order.
                 return visits + 1;
             }
         }
         0
+    }
+
+    /// Visits every node that a walk has reached.
+    pub fn for_each(&self, mut visit: impl FnMut(&Node, &Children<'_>)) {
+        let mut pending = vec![ROOT];
+        while let Some(index) = pending.pop() {
+            let node = self.node(index);
+            let children = self.children(node);
+            visit(node, &children);
+            pending.extend((0..children.len()).filter_map(|child| children.index(child)));
+        }
+    }
+}
+
+/// A node's children: an edge for each legal move, a node for each that was tried.
+#[derive(Clone, Copy)]
+pub(super) struct Children<'a> {
+    tree: &'a Tree,
+    edges: &'a [AtomicU32],
+    /// The first node of each group of four; 0 for groups never reached.
+    groups: &'a [AtomicU32],
+}
+
+impl<'a> Children<'a> {
+    /// How many legal moves there are.
+    pub fn len(&self) -> usize {
+        self.edges.len()
+    }
+
+    fn edge(&self, child: usize) -> Edge {
+        Edge(self.edges[child].load(Relaxed))
+    }
+
+    pub fn played(&self, child: usize) -> PackedMove {
+        self.edge(child).played()
+    }
+
+    pub fn prior(&self, child: usize) -> f32 {
+        self.edge(child).prior()
+    }
+
+    /// Changes a prior. The order stays, so only a root may do this.
+    pub fn set_prior(&self, child: usize, prior: f32) {
+        self.edges[child].store(Edge::new(self.played(child), prior).0, Relaxed);
+    }
+
+    /// The child's node, when a walk has reached its group.
+    pub fn node(&self, child: usize) -> Option<&'a Node> {
+        self.index(child).map(|index| self.tree.node(index))
+    }
+
+    /// Where the child's node stands.
+    pub fn index(&self, child: usize) -> Option<u32> {
+        match self.groups[child / GROUP].load(Acquire) {
+            0 => None,
+            first => Some(first + (child % GROUP) as u32),
+        }
+    }
+
+    /// Where the child's node stands, made if need be. `None` when the tree is full.
+    pub fn index_or_add(&self, child: usize) -> Option<u32> {
+        if let Some(index) = self.index(child) {
+            return Some(index);
+        }
+        let nodes = &self.tree.nodes;
+        if self.tree.bytes() + GROUP * size_of::<Node>() > self.tree.max_bytes {
+            return None;
+        }
+        let first = nodes.allocate(GROUP as u32)?;
+        nodes.slice(first, GROUP).iter().for_each(Node::forget);
+        // Should another thread have been quicker, its group counts and this one stays unused.
+        let _ = self.groups[child / GROUP].compare_exchange(0, first, AcqRel, Acquire);
+        self.index(child)
+    }
+
+    pub fn visits(&self, child: usize) -> u32 {
+        self.node(child).map_or(0, Node::visits)
+    }
+
+    pub fn proof(&self, child: usize) -> Proof {
+        self.node(child).map_or(Proof::Unknown, Node::proof)
+    }
+
+    /// What is proven about each child.
+    pub fn proofs(&self) -> impl Iterator<Item = Proof> + '_ {
+        (0..self.len()).map(|child| self.proof(child))
     }
 }

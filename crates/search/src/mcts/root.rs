@@ -1,0 +1,155 @@
+//! The root: its noise or candidates before the search, the result after it.
+
+use std::cmp::Reverse;
+
+use selfmate_chess::{Move, Position};
+
+use super::gumbel::{GumbelRoot, improved_policy};
+use super::params::{Dirichlet, RootRule};
+use super::result::{MoveStatistics, Proof, SearchResult};
+use super::search::{Root, Search};
+use super::tree::{Children, ROOT};
+use crate::value::Wdl;
+
+impl Search {
+    /// What the search has found so far.
+    pub fn result(&self) -> SearchResult {
+        let node = self.tree.node(ROOT);
+        let children = self.root_children();
+        let root = self.root();
+        let wdl = if node.visits() > 0 { Wdl::new(-node.value(), node.draw()) } else { root.raw };
+        let policy = self.policy_target(&root, &children);
+        let best = self.best_child(&root, &children);
+        let mut order: Vec<usize> = (0..children.len()).collect();
+        order.sort_by_key(|&child| (Some(child) != best, Reverse(children.visits(child))));
+        let board = self.game.position().board();
+        SearchResult {
+            best: best.map(|child| children.played(child).unpack(board)),
+            wdl,
+            raw_wdl: root.raw,
+            policy_target: order.iter().map(|&child| policy[child]).collect(),
+            moves: order.iter().map(|&child| self.statistics(children, child)).collect(),
+            simulations: self.simulations(),
+            proof: node.proof().flip(),
+        }
+    }
+
+    fn statistics<'a>(&'a self, children: Children<'a>, child: usize) -> MoveStatistics {
+        let node = children.node(child).filter(|node| node.visits() > 0);
+        MoveStatistics {
+            played: children.played(child).unpack(self.game.position().board()),
+            visits: children.visits(child),
+            prior: children.prior(child),
+            wdl: node.map_or(Wdl::EVEN, |node| Wdl::new(node.value(), node.draw())),
+            proof: children.proof(child),
+            line: self.line(children, child),
+        }
+    }
+
+    /// The most visited continuation that starts with this root child.
+    fn line<'a>(&'a self, mut children: Children<'a>, mut child: usize) -> Vec<Move> {
+        let mut position = self.game.position().clone();
+        let mut line = Vec::new();
+        loop {
+            let m = children.played(child).unpack(position.board());
+            position.play_unchecked(m);
+            line.push(m);
+            let Some(node) = children.node(child) else { return line };
+            children = self.tree.children(node);
+            let most = (0..children.len()).rev().max_by_key(|&child| children.visits(child));
+            match most {
+                Some(next) if children.visits(next) > 0 => child = next,
+                _ => return line,
+            }
+        }
+    }
+
+    /// Noise or candidates, once the root has children.
+    pub(super) fn prepare_root(&self) {
+        let children = self.root_children();
+        // All of them, so that no walk can run out of room at its first step.
+        (0..children.len()).for_each(|child| _ = children.index_or_add(child));
+        let mut rng = self.seed.derive("root").rng();
+        match &self.params.root {
+            RootRule::Puct(None) => {}
+            RootRule::Puct(Some(Dirichlet { alpha, epsilon })) => {
+                let shape = f64::from(*alpha);
+                let noise: Vec<f64> = (0..children.len()).map(|_| rng.gamma(shape)).collect();
+                let sum: f64 = noise.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+                for (child, noise) in noise.into_iter().enumerate() {
+                    let share = (noise / sum) as f32;
+                    let mixed = (1.0 - epsilon) * children.prior(child) + epsilon * share;
+                    children.set_prior(child, mixed);
+                }
+            }
+            RootRule::Gumbel(gumbel) => {
+                let simulations = usize::try_from(self.budget.min(1 << 20)).unwrap_or(1 << 20);
+                let gumbel = GumbelRoot::new(*gumbel, &children, simulations, &mut rng);
+                self.root().gumbel = Some(gumbel);
+            }
+        }
+    }
+
+    fn policy_target(&self, root: &Root, children: &Children<'_>) -> Vec<f32> {
+        match &self.params.root {
+            RootRule::Gumbel(params) => {
+                improved_policy(children, root.raw.value(), params.c_visit, params.c_scale)
+            }
+            RootRule::Puct(_) => {
+                let total: u32 = (0..children.len()).map(|child| children.visits(child)).sum();
+                let share = |child| match total {
+                    0 => children.prior(child),
+                    _ => children.visits(child) as f32 / total as f32,
+                };
+                (0..children.len()).map(share).collect()
+            }
+        }
+    }
+
+    /// The child to play: a proven win, else what the root's rule says, but never a proven loss
+    /// while there is anything else.
+    fn best_child(&self, root: &Root, children: &Children<'_>) -> Option<usize> {
+        let all = 0..children.len();
+        let won = |child: &usize| match children.proof(*child) {
+            Proof::Win(plies) => Some(plies),
+            _ => None,
+        };
+        let lost = |child: usize| match children.proof(child) {
+            Proof::Loss(plies) => Some(plies),
+            _ => None,
+        };
+        if let Some(quickest) = all.clone().filter(|child| won(child).is_some()).min_by_key(won) {
+            return Some(quickest);
+        }
+        if all.clone().all(|child| lost(child).is_some()) {
+            return all.max_by_key(|&child| lost(child));
+        }
+        let winner = root.gumbel.as_ref().and_then(|g| g.winner(children, root.raw.value()));
+        winner
+            .or_else(|| self.drawn_child(children))
+            .filter(|&child| lost(child).is_none())
+            .or_else(|| {
+                all.filter(|&child| lost(child).is_none()).max_by(|&a, &b| {
+                    let by_visits = children.visits(a).cmp(&children.visits(b));
+                    by_visits.then(children.prior(a).total_cmp(&children.prior(b))).then(b.cmp(&a))
+                })
+            })
+    }
+
+    /// A child drawn by visits, while the game is young enough for that.
+    fn drawn_child(&self, children: &Children<'_>) -> Option<usize> {
+        let temperature = self.params.temperature;
+        if temperature.value <= 0.0 || self.game.ply() >= temperature.plies as usize {
+            return None;
+        }
+        let power = 1.0 / f64::from(temperature.value);
+        let weights: Vec<f64> = (0..children.len())
+            .map(|child| f64::from(children.visits(child)).powf(power))
+            .collect();
+        let mut drawn = self.seed.derive("choose").rng().unit() * weights.iter().sum::<f64>();
+        weights.iter().position(|weight| {
+            drawn -= weight;
+            drawn < 0.0
+        })
+    }
+}
