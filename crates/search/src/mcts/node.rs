@@ -9,6 +9,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use super::arena::Zeroed;
 use super::result::Proof;
 
 #[derive(Debug, Default)]
@@ -25,6 +26,9 @@ pub(super) struct Node {
     edge_count: AtomicU8,
     proof: AtomicU8,
 }
+
+// SAFETY: every field is an atomic integer, for which zero is a value.
+unsafe impl Zeroed for Node {}
 
 impl Node {
     /// Makes this a node that was never visited.

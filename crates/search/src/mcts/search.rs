@@ -272,6 +272,8 @@ impl Search {
                 return Walk::None;
             };
             self.tree.node(child).enter(self.sharing);
+            // In a large tree most of a walk is waiting for memory; playing the move takes as long.
+            self.tree.prefetch_children(self.tree.node(child));
             let m = children.played(chosen).unpack(batch.game.position().board());
             batch.game.play_unchecked(m);
             batch.standing_at = child;

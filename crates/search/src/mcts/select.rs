@@ -1,10 +1,13 @@
 //! Which child a walk takes: the rules below the root, and at a PUCT root.
 
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::edge::Edge;
 use super::gumbel::improved_policy;
 use super::node::Node;
 use super::params::{FirstPlayUrgency, InteriorRule, Puct};
 use super::result::Proof;
-use super::tree::Children;
+use super::tree::{Children, GROUP};
 use crate::math::ln;
 
 /// What a rule looks at.
@@ -20,13 +23,17 @@ pub(super) struct Choice<'a> {
     pub unordered: bool,
 }
 
-/// A child as a rule sees it: its prior, the walks through it, and its value.
-struct Candidate {
-    prior: f32,
+/// Four children as a rule sees them: one lane each, so that the compiler computes four scores
+/// at a time.
+#[derive(Default)]
+struct Lanes {
+    prior: [f32; GROUP],
     /// Finished walks and those under way.
-    visits: f32,
+    visits: [f32; GROUP],
     /// The mean of the finished walks, those under way counted as losses.
-    value: f32,
+    value: [f32; GROUP],
+    /// The prior mass of the children before each.
+    mass_before: [f32; GROUP],
 }
 
 impl Choice<'_> {
@@ -51,43 +58,44 @@ impl Choice<'_> {
         let total = self.parent_visits().max(1.0);
         let c = puct.c_init + ln((total + puct.c_base + 1.0) / puct.c_base);
         let exploration = c * total.sqrt();
-        let urgency = match puct.first_play_urgency {
-            FirstPlayUrgency::Absolute(value) => value,
-            FirstPlayUrgency::Reduced(reduction) => {
-                -self.node.value() - reduction * self.prior_mass_tried().sqrt()
-            }
-        };
-        self.best(|child| {
-            let value = if child.visits == 0.0 { urgency } else { child.value };
-            value + exploration * child.prior / (1.0 + child.visits)
+        let own_value = -self.node.value();
+        // Where the order is kept, all children before the first that was not tried were.
+        let tried = if self.unordered { self.prior_mass_tried() } else { 0.0 };
+        self.best(|lanes| {
+            let urgency = lanes.mass_before.map(|mass_before| match puct.first_play_urgency {
+                FirstPlayUrgency::Absolute(value) => value,
+                FirstPlayUrgency::Reduced(reduction) => {
+                    let mass = if self.unordered { tried } else { mass_before };
+                    own_value - reduction * mass.sqrt()
+                }
+            });
+            std::array::from_fn(|i| {
+                let visits = lanes.visits[i];
+                let value = if visits > 0.0 { lanes.value[i] } else { urgency[i] };
+                value + exploration * lanes.prior[i] / (1.0 + visits)
+            })
         })
     }
 
     fn prior_mass_tried(&self) -> f32 {
-        let mut mass = 0.0;
-        for child in 0..self.children.len() {
-            if self.children.visits(child) > 0 {
-                mass += self.children.prior(child);
-            } else if !self.unordered {
-                break;
-            }
-        }
-        mass
+        let tried = |child: &usize| self.children.visits(*child) > 0;
+        (0..self.children.len()).filter(tried).map(|child| self.children.prior(child)).sum()
     }
 
     fn uct(&self, c: f32) -> usize {
         let log_total = ln(self.parent_visits().max(1.0));
-        self.best(|child| match child.visits {
-            0.0 => f32::INFINITY,
-            visits => child.value + c * (log_total / visits).sqrt(),
+        self.best(|lanes| {
+            // A move never tried gets c times infinity.
+            std::array::from_fn(|i| lanes.value[i] + c * (log_total / lanes.visits[i]).sqrt())
         })
     }
 
     /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN).
     fn improved(&self, c_visit: f32, c_scale: f32) -> usize {
         let policy = improved_policy(&self.children, -self.node.value(), c_visit, c_scale);
-        let visits: Vec<f32> =
-            (0..policy.len()).map(|child| self.candidate(child).visits).collect();
+        let walks = |node: &Node| (node.visits() + u32::from(node.in_flight())) as f32;
+        let visits = |child| self.children.node(child).map_or(0.0, walks);
+        let visits: Vec<f32> = (0..policy.len()).map(visits).collect();
         let total: f32 = visits.iter().sum();
         let gap = |child: usize| policy[child] - visits[child] / (1.0 + total);
         (0..policy.len())
@@ -96,41 +104,51 @@ impl Choice<'_> {
             .unwrap_or(0)
     }
 
-    /// The first child with the best score.
-    fn best(&self, score: impl Fn(&Candidate) -> f32) -> usize {
-        let mut best = (f32::NEG_INFINITY, 0);
-        for index in 0..self.children.len() {
-            if !self.is_allowed(index) {
-                continue;
+    /// The first child with the best score. The innermost loop of the whole search.
+    #[inline]
+    fn best(&self, scores: impl Fn(&Lanes) -> [f32; GROUP]) -> usize {
+        let (mut best_score, mut best) = (f32::NEG_INFINITY, 0);
+        let (mut first, mut mass) = (0, 0.0);
+        for (edges, nodes) in self.children.groups() {
+            let mut lanes = Lanes::default();
+            let mut handicap = [0.0; GROUP];
+            // How many of the four count, and whether the search for the best ends with them.
+            let (mut count, mut last) = (edges.len(), false);
+            for (i, edge) in edges.iter().enumerate() {
+                lanes.prior[i] = Edge(edge.load(Relaxed)).prior();
+                lanes.mass_before[i] = mass;
+                mass += lanes.prior[i];
+                if let Some(node) = nodes.map(|nodes| &nodes[i]) {
+                    let (finished, waiting) = (node.visits(), node.in_flight());
+                    lanes.visits[i] = (finished + u32::from(waiting)) as f32;
+                    lanes.value[i] = node.value();
+                    if waiting > 0 {
+                        let lost = self.virtual_loss * f32::from(waiting);
+                        lanes.value[i] =
+                            (lanes.value[i] * finished as f32 - lost) / lanes.visits[i];
+                    }
+                    if matches!(node.proof(), Proof::Loss(_)) {
+                        // Lost moves wait until nothing else is left.
+                        handicap[i] = 1e6;
+                    }
+                }
+                if lanes.visits[i] == 0.0 && !self.unordered {
+                    (count, last) = (i + 1, true);
+                    break;
+                }
             }
-            let child = self.candidate(index);
-            let score = match self.children.proof(index) {
-                // Lost moves wait until nothing else is left.
-                Proof::Loss(_) => -1e6 + score(&child).min(1e3),
-                _ => score(&child),
-            };
-            if score > best.0 {
-                best = (score, index);
+            let scores = scores(&lanes);
+            for i in 0..count {
+                let score = scores[i] - handicap[i];
+                if score > best_score && self.is_allowed(first + i) {
+                    (best_score, best) = (score, first + i);
+                }
             }
-            if child.visits == 0.0 && !self.unordered {
+            if last {
                 break;
             }
+            first += GROUP;
         }
-        best.1
-    }
-
-    fn candidate(&self, child: usize) -> Candidate {
-        let prior = self.children.prior(child);
-        let Some(node) = self.children.node(child) else {
-            return Candidate { prior, visits: 0.0, value: 0.0 };
-        };
-        let (finished, waiting) = (node.visits() as f32, f32::from(node.in_flight()));
-        let visits = finished + waiting;
-        let value = if waiting == 0.0 {
-            node.value()
-        } else {
-            (node.value() * finished - self.virtual_loss * waiting) / visits
-        };
-        Candidate { prior, visits, value }
+        best
     }
 }

@@ -21,7 +21,7 @@ use crate::packed_move::PackedMove;
 pub(super) const ROOT: u32 = 0;
 
 /// Nodes in a group.
-const GROUP: usize = 4;
+pub(super) const GROUP: usize = 4;
 
 pub(super) struct Tree {
     nodes: Arena<Node>,
@@ -82,6 +82,13 @@ impl Tree {
         self.nodes.get(index)
     }
 
+    /// Asks for a node's edges ahead of their use.
+    pub fn prefetch_children(&self, node: &Node) {
+        if let Some((first, _)) = node.edges() {
+            self.edges.prefetch(first);
+        }
+    }
+
     /// A node's children; none while it is not expanded.
     pub fn children(&self, node: &Node) -> Children<'_> {
         let (first, count) = node.edges().unwrap_or((0, 0));
@@ -97,7 +104,7 @@ impl Tree {
         if self.bytes() + size * size_of::<AtomicU32>() > self.max_bytes {
             return false;
         }
-        let Some(first) = self.edges.allocate(size as u32) else { return false };
+        let Some(first) = self.edges.allocate(size) else { return false };
         let block = self.edges.slice(first, size);
         let places = std::iter::repeat_n(0, groups);
         for (slot, value) in block.iter().zip(edges.iter().map(|edge| edge.0).chain(places)) {
@@ -229,11 +236,24 @@ impl<'a> Children<'a> {
         if self.tree.bytes() + GROUP * size_of::<Node>() > self.tree.max_bytes {
             return None;
         }
-        let first = nodes.allocate(GROUP as u32)?;
+        let first = nodes.allocate(GROUP)?;
         nodes.slice(first, GROUP).iter().for_each(Node::forget);
         // Should another thread have been quicker, its group counts and this one stays unused.
         let _ = self.groups[child / GROUP].compare_exchange(0, first, AcqRel, Acquire);
         self.index(child)
+    }
+
+    /// The children in groups of up to four: their edges, and their nodes when a walk has
+    /// reached any of them.
+    pub fn groups(&self) -> impl Iterator<Item = (&'a [AtomicU32], Option<&'a [Node]>)> {
+        let tree = self.tree;
+        self.edges.chunks(GROUP).zip(self.groups).map(move |(edges, place)| {
+            let nodes = match place.load(Acquire) {
+                0 => None,
+                first => Some(tree.nodes.slice(first, GROUP)),
+            };
+            (edges, nodes)
+        })
     }
 
     pub fn visits(&self, child: usize) -> u32 {
