@@ -18,6 +18,19 @@ pub trait Player: Send {
 
     /// Picks a move for the side to move, which must have one.
     fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError>;
+
+    /// As [`Player::choose`], telling what it thinks on the way: now and then while it searches,
+    /// and once at the end, the best [`Limit::lines`] each time. Players without an inner life
+    /// tell nothing.
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        observe: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
+        let _ = observe;
+        self.choose(game, limit)
+    }
 }
 
 /// How long a player may think about a move. Without any limit a player uses its own default.
@@ -33,6 +46,10 @@ pub struct Limit {
     pub clock: Option<Clock>,
     /// Ends the search early when set, with the best move so far.
     pub stop: Option<Arc<AtomicBool>>,
+    /// When not empty, the only moves to look at. Players that cannot be told so ignore it.
+    pub only: Vec<Move>,
+    /// How many of the best lines to tell an observer; 0 means one.
+    pub lines: usize,
 }
 
 impl Limit {
@@ -89,6 +106,33 @@ impl Choice {
     }
 }
 
+/// One of the lines a player looks at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thought {
+    /// The line's place among the best, from 1.
+    pub rank: usize,
+    /// The moves, at least one.
+    pub line: Vec<Move>,
+    /// What the side to move can expect.
+    pub score: Score,
+    /// The chances of the side to move, if the player thinks in those.
+    pub wdl: Option<Wdl>,
+    /// How deep it looked on the whole.
+    pub depth: u32,
+    /// The deepest it looked anywhere.
+    pub deepest: u32,
+    /// Simulations or nodes so far.
+    pub nodes: u64,
+    /// Time so far.
+    pub elapsed: Duration,
+    /// The memory in use, per thousand.
+    pub permille_full: u32,
+    /// Walks through the first move, for tree searches.
+    pub visits: Option<u32>,
+    /// The first move's prior, for tree searches.
+    pub prior: Option<f32>,
+}
+
 /// A judgement for the side to move, as engines print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Score {
@@ -96,6 +140,16 @@ pub enum Score {
     Centipawns(i32),
     /// Moves until the side to move mates; negative when it is mated.
     Mate(i32),
+}
+
+impl Score {
+    /// Centipawns for an expected result in [-1, 1]: 0.5 is about 90, certainty about 12,800.
+    pub fn from_value(value: f32) -> Score {
+        // tan keeps small values proportional and lets large ones grow without bound; the
+        // constant is just below π/2, so that ±1 stays finite.
+        let value = f64::from(value.clamp(-1.0, 1.0));
+        Score::Centipawns((90.0 * (1.563_754 * value).tan()).round() as i32)
+    }
 }
 
 /// Why a player has no move. It loses the game with this reason.
@@ -106,4 +160,19 @@ pub struct PlayerError {
     pub player: String,
     /// What happened.
     pub reason: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn centipawns_grow_with_the_value_and_stay_finite() {
+        let at = |value| match Score::from_value(value) {
+            Score::Centipawns(centipawns) => centipawns,
+            Score::Mate(_) => unreachable!("a value is no mate"),
+        };
+        assert_eq!((at(0.0), at(0.5), at(-0.5)), (0, 89, -89));
+        assert!(at(1.0) > 12_000 && at(1.0) < 13_500 && at(2.0) == at(1.0));
+    }
 }

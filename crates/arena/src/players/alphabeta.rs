@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use selfmate_chess::Game;
 use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit, Weights};
-use selfmate_search::player::{Limit, Score};
+use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Player, PlayerError};
 
 use super::random::no_move;
@@ -59,6 +59,15 @@ impl Player for AlphaBetaPlayer {
     }
 
     fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
+        self.choose_observed(game, limit, &mut |_| {})
+    }
+
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        observe: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
         let default = OwnLimit { depth: Some(DEFAULT_DEPTH), ..OwnLimit::default() };
         let limit = self.own.within(limit, default);
         let budget = limit.clock.map(|clock| super::budget_of(&clock));
@@ -68,23 +77,44 @@ impl Player for AlphaBetaPlayer {
             nodes: limit.nodes,
             movetime: [limit.movetime, maximum].into_iter().flatten().min(),
             soft_time: budget.map(|budget| Duration::from_millis(budget.optimum_ms)),
-            ..AlphaBetaLimit::default()
+            multipv: limit.lines,
+            searchmoves: limit.only,
         };
         let never = AtomicBool::new(false);
         let stop = limit.stop.as_deref().unwrap_or(&never);
-        let result = self.search.search(game, &until, stop, &mut |_| {});
+        let result =
+            self.search.search(game, &until, stop, &mut |report| observe(&thought(report)));
         let played = result.best.ok_or_else(|| no_move(&self.name))?;
-        let score = match result.score {
-            alphabeta::Score::Cp(value) => Score::Centipawns(value),
-            alphabeta::Score::Mate(moves) => Score::Mate(moves),
-        };
         Ok(Choice {
             played,
             wdl: None,
-            score: Some(score),
+            score: Some(score(result.score)),
             depth: Some(result.depth),
             nodes: Some(result.nodes),
             line: result.pv,
         })
+    }
+}
+
+fn thought(report: &alphabeta::Report) -> Thought {
+    Thought {
+        rank: report.multipv,
+        line: report.pv.clone(),
+        score: score(report.score),
+        wdl: None,
+        depth: report.depth,
+        deepest: report.seldepth,
+        nodes: report.nodes,
+        elapsed: report.time,
+        permille_full: report.hashfull,
+        visits: None,
+        prior: None,
+    }
+}
+
+fn score(score: alphabeta::Score) -> Score {
+    match score {
+        alphabeta::Score::Cp(value) => Score::Centipawns(value),
+        alphabeta::Score::Mate(moves) => Score::Mate(moves),
     }
 }

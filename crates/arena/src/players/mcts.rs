@@ -1,13 +1,13 @@
 //! Monte Carlo tree search as a player, for any evaluator.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use selfmate_chess::{Game, Seed};
 use selfmate_search::mcts::{
     self, Gumbel, Proof, RootRule, Search, SearchParams, SearchResult, run_parallel,
 };
-use selfmate_search::player::{Limit, Score};
+use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Evaluator, Player, PlayerError};
 
 use super::random::no_move;
@@ -98,7 +98,12 @@ impl MctsOptions {
 
 impl MctsPlayer {
     /// Searches and says all it found; [`Player::choose`] keeps the move and its line.
-    pub fn think(&mut self, game: &Game, limit: &Limit) -> SearchResult {
+    pub fn think(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        observe: &mut dyn FnMut(&Thought),
+    ) -> SearchResult {
         let started = Instant::now();
         let limit = self.own.within(limit, self.default);
         let time = think_time(&limit);
@@ -111,13 +116,28 @@ impl MctsPlayer {
             // A depth, which means nothing here.
             (None, None, _) => self.default.nodes.unwrap_or(DEFAULT_SIMS),
         };
-        self.search.start(game, simulations, self.seed.index(game.ply() as u64));
-        let until = mcts::Limit {
-            deadline: time.map(|time| started + time),
-            stop: limit.stop.as_deref().map(|stop: &AtomicBool| stop),
-            ..mcts::Limit::default()
-        };
-        run_parallel(&mut self.search, &mut self.evaluators, &until);
+        let seed = self.seed.index(game.ply() as u64);
+        self.search.start_among(game, &limit.only, simulations, seed);
+        let deadline = time.map(|time| started + time);
+        let stop = limit.stop.as_deref().map(|stop: &AtomicBool| stop);
+        let mut interval = FIRST_REPORT;
+        loop {
+            // The search goes on where it was: it stops only to be looked at.
+            let report_at = started + interval;
+            let pause = deadline.map_or(report_at, |deadline| deadline.min(report_at));
+            let until = mcts::Limit { deadline: Some(pause), stop, ..mcts::Limit::default() };
+            run_parallel(&mut self.search, &mut self.evaluators, &until);
+            let over = self.search.remaining() == 0
+                || self.search.is_solved()
+                || stop.is_some_and(|stop| stop.load(Relaxed))
+                || Instant::now() < pause
+                || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            self.report(limit.lines, started.elapsed(), observe);
+            if over {
+                break;
+            }
+            interval *= 2;
+        }
         let result = self.search.result();
         if time.is_some() && result.simulations > 0 {
             self.sims_per_second =
@@ -125,7 +145,42 @@ impl MctsPlayer {
         }
         result
     }
+
+    /// Tells the best lines so far.
+    fn report(&self, lines: usize, elapsed: Duration, observe: &mut dyn FnMut(&Thought)) {
+        let result = self.search.result();
+        let deepest = result.moves.iter().map(|m| m.line.len()).max().unwrap_or(0) as u32;
+        for (index, statistics) in result.moves.iter().take(lines.max(1)).enumerate() {
+            observe(&Thought {
+                rank: index + 1,
+                line: statistics.line.clone(),
+                score: mate_score(statistics.proof, 1)
+                    .unwrap_or_else(|| Score::from_value(statistics.wdl.value())),
+                wdl: Some(statistics.wdl),
+                depth: statistics.line.len() as u32,
+                deepest,
+                nodes: result.simulations,
+                elapsed,
+                permille_full: self.search.permille_full(),
+                visits: Some(statistics.visits),
+                prior: Some(statistics.prior),
+            });
+        }
+    }
 }
+
+/// What is proven as a score; `ahead` plies are still to be played before the proof counts.
+fn mate_score(proof: Proof, ahead: u8) -> Option<Score> {
+    match proof {
+        Proof::Win(plies) => Some(Score::Mate(i32::from((plies + ahead).div_ceil(2)))),
+        Proof::Loss(plies) => Some(Score::Mate(-i32::from((plies + ahead) / 2))),
+        Proof::Draw => Some(Score::Centipawns(0)),
+        Proof::Unknown => None,
+    }
+}
+
+/// Time until a search first says what it thinks; each later report takes twice as long.
+const FIRST_REPORT: Duration = Duration::from_millis(100);
 
 /// The time for a move by move time or clock, whichever is shorter.
 fn think_time(limit: &Limit) -> Option<Duration> {
@@ -144,15 +199,19 @@ impl Player for MctsPlayer {
     }
 
     fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
-        let result = self.think(game, limit);
+        self.choose_observed(game, limit, &mut |_| {})
+    }
+
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        observe: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
+        let result = self.think(game, limit, observe);
         let played = result.best.ok_or_else(|| no_move(&self.name))?;
         let best = result.moves.first();
-        let score = match result.proof {
-            Proof::Win(plies) => Some(Score::Mate(i32::from(plies / 2 + plies % 2))),
-            Proof::Loss(plies) => Some(Score::Mate(-i32::from(plies / 2))),
-            Proof::Draw => Some(Score::Centipawns(0)),
-            Proof::Unknown => None,
-        };
+        let score = mate_score(result.proof, 0);
         Ok(Choice {
             played,
             wdl: Some(result.wdl),
