@@ -5,6 +5,7 @@
 
 pub mod engine;
 pub mod limit;
+pub mod openings;
 pub mod players;
 pub mod registry;
 pub mod spec;
@@ -12,5 +13,6 @@ pub mod sprt;
 pub mod stats;
 
 pub use limit::{MoveLimit, TimeControl};
+pub use openings::{Opening, OpeningSource, Openings};
 pub use registry::{PlayerKind, Registry};
 pub use spec::{PlayerSpec, SpecError, SpecOptions};

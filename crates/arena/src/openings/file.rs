@@ -1,0 +1,155 @@
+//! Openings from EPD and PGN files, plain or zipped.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+use selfmate_chess::{Game, epd, pgn};
+
+use super::{Opening, OpeningError};
+
+/// No more than this is unpacked, so that no archive can fill the memory.
+const MAX_BYTES: u64 = 512 << 20;
+
+/// Reads all positions of a file; the ones that are over already are left out.
+pub(super) fn read(path: &Path, plies: Option<u32>) -> Result<Vec<Opening>, OpeningError> {
+    let io = |error| OpeningError::Io { path: path.to_owned(), error };
+    let is_zip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
+    let file = File::open(path).map_err(io)?;
+    let (mut input, name): (Box<dyn BufRead>, String) = if is_zip {
+        let (name, content) = unpack(path, file)?;
+        (Box::new(Cursor::new(content)), name)
+    } else {
+        (Box::new(BufReader::new(file)), path.to_string_lossy().into_owned())
+    };
+    // A PGN file starts with a tag or a move number, an EPD line with a board.
+    let is_pgn = match name.to_ascii_lowercase() {
+        name if name.ends_with(".pgn") => true,
+        name if name.ends_with(".epd") || name.ends_with(".fen") => false,
+        _ => input.fill_buf().map_err(io)?.trim_ascii_start().starts_with(b"["),
+    };
+    let mut openings = if is_pgn { read_pgn(path, input, plies)? } else { read_epd(path, input)? };
+    openings.retain(|opening| opening.game.outcome().is_none());
+    if openings.is_empty() {
+        return Err(OpeningError::Empty { path: path.to_owned() });
+    }
+    Ok(openings)
+}
+
+fn read_pgn(
+    path: &Path,
+    input: Box<dyn BufRead>,
+    plies: Option<u32>,
+) -> Result<Vec<Opening>, OpeningError> {
+    let mut openings = Vec::new();
+    for game in pgn::Reader::new(input) {
+        let read = game.map_err(|error| content(path, &error))?;
+        let mut game = Game::from_position(read.game.start().clone());
+        for m in read.game.moves().take(plies.map_or(usize::MAX, |plies| plies as usize)) {
+            game.play_unchecked(m);
+        }
+        openings.push(Opening { game, name: read.get("Opening").map(str::to_owned) });
+    }
+    Ok(openings)
+}
+
+fn read_epd(path: &Path, input: Box<dyn BufRead>) -> Result<Vec<Opening>, OpeningError> {
+    let opening = |line: Result<epd::Epd, epd::EpdReadError>| {
+        let line = line.map_err(|error| content(path, &error))?;
+        let game = Game::from_position(line.position().clone());
+        Ok(Opening { game, name: line.id().map(str::to_owned) })
+    };
+    epd::read_epd(input).map(opening).collect()
+}
+
+fn content(path: &Path, error: &dyn std::fmt::Display) -> OpeningError {
+    OpeningError::Content { path: path.to_owned(), reason: error.to_string() }
+}
+
+/// The first EPD or PGN file of an archive: its name and what is in it.
+fn unpack(path: &Path, file: File) -> Result<(String, Vec<u8>), OpeningError> {
+    let archive = |reason: String| OpeningError::Archive { path: path.to_owned(), reason };
+    let mut zip = zip::ZipArchive::new(BufReader::new(file))
+        .map_err(|error| archive(format!("not a zip archive: {error}")))?;
+    let is_opening = |name: &&str| {
+        let name = name.to_ascii_lowercase();
+        [".epd", ".pgn", ".fen"].iter().any(|ending| name.ends_with(ending))
+    };
+    let name = zip.file_names().find(is_opening).map(str::to_owned);
+    let name = name.ok_or_else(|| archive("no .epd or .pgn file in the archive".to_owned()))?;
+    let entry = zip.by_name(&name).map_err(|error| archive(format!("{name}: {error}")))?;
+    let mut unpacked = Vec::new();
+    let read = entry.take(MAX_BYTES + 1).read_to_end(&mut unpacked);
+    read.map_err(|error| archive(format!("{name}: {error}")))?;
+    if unpacked.len() as u64 > MAX_BYTES {
+        return Err(archive(format!("{name}: more than {MAX_BYTES} bytes")));
+    }
+    Ok((name, unpacked))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use selfmate_chess::Seed;
+
+    use super::super::{OpeningSource, Openings};
+
+    const EPD: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - id \"start\";\n\
+        rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - \n\
+        7k/6Q1/6K1/8/8/8/8/8 b - - \n";
+    const PGN: &str = "[Event \"a\"]\n[Opening \"Ruy Lopez\"]\n\n1. e4 e5 2. Nf3 Nc6 3. Bb5 *\n\n\
+        [Event \"b\"]\n\n1. d4 d5 *\n";
+
+    fn load(name: &str, content: &[u8], plies: Option<u32>) -> Result<Openings, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let source = OpeningSource::File { path, plies };
+        Openings::load(&source, Seed::new(1))
+            .map_err(|error| error.to_string().replace(&folder.path().display().to_string(), "DIR"))
+    }
+
+    fn zipped(name: &str, content: &str) -> Vec<u8> {
+        let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        let deflated = zip::write::SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Deflated);
+        zip.start_file(name, deflated).unwrap();
+        zip.write_all(content.as_bytes()).unwrap();
+        zip.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn files_are_read_plain_and_zipped() {
+        // The third position is mate already.
+        assert_eq!(load("a.epd", EPD.as_bytes(), None).unwrap().len(), 2);
+        assert_eq!(load("a.zip", &zipped("a.epd", EPD), None).unwrap().len(), 2);
+        let pgn = load("a.pgn", PGN.as_bytes(), None).unwrap();
+        assert_eq!(pgn.len(), 2);
+        assert!(pgn.take(2).iter().any(|opening| opening.game.ply() == 5));
+        let short = load("book.pgn.zip", &zipped("sub/a.PGN", PGN), Some(3)).unwrap();
+        assert!(short.take(2).iter().any(|opening| opening.game.ply() == 3));
+        let named = short.take(2).into_iter().find_map(|opening| opening.name);
+        assert_eq!(named.as_deref(), Some("Ruy Lopez"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let message = |name: &str, content: &[u8]| load(name, content, None).unwrap_err();
+        assert_eq!(
+            message("a.epd", b"\n"),
+            "openings DIR/a.epd: no position to play from: expected EPD lines or PGN games"
+        );
+        let bad = message("a.epd", b"8/8/8/8 w - -\n");
+        assert!(bad.starts_with("openings DIR/a.epd: line 1: bad FEN"), "{bad}");
+        let bad = message("a.pgn", b"[Event \"x\"]\n\n1. e5 *\n");
+        assert!(bad.starts_with("openings DIR/a.pgn: game 1, line 3: "), "{bad}");
+        let bad = message("a.zip", b"not a zip");
+        assert!(bad.starts_with("openings DIR/a.zip: not a zip archive"), "{bad}");
+        let bad = message("a.zip", &zipped("readme.txt", "hello"));
+        assert_eq!(bad, "openings DIR/a.zip: no .epd or .pgn file in the archive");
+        let missing = OpeningSource::File { path: "/no/such.epd".into(), plies: None };
+        let error = Openings::load(&missing, Seed::new(1)).unwrap_err().to_string();
+        assert!(error.starts_with("openings /no/such.epd: No such file"), "{error}");
+    }
+}
