@@ -1,18 +1,30 @@
 //! Player specs, matches, ratings and their statistics.
 //!
-//! The arena knows who can play ([`spec`], [`registry`], [`players`], [`engine`]), lets them play,
-//! and says what the results mean ([`stats`], [`sprt`]). It knows nothing of training.
+//! The arena knows who can play ([`spec`], [`registry`], [`players`], [`engine`]), lets them play
+//! ([`game`], [`contest`]) from varied [`openings`], and says what the results mean ([`stats`],
+//! [`sprt`]). It knows nothing of training.
 
+pub mod adjudicate;
+pub mod contest;
 pub mod engine;
+pub mod game;
 pub mod limit;
 pub mod openings;
 pub mod players;
+pub mod record;
 pub mod registry;
+pub mod report;
 pub mod spec;
 pub mod sprt;
 pub mod stats;
+pub mod store;
 
+pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match};
+pub use game::GameSettings;
 pub use limit::{MoveLimit, TimeControl};
 pub use openings::{Opening, OpeningSource, Openings};
+pub use record::GameRecord;
 pub use registry::{PlayerKind, Registry};
+pub use report::MatchReport;
 pub use spec::{PlayerSpec, SpecError, SpecOptions};
+pub use sprt::Sprt;

@@ -119,6 +119,13 @@ impl Openings {
         self.lines.is_empty()
     }
 
+    /// A number that is equal for equal sets in equal order.
+    pub fn fingerprint(&self) -> u64 {
+        let seed = Seed::new(u64::from(self.random_plies)).index(self.lines.len() as u64);
+        let folded = self.lines.iter().fold(seed, |seed, line| seed.index(line.game.key()));
+        folded.rng().bits()
+    }
+
     /// The first `count` starts. A longer list begins with the shorter one; no position comes
     /// twice, unless hundreds of attempts to avoid it fail.
     pub fn take(&self, count: usize) -> Vec<Opening> {

@@ -1,0 +1,324 @@
+//! Matches: pairs of games between two players, on several threads, stopped and resumed at will.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use selfmate_chess::Seed;
+use selfmate_search::Player;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::game::{GameSettings, Judge, Side, play_game};
+use crate::openings::{Opening, OpeningError, OpeningSource, Openings};
+use crate::record::{Event, GameRecord, write_pgn_file};
+use crate::registry::Registry;
+use crate::report::{MatchReport, duplicates, report};
+use crate::spec::{PlayerSpec, SpecError};
+use crate::sprt::{Sprt, SprtError};
+use crate::store::{RecordStore, StoreError};
+
+/// What is played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatchConfig {
+    /// The first player's spec.
+    pub a: String,
+    /// The second player's spec.
+    pub b: String,
+    /// The most games.
+    pub games: u64,
+    /// How each game is played.
+    pub settings: GameSettings,
+    /// Where games start.
+    pub openings: OpeningSource,
+    /// The root of all randomness.
+    pub seed: u64,
+    /// Ends the match as soon as this is decided.
+    pub sprt: Option<Sprt>,
+}
+
+impl MatchConfig {
+    /// A match with the usual settings.
+    pub fn new(a: &str, b: &str, games: u64) -> MatchConfig {
+        MatchConfig {
+            a: a.to_owned(),
+            b: b.to_owned(),
+            games,
+            settings: GameSettings::default(),
+            openings: OpeningSource::default(),
+            seed: 1,
+            sprt: None,
+        }
+    }
+}
+
+/// How it is run; nothing here changes a game that does not depend on time.
+#[derive(Clone)]
+pub struct MatchRun {
+    /// Games at the same time.
+    pub concurrency: usize,
+    /// The file that keeps finished games; a match that is there already goes on.
+    pub store: Option<PathBuf>,
+    /// Where to write the games as PGN.
+    pub pgn: Option<PathBuf>,
+    /// Ends the match when set; games in progress are lost.
+    pub stop: Arc<AtomicBool>,
+    /// Knows the results of some positions.
+    pub judge: Option<Arc<Judge>>,
+}
+
+impl Default for MatchRun {
+    fn default() -> MatchRun {
+        MatchRun {
+            concurrency: 1,
+            store: None,
+            pgn: None,
+            stop: Arc::new(AtomicBool::new(false)),
+            judge: None,
+        }
+    }
+}
+
+/// What happens in a match.
+#[derive(Clone, Debug)]
+pub enum MatchEvent {
+    /// Games were found in the store.
+    Resumed {
+        /// With these games.
+        report: MatchReport,
+    },
+    /// A game has ended.
+    Finished {
+        /// The game.
+        record: GameRecord,
+        /// With this game.
+        report: MatchReport,
+    },
+}
+
+/// Why a match cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum MatchError {
+    /// A player cannot be built.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// There are no openings.
+    #[error(transparent)]
+    Opening(#[from] OpeningError),
+    /// The test makes no sense.
+    #[error(transparent)]
+    Sprt(#[from] SprtError),
+    /// The file of games cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The PGN cannot be written.
+    #[error("cannot write {}: {error}", path.display())]
+    Pgn {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// Plays a match, or what is left of it, and calls `observer` after every game.
+pub fn run_match(
+    config: &MatchConfig,
+    run: &MatchRun,
+    registry: &Registry,
+    observer: &mut dyn FnMut(&MatchEvent),
+) -> Result<MatchReport, MatchError> {
+    let started = Instant::now();
+    config.sprt.map(Sprt::checked).transpose()?;
+    let seed = Seed::new(config.seed);
+    let openings = Openings::load(&config.openings, seed.derive("openings"))?;
+    let specs = [registry.parse(&config.a)?, registry.parse(&config.b)?];
+    let total = usize::try_from(config.games).unwrap_or(usize::MAX);
+    let mut games: Vec<Option<GameRecord>> = vec![None; total];
+    let mut store = match &run.store {
+        Some(path) => {
+            let (store, stored) = RecordStore::open(path, &header(config, &openings))?;
+            place(&mut games, stored);
+            Some(store)
+        }
+        None => None,
+    };
+    let names = (config.a.as_str(), config.b.as_str());
+    let current = |games: &[Option<GameRecord>]| MatchReport {
+        seconds: started.elapsed().as_secs_f64(),
+        ..report(names, games, config.sprt.as_ref())
+    };
+    let mut latest = current(&games);
+    if latest.games > 0 {
+        observer(&MatchEvent::Resumed { report: latest.clone() });
+    }
+    if !latest.is_finished {
+        let open: Vec<usize> = (0..total).filter(|&game| games[game].is_none()).collect();
+        let openings = openings.take(total.div_ceil(2));
+        let hall = Hall { config, run, registry, specs: &specs, seed, openings: &openings };
+        hall.play(&open, &mut |record| {
+            if let Some(store) = &mut store {
+                store.append(&record)?;
+            }
+            let place = record.game as usize;
+            games[place] = Some(record.clone());
+            latest = current(&games);
+            observer(&MatchEvent::Finished { record, report: latest.clone() });
+            Ok(if latest.is_finished { Next::Stop } else { Next::GoOn })
+        })?;
+    }
+    if let Some(store) = &mut store {
+        store.sync()?;
+    }
+    if let Some(path) = &run.pgn {
+        let limit = config.settings.limit.to_string();
+        let event = Event { name: "selfmate match", a: names.0, b: names.1, limit: &limit };
+        write_pgn_file(path, &event, games.iter().flatten())
+            .map_err(|error| MatchError::Pgn { path: path.clone(), error })?;
+    }
+    Ok(MatchReport { duplicates: duplicates(&games), ..current(&games) })
+}
+
+/// What must be the same for a match to go on. The number of games and the test may change.
+fn header(config: &MatchConfig, openings: &Openings) -> serde_json::Value {
+    json!({
+        "format": "selfmate match 1",
+        "a": config.a,
+        "b": config.b,
+        "settings": config.settings,
+        "openings": config.openings,
+        "openings_hash": format!("{:016x}", openings.fingerprint()),
+        "seed": config.seed,
+    })
+}
+
+/// Puts stored games where they belong; the first of a number counts.
+fn place(games: &mut [Option<GameRecord>], stored: Vec<GameRecord>) {
+    for record in stored {
+        if let Some(place) = games.get_mut(record.game as usize)
+            && place.is_none()
+        {
+            *place = Some(record);
+        }
+    }
+}
+
+/// Whether more games are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    Stop,
+}
+
+/// The tables at which games are played.
+struct Hall<'a> {
+    config: &'a MatchConfig,
+    run: &'a MatchRun,
+    registry: &'a Registry,
+    specs: &'a [PlayerSpec; 2],
+    seed: Seed,
+    openings: &'a [Opening],
+}
+
+/// What a table sends.
+enum Message {
+    Game(Box<GameRecord>),
+    Failed(SpecError),
+}
+
+impl Hall<'_> {
+    /// Plays the open games and hands each over in the caller's thread.
+    fn play(
+        &self,
+        open: &[usize],
+        take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
+    ) -> Result<(), MatchError> {
+        let tables = self.run.concurrency.clamp(1, open.len().max(1));
+        // The first players are built here, so that a bad spec is an error and not a thread's.
+        let first = Mutex::new(Some(self.build()?));
+        let next = AtomicUsize::new(0);
+        let halt = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = mpsc::channel();
+        let mut result = Ok(());
+        std::thread::scope(|scope| {
+            for _ in 0..tables {
+                let sender = sender.clone();
+                let (next, halt, first) = (&next, &halt, &first);
+                scope.spawn(move || {
+                    let mine = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let mut players = match mine.map_or_else(|| self.build(), Ok) {
+                        Ok(players) => players,
+                        Err(error) => {
+                            // The other end is gone only when nobody wants to know any more.
+                            let _ = sender.send(Message::Failed(error));
+                            return;
+                        }
+                    };
+                    while let Some(&game) = open.get(next.fetch_add(1, Relaxed)) {
+                        let Some(record) = self.game(game, &mut players, halt) else { return };
+                        if sender.send(Message::Game(Box::new(record))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            loop {
+                let message = match receiver.recv_timeout(Duration::from_millis(50)) {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) => {
+                        if self.run.stop.load(Relaxed) {
+                            halt.store(true, Relaxed);
+                        }
+                        continue;
+                    }
+                };
+                if result.is_err() {
+                    continue;
+                }
+                let taken = match message {
+                    Message::Game(record) => take(*record),
+                    Message::Failed(error) => Err(error.into()),
+                };
+                let stopped = self.run.stop.load(Relaxed);
+                match taken {
+                    Ok(Next::GoOn) if !stopped => {}
+                    Ok(_) => halt.store(true, Relaxed),
+                    Err(error) => {
+                        result = Err(error);
+                        halt.store(true, Relaxed);
+                    }
+                }
+            }
+        });
+        result
+    }
+
+    fn build(&self) -> Result<[Box<dyn Player>; 2], SpecError> {
+        let [a, b] = self.specs;
+        Ok([
+            self.registry.build(a, self.seed.derive("a"))?,
+            self.registry.build(b, self.seed.derive("b"))?,
+        ])
+    }
+
+    /// Plays one game of the match; A has White in the even ones.
+    fn game(
+        &self,
+        game: usize,
+        players: &mut [Box<dyn Player>; 2],
+        halt: &Arc<AtomicBool>,
+    ) -> Option<GameRecord> {
+        let a_plays = if game.is_multiple_of(2) { Side::White } else { Side::Black };
+        let [a, b] = players;
+        let (white, black) = if a_plays == Side::White { (a, b) } else { (b, a) };
+        let opening = &self.openings[game / 2];
+        let judge = self.run.judge.as_deref();
+        let played =
+            play_game(white.as_mut(), black.as_mut(), opening, &self.config.settings, judge, halt)?;
+        Some(GameRecord { game: game as u64, a_plays, played })
+    }
+}

@@ -1,0 +1,331 @@
+//! One game between two players, and what is kept of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use selfmate_chess::{Color, Game, Outcome, Reason, notation};
+use selfmate_search::player::{Clock, Limit, Score};
+use selfmate_search::{Choice, Player};
+use serde::{Deserialize, Serialize};
+
+use crate::adjudicate::{Adjudication, Adjudicator};
+use crate::limit::{MoveLimit, TimeControl};
+use crate::openings::Opening;
+
+/// How games of a match are played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GameSettings {
+    /// How long players may think.
+    pub limit: MoveLimit,
+    /// When a game ends before the rules end it.
+    pub adjudication: Adjudication,
+    /// Overstepping the time by no more than this is forgiven.
+    pub margin_ms: u64,
+}
+
+impl Default for GameSettings {
+    fn default() -> GameSettings {
+        GameSettings {
+            limit: MoveLimit::default(),
+            adjudication: Adjudication::default(),
+            margin_ms: 500,
+        }
+    }
+}
+
+/// A finished game.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlayedGame {
+    /// The start position when it is not the usual one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fen: Option<String>,
+    /// What the opening is called.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub opening: Option<String>,
+    /// How many of the moves belong to the opening.
+    pub opening_plies: usize,
+    /// All moves in UCI notation, those of the opening first.
+    pub moves: Vec<String>,
+    /// One for each move after the opening.
+    pub thoughts: Vec<Thought>,
+    /// The winner; `None` for a draw.
+    pub winner: Option<Side>,
+    /// Why it ended.
+    pub termination: Termination,
+    /// More on that, such as what an engine did wrong.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub detail: Option<String>,
+}
+
+/// What a player thought of its move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thought {
+    /// Centipawns for the mover.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cp: Option<i32>,
+    /// Moves to mate for the mover, negative when it is mated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mate: Option<i32>,
+    /// How deep it looked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub depth: Option<u32>,
+    /// Simulations or nodes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nodes: Option<u64>,
+    /// Milliseconds.
+    pub ms: u64,
+}
+
+/// White or Black, in files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The first mover.
+    White,
+    /// The other.
+    Black,
+}
+
+/// Why a game ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Termination {
+    /// By the rules of chess.
+    Rules(Reason),
+    /// Both players had long seen an even game.
+    DrawAdjudicated,
+    /// The loser, or both, had long seen a lost game.
+    WinAdjudicated,
+    /// A tablebase knows the result.
+    Tablebase,
+    /// It became too long, and counts as drawn.
+    PlyCap,
+    /// The loser overstepped its time.
+    TimeForfeit,
+    /// The loser's program failed: hung, gone, flooded, played an illegal move.
+    Fault,
+}
+
+/// Plays a game; `None` when it was stopped before its end.
+pub fn play_game(
+    white: &mut dyn Player,
+    black: &mut dyn Player,
+    opening: &Opening,
+    settings: &GameSettings,
+    judge: Option<&Judge>,
+    stop: &Arc<AtomicBool>,
+) -> Option<PlayedGame> {
+    white.new_game();
+    black.new_game();
+    let mut table = Table::new(opening, settings, judge);
+    loop {
+        if stop.load(Relaxed) {
+            return None;
+        }
+        if let Some((winner, termination)) = table.over() {
+            return Some(table.finish(opening, winner, termination, None));
+        }
+        let turn = table.game.turn();
+        let player: &mut dyn Player = if turn == Color::White { white } else { black };
+        let limit = table.limit(turn, stop);
+        let started = Instant::now();
+        let choice = player.choose(&table.game, &limit);
+        let elapsed = started.elapsed();
+        if stop.load(Relaxed) {
+            // It may have been cut short in the middle of a thought.
+            return None;
+        }
+        let lost = Some(!turn);
+        match choice {
+            Err(error) => {
+                return Some(table.finish(opening, lost, Termination::Fault, Some(error.reason)));
+            }
+            Ok(choice) => {
+                if let Some(over) = table.overstepped(turn, elapsed) {
+                    let detail = Some(format!("{} ms over its time", over.as_millis()));
+                    return Some(table.finish(opening, lost, Termination::TimeForfeit, detail));
+                }
+                let thought = thought(&choice, elapsed);
+                if let Err(error) = table.game.play(choice.played) {
+                    let detail = Some(error.to_string());
+                    return Some(table.finish(opening, lost, Termination::Fault, detail));
+                }
+                table.note(turn, thought);
+            }
+        }
+    }
+}
+
+/// Knows the results of some positions, as tablebases do.
+pub type Judge = dyn Fn(&Game) -> Option<Outcome> + Send + Sync;
+
+/// The board, the clocks and the referee.
+struct Table<'a> {
+    game: Game,
+    settings: &'a GameSettings,
+    judge: Option<&'a Judge>,
+    adjudicator: Adjudicator,
+    thoughts: Vec<Thought>,
+    clocks: Option<Clocks>,
+}
+
+impl<'a> Table<'a> {
+    fn new(opening: &Opening, settings: &'a GameSettings, judge: Option<&'a Judge>) -> Table<'a> {
+        Table {
+            game: opening.game.clone(),
+            settings,
+            judge,
+            adjudicator: Adjudicator::new(settings.adjudication),
+            thoughts: Vec::new(),
+            clocks: settings.limit.clock.map(Clocks::new),
+        }
+    }
+
+    fn over(&self) -> Option<(Option<Color>, Termination)> {
+        if let Some(outcome) = self.game.outcome() {
+            return Some((outcome.winner, Termination::Rules(outcome.reason)));
+        }
+        if let Some(outcome) = self.judge.and_then(|judge| judge(&self.game)) {
+            return Some((outcome.winner, Termination::Tablebase));
+        }
+        self.adjudicator.verdict(&self.game)
+    }
+
+    fn limit(&self, turn: Color, stop: &Arc<AtomicBool>) -> Limit {
+        let limit = &self.settings.limit;
+        Limit {
+            nodes: limit.nodes,
+            depth: limit.depth,
+            movetime: limit.movetime_ms.map(Duration::from_millis),
+            clock: self.clocks.as_ref().map(|clocks| clocks.of(turn)),
+            stop: Some(Arc::clone(stop)),
+        }
+    }
+
+    /// Charges a move to the clock; by how much it was too late.
+    fn overstepped(&mut self, turn: Color, elapsed: Duration) -> Option<Duration> {
+        let margin = Duration::from_millis(self.settings.margin_ms);
+        let by_clock = self.clocks.as_mut().and_then(|clocks| clocks.charge(turn, elapsed, margin));
+        let allowed = self.settings.limit.movetime_ms.map(Duration::from_millis);
+        let by_move = allowed.and_then(|allowed| elapsed.checked_sub(allowed));
+        by_clock.or(by_move.filter(|over| *over > margin))
+    }
+
+    fn note(&mut self, mover: Color, thought: Thought) {
+        self.adjudicator.note(mover, &thought);
+        self.thoughts.push(thought);
+    }
+
+    fn finish(
+        self,
+        opening: &Opening,
+        winner: Option<Color>,
+        termination: Termination,
+        detail: Option<String>,
+    ) -> PlayedGame {
+        let mode = self.game.castling_mode();
+        let start = self.game.start();
+        let is_usual = *start == selfmate_chess::Chess::default();
+        PlayedGame {
+            fen: (!is_usual).then(|| selfmate_chess::fen::to_fen(start)),
+            opening: opening.name.clone(),
+            opening_plies: opening.game.ply(),
+            moves: self.game.moves().map(|m| m.to_uci(mode).to_string()).collect(),
+            thoughts: self.thoughts,
+            winner: winner.map(Side::from),
+            termination,
+            detail,
+        }
+    }
+}
+
+/// Both clocks of a game.
+struct Clocks {
+    control: TimeControl,
+    left: [Duration; 2],
+    /// Moves made by each side.
+    moves: [u32; 2],
+}
+
+impl Clocks {
+    fn new(control: TimeControl) -> Clocks {
+        Clocks { control, left: [Duration::from_millis(control.base_ms); 2], moves: [0; 2] }
+    }
+
+    fn of(&self, turn: Color) -> Clock {
+        let side = turn as usize;
+        let moves_to_go = self.control.moves.map(|moves| moves - self.moves[side] % moves);
+        Clock {
+            own: self.left[side],
+            other: self.left[1 - side],
+            increment: Duration::from_millis(self.control.increment_ms),
+            moves_to_go,
+        }
+    }
+
+    /// Takes the time of a move; by how much it was too late.
+    fn charge(&mut self, turn: Color, elapsed: Duration, margin: Duration) -> Option<Duration> {
+        let side = turn as usize;
+        let over = elapsed.checked_sub(self.left[side]).filter(|over| *over > margin);
+        self.moves[side] += 1;
+        let mut added = self.control.increment_ms;
+        if self.control.moves.is_some_and(|moves| self.moves[side].is_multiple_of(moves)) {
+            added += self.control.base_ms;
+        }
+        self.left[side] = self.left[side].saturating_sub(elapsed) + Duration::from_millis(added);
+        over
+    }
+}
+
+fn thought(choice: &Choice, elapsed: Duration) -> Thought {
+    let mut thought = Thought {
+        depth: choice.depth,
+        nodes: choice.nodes,
+        ms: elapsed.as_millis() as u64,
+        ..Thought::default()
+    };
+    match (choice.score, choice.wdl) {
+        (Some(Score::Centipawns(value)), _) => thought.cp = Some(value),
+        (Some(Score::Mate(moves)), _) => thought.mate = Some(moves),
+        // A network's value in lc0's centipawns, so that its games read like any others.
+        (None, Some(wdl)) => {
+            let value = f64::from(wdl.value()).clamp(-0.9999, 0.9999);
+            thought.cp = Some((90.0 * (1.563_754_189_7 * value).tan()).round() as i32);
+        }
+        (None, None) => {}
+    }
+    thought
+}
+
+impl From<Color> for Side {
+    fn from(color: Color) -> Side {
+        if color == Color::White { Side::White } else { Side::Black }
+    }
+}
+
+impl PlayedGame {
+    /// White's points.
+    pub fn white_points(&self) -> f64 {
+        match self.winner {
+            Some(Side::White) => 1.0,
+            Some(Side::Black) => 0.0,
+            None => 0.5,
+        }
+    }
+
+    /// Plays the moves again; the error names the first that is not legal.
+    pub fn replay(&self) -> Result<Game, notation::MoveError> {
+        let start = match &self.fen {
+            Some(fen) => selfmate_chess::fen::parse_game(fen)
+                .map_err(|error| notation::MoveError::Syntax(error.to_string()))?,
+            None => Game::new(),
+        };
+        self.moves.iter().try_fold(start, |mut game, text| {
+            let m = notation::parse_uci(game.position(), text)?;
+            game.play_unchecked(m);
+            Ok(game)
+        })
+    }
+}

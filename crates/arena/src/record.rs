@@ -1,0 +1,159 @@
+//! A finished game of a match, as a line of its file and as PGN.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use selfmate_chess::Color;
+use selfmate_chess::pgn::{Eval, PgnGame, PgnResult, PovScore, Score, write_pgn};
+use serde::{Deserialize, Serialize};
+
+use crate::game::{PlayedGame, Side, Termination};
+
+/// A game of a match between A and B.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GameRecord {
+    /// Its number, from 0. Games 2n and 2n + 1 are a pair from the same opening.
+    pub game: u64,
+    /// The side that A had.
+    pub a_plays: Side,
+    /// The game.
+    #[serde(flatten)]
+    pub played: PlayedGame,
+}
+
+impl GameRecord {
+    /// A's points.
+    pub fn a_points(&self) -> f64 {
+        let white = self.played.white_points();
+        if self.a_plays == Side::White { white } else { 1.0 - white }
+    }
+
+    /// True when A lost by a fault of its program or by time.
+    pub fn a_failed(&self) -> bool {
+        self.failed() && self.a_points() == 0.0
+    }
+
+    /// The same for B.
+    pub fn b_failed(&self) -> bool {
+        self.failed() && self.a_points() == 1.0
+    }
+
+    fn failed(&self) -> bool {
+        matches!(self.played.termination, Termination::Fault | Termination::TimeForfeit)
+    }
+
+    /// The game as PGN; `None` when its moves cannot be played.
+    pub fn pgn(&self, event: &Event<'_>) -> Option<PgnGame> {
+        let mut pgn = PgnGame::new(self.played.replay().ok()?);
+        pgn.result = match self.played.winner {
+            Some(Side::White) => PgnResult::White,
+            Some(Side::Black) => PgnResult::Black,
+            None => PgnResult::Draw,
+        };
+        let (white, black) = match self.a_plays {
+            Side::White => (event.a, event.b),
+            Side::Black => (event.b, event.a),
+        };
+        pgn.set("Event", event.name);
+        pgn.set("Round", format!("{}.{}", self.game / 2 + 1, self.game % 2 + 1));
+        pgn.set("White", white);
+        pgn.set("Black", black);
+        if let Some(opening) = &self.played.opening {
+            pgn.set("Opening", opening.as_str());
+        }
+        pgn.set("TimeControl", event.limit);
+        pgn.set("Termination", self.played.termination.pgn());
+        for (index, thought) in self.played.thoughts.iter().enumerate() {
+            let score = match (thought.mate, thought.cp) {
+                (Some(moves), _) => Some(Score::Mate(moves)),
+                (None, cp) => cp.map(Score::Centipawns),
+            };
+            let eval = Eval {
+                score: score.map(PovScore::Mover),
+                depth: thought.depth,
+                time_ms: Some(thought.ms),
+                clock_ms: None,
+            };
+            *pgn.note_mut(self.played.opening_plies + index) = eval.into();
+        }
+        if let Some(detail) = &self.played.detail {
+            let loser = if self.played.winner == Some(Side::White) { black } else { white };
+            pgn.set("Annotator", "selfmate");
+            let last = pgn.game.ply();
+            let text = format!("{loser}: {detail}");
+            match last.checked_sub(1) {
+                Some(last) => {
+                    let note = pgn.note_mut(last);
+                    let before = note.comment.take().map(|comment| format!("{comment}, "));
+                    note.comment = Some(before.unwrap_or_default() + &text);
+                }
+                None => pgn.comment = Some(text),
+            }
+        }
+        Some(pgn)
+    }
+}
+
+/// What the games of a PGN file have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// The name of the event.
+    pub name: &'a str,
+    /// What A is called.
+    pub a: &'a str,
+    /// What B is called.
+    pub b: &'a str,
+    /// How long the players may think.
+    pub limit: &'a str,
+}
+
+/// Writes games to a file, all or nothing.
+pub fn write_pgn_file<'a>(
+    path: &Path,
+    event: &Event<'_>,
+    records: impl IntoIterator<Item = &'a GameRecord>,
+) -> io::Result<()> {
+    let unfinished = path.with_extension("pgn.tmp");
+    let mut out = BufWriter::new(File::create(&unfinished)?);
+    for game in records.into_iter().filter_map(|record| record.pgn(event)) {
+        write_pgn(&mut out, &game)?;
+    }
+    out.flush()?;
+    drop(out);
+    std::fs::rename(&unfinished, path)
+}
+
+impl Termination {
+    /// The value of PGN's `Termination` tag.
+    pub fn pgn(self) -> &'static str {
+        match self {
+            Termination::Rules(_) => "normal",
+            Termination::TimeForfeit => "time forfeit",
+            Termination::Fault => "abandoned",
+            Termination::DrawAdjudicated
+            | Termination::WinAdjudicated
+            | Termination::Tablebase
+            | Termination::PlyCap => "adjudication",
+        }
+    }
+
+    /// A few words for tables, such as `threefold repetition`.
+    pub fn describe(self) -> String {
+        match self {
+            Termination::Rules(reason) => reason.to_string(),
+            Termination::DrawAdjudicated => "draw adjudicated".to_owned(),
+            Termination::WinAdjudicated => "win adjudicated".to_owned(),
+            Termination::Tablebase => "tablebase".to_owned(),
+            Termination::PlyCap => "ply cap".to_owned(),
+            Termination::TimeForfeit => "time forfeit".to_owned(),
+            Termination::Fault => "fault".to_owned(),
+        }
+    }
+}
+
+impl From<Side> for Color {
+    fn from(side: Side) -> Color {
+        if side == Side::White { Color::White } else { Color::Black }
+    }
+}

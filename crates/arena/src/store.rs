@@ -1,0 +1,229 @@
+//! A file of finished games that survives a kill at any moment.
+//!
+//! One JSON document a line: first a header that says what is played, then one record for each
+//! finished game. Lines are only ever added, so the worst that can be found is a last line that
+//! was not finished; it is dropped. Whoever writes holds a lock.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// An open file of records, locked against other writers.
+#[derive(Debug)]
+pub struct RecordStore {
+    file: File,
+    path: PathBuf,
+}
+
+/// Why a file of records cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// Another process writes to it.
+    #[error("{}: another process is writing to it", path.display())]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was begun with something else in mind.
+    #[error(
+        "{}: was begun with {key} {stored}, not {wanted}: expected the same settings, or another file",
+        path.display()
+    )]
+    Different {
+        /// The file.
+        path: PathBuf,
+        /// What differs.
+        key: String,
+        /// In the file.
+        stored: String,
+        /// Asked for now.
+        wanted: String,
+    },
+    /// A line that no kill explains.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl RecordStore {
+    /// Opens a file, or begins it with this header, and reads the records it has.
+    pub fn open<R: DeserializeOwned>(
+        path: &Path,
+        header: &impl Serialize,
+    ) -> Result<(RecordStore, Vec<R>), StoreError> {
+        let io = |error| StoreError::Io { path: path.to_owned(), error };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(io)?;
+        }
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(io)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StoreError::Locked { path: path.to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(io(error)),
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        // What follows the last line feed was being written when the writer was killed.
+        let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+        file.set_len(whole as u64).map_err(io)?;
+        file.seek(SeekFrom::End(0)).map_err(io)?;
+        let mut store = RecordStore { file, path: path.to_owned() };
+        let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n').enumerate();
+        match lines.next() {
+            Some((_, line)) => store.check(line, &as_value(header))?,
+            None => store.append(header)?,
+        }
+        let record = |(index, line): (usize, &[u8])| {
+            serde_json::from_slice(line).map_err(|error| StoreError::Damaged {
+                path: path.to_owned(),
+                line: index + 1,
+                reason: error.to_string(),
+            })
+        };
+        let records = lines.map(record).collect::<Result<Vec<R>, StoreError>>()?;
+        Ok((store, records))
+    }
+
+    /// Adds a record. It is in the file when this returns.
+    pub fn append(&mut self, record: &impl Serialize) -> Result<(), StoreError> {
+        let mut line = as_value(record).to_string();
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).map_err(|error| self.io(error))
+    }
+
+    /// Makes sure that the records outlast a power cut.
+    pub fn sync(&mut self) -> Result<(), StoreError> {
+        self.file.sync_data().map_err(|error| self.io(error))
+    }
+
+    fn io(&self, error: io::Error) -> StoreError {
+        StoreError::Io { path: self.path.clone(), error }
+    }
+
+    fn check(&self, line: &[u8], wanted: &Value) -> Result<(), StoreError> {
+        let stored: Value = serde_json::from_slice(line).map_err(|error| StoreError::Damaged {
+            path: self.path.clone(),
+            line: 1,
+            reason: error.to_string(),
+        })?;
+        match difference("", &stored, wanted) {
+            None => Ok(()),
+            Some((key, stored, wanted)) => {
+                Err(StoreError::Different { path: self.path.clone(), key, stored, wanted })
+            }
+        }
+    }
+}
+
+impl Drop for RecordStore {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a child process that is just being started.
+        let _ = self.file.unlock();
+    }
+}
+
+fn as_value(record: &impl Serialize) -> Value {
+    serde_json::to_value(record).expect("records are plain data with text keys")
+}
+
+/// The first value in which two headers differ: where, and both as text.
+fn difference(key: &str, stored: &Value, wanted: &Value) -> Option<(String, String, String)> {
+    if let (Value::Object(a), Value::Object(b)) = (stored, wanted) {
+        let keys = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+        return keys.into_iter().find_map(|name| {
+            let inner = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+            let part = |values: &serde_json::Map<String, Value>| {
+                values.get(name).cloned().unwrap_or(Value::Null)
+            };
+            difference(&inner, &part(a), &part(b))
+        });
+    }
+    (stored != wanted).then(|| (key.to_owned(), stored.to_string(), wanted.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_file_cut_at_any_byte_gives_back_its_whole_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.jsonl");
+        let header = json!({"format": 1, "limit": {"nodes": 5}});
+        let record = |n: u32| json!({"game": n, "text": "é\n"});
+        let (mut store, none) = RecordStore::open::<Value>(&path, &header).unwrap();
+        assert!(none.is_empty());
+        for n in 0..3 {
+            store.append(&record(n)).unwrap();
+        }
+        drop(store);
+        let whole = std::fs::read(&path).unwrap();
+        for length in 0..=whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let feeds = whole[..length].iter().filter(|&&byte| byte == b'\n').count();
+            let (mut store, records) = RecordStore::open::<Value>(&path, &header).unwrap();
+            let kept = feeds.saturating_sub(1);
+            assert_eq!(records.len(), kept, "{length} bytes");
+            // Going on gives the same file as never having been cut.
+            for n in kept..3 {
+                store.append(&record(n as u32)).unwrap();
+            }
+            drop(store);
+            assert_eq!(std::fs::read(&path).unwrap(), whole, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn another_header_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.jsonl");
+        drop(RecordStore::open::<Value>(&path, &json!({"a": "x", "limit": {"nodes": 5}})).unwrap());
+        let other = json!({"a": "x", "limit": {"nodes": 6}});
+        let error = RecordStore::open::<Value>(&path, &other).unwrap_err().to_string();
+        let expected = "was begun with limit.nodes 5, not 6: expected the same settings";
+        assert!(error.contains(expected), "{error}");
+        let error = RecordStore::open::<Value>(&path, &json!({"a": "x"})).unwrap_err().to_string();
+        assert!(error.contains("limit {\"nodes\":5}, not null"), "{error}");
+    }
+
+    #[test]
+    fn a_broken_line_and_a_second_writer_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.jsonl");
+        std::fs::write(&path, "{}\n{\"game\":1}\nnonsense\n{\"game\":2}\n").unwrap();
+        let error = RecordStore::open::<Value>(&path, &json!({})).unwrap_err().to_string();
+        assert!(error.contains("m.jsonl, line 3: "), "{error}");
+        std::fs::write(&path, "{}\n").unwrap();
+        let (_first, _) = RecordStore::open::<Value>(&path, &json!({})).unwrap();
+        let error = RecordStore::open::<Value>(&path, &json!({})).unwrap_err().to_string();
+        assert!(error.ends_with("another process is writing to it"), "{error}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Whole matches: repeatable, resumable, stopped by tests and by hand, written as PGN.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering::Relaxed;
+
+use selfmate_arena::adjudicate::Adjudication;
+use selfmate_arena::sprt::Decision;
+use selfmate_arena::store::StoreError;
+use selfmate_arena::*;
+use selfmate_chess::pgn;
+
+fn play(config: &MatchConfig, run: &MatchRun) -> Result<MatchReport, MatchError> {
+    run_match(config, run, &Registry::standard(), &mut |_| {})
+}
+
+fn records(path: &Path) -> Vec<GameRecord> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut records: Vec<GameRecord> =
+        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
+    records.sort_by_key(|record| record.game);
+    for record in &mut records {
+        // How long a move took is the one thing that differs from run to run.
+        record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+    }
+    records
+}
+
+#[test]
+fn a_match_is_the_same_on_one_thread_and_on_two_and_repeats_no_game() {
+    let folder = tempfile::tempdir().unwrap();
+    for (a, b, games) in [
+        ("random", "greedy", 200),
+        ("random", "random", 40),
+        ("rollout:sims=30", "material:sims=60", 6),
+        ("alphabeta:depth=2", "alphabeta:nodes=300", 10),
+    ] {
+        let config = MatchConfig::new(a, b, games);
+        let mut both = Vec::new();
+        for concurrency in [1, 2] {
+            let store = folder.path().join(format!("{a} {b} {concurrency}.jsonl"));
+            let run = MatchRun { concurrency, store: Some(store.clone()), ..MatchRun::default() };
+            let report = play(&config, &run).unwrap();
+            assert_eq!((report.games, report.duplicates), (games, 0), "{a} {b}");
+            assert_eq!(report.pentanomial.iter().sum::<u64>(), games / 2);
+            assert!(report.is_finished && report.a_faults + report.b_faults == 0);
+            both.push(records(&store));
+        }
+        let (two, one) = (both.pop().unwrap(), both.pop().unwrap());
+        assert!(one == two, "{a} {b}");
+        let distinct: HashSet<_> = one.iter().map(|record| &record.played.moves).collect();
+        assert_eq!(distinct.len() as u64, games);
+        for pair in one.chunks(2) {
+            let opening =
+                |record: &GameRecord| record.played.moves[..record.played.opening_plies].to_vec();
+            assert_eq!(opening(&pair[0]), opening(&pair[1]));
+            assert_ne!(pair[0].a_plays, pair[1].a_plays);
+        }
+    }
+}
+
+#[test]
+fn greedy_beats_random() {
+    let report = play(&MatchConfig::new("greedy", "random", 60), &MatchRun::default()).unwrap();
+    assert!(report.elo > 100.0 && report.los > 0.99, "{report:?}");
+}
+
+#[test]
+fn a_match_cut_anywhere_goes_on_and_ends_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("match.jsonl");
+    let config = MatchConfig::new("random", "greedy", 6);
+    let run = MatchRun { store: Some(path.clone()), ..MatchRun::default() };
+    let whole_report = play(&config, &run).unwrap();
+    let (whole, expected) = (std::fs::read(&path).unwrap(), records(&path));
+    let step = whole.len() / 40;
+    for length in (0..whole.len()).step_by(step) {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let report = play(&config, &run).unwrap();
+        assert_eq!(report.games, 6, "{length} bytes");
+        assert_eq!((report.wins, report.draws), (whole_report.wins, whole_report.draws));
+        assert!(records(&path) == expected, "{length} bytes");
+    }
+    // A game that is there twice counts once, and more games may be asked for later.
+    let mut twice = whole.clone();
+    let last = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
+    twice.extend_from_slice(&whole[last..]);
+    std::fs::write(&path, &twice).unwrap();
+    assert_eq!(play(&config, &run).unwrap().games, 6);
+    let longer = MatchConfig { games: 8, ..config.clone() };
+    assert_eq!(play(&longer, &run).unwrap().games, 8);
+    let other = MatchConfig { settings: settings_with(MoveLimit::nodes(7)), ..config };
+    match play(&other, &run) {
+        Err(MatchError::Store(error @ StoreError::Different { .. })) => {
+            assert!(error.to_string().contains("settings.limit.nodes null, not 7"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+fn settings_with(limit: MoveLimit) -> GameSettings {
+    GameSettings { limit, ..GameSettings::default() }
+}
+
+const CHILD: &str = "SELFMATE_ARENA_TEST_STORE";
+
+fn slow_match() -> MatchConfig {
+    MatchConfig::new("material:sims=150", "greedy", 60)
+}
+
+/// Not a test: the process that is killed by the one below.
+#[test]
+#[ignore = "is run by a_killed_match_loses_only_games_in_progress"]
+fn child_match() {
+    let Some(store) = std::env::var_os(CHILD) else { return };
+    let run = MatchRun { concurrency: 2, store: Some(store.into()), ..MatchRun::default() };
+    play(&slow_match(), &run).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_match_loses_only_games_in_progress() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("match.jsonl");
+    let finished = || std::fs::read_to_string(&path).map_or(0, |text| text.lines().count());
+    let mut seen = 0;
+    for kill_at in [3, 8, 15] {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_match", "--ignored"])
+            .env(CHILD, &path)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        while finished() < kill_at {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+            std::thread::yield_now();
+        }
+        // SIGKILL.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(finished() >= kill_at && finished() >= seen);
+        seen = finished();
+    }
+    let config = MatchConfig { games: 24, ..slow_match() };
+    let mut resumed = 0;
+    let run = MatchRun { concurrency: 2, store: Some(path.clone()), ..MatchRun::default() };
+    let report = run_match(&config, &run, &Registry::standard(), &mut |event| {
+        if let MatchEvent::Resumed { report } = event {
+            resumed = report.games;
+        }
+    })
+    .unwrap();
+    // The header is a line too, and a line may have been torn.
+    assert!(resumed as usize + 2 >= seen.min(25) && resumed > 0, "{resumed} of {seen}");
+    assert_eq!((report.games, report.duplicates), (24, 0));
+    let numbers: Vec<u64> = records(&path).iter().map(|record| record.game).collect();
+    let distinct: HashSet<u64> = numbers.iter().copied().collect();
+    assert_eq!(numbers.len(), distinct.len(), "no game is stored twice");
+}
+
+#[test]
+fn a_test_ends_the_match_at_the_same_pair_on_any_number_of_threads() {
+    let sprt = Some(Sprt::new(0.0, 100.0));
+    let config = MatchConfig { sprt, ..MatchConfig::new("greedy", "random", 2000) };
+    let mut results = Vec::new();
+    for concurrency in [1, 2] {
+        let report = play(&config, &MatchRun { concurrency, ..MatchRun::default() }).unwrap();
+        let sprt = report.sprt.unwrap();
+        assert_eq!(sprt.decision, Decision::AcceptH1, "{report:?}");
+        assert!(report.is_finished && report.games < 200 && sprt.llr >= sprt.upper);
+        results.push((report.wins, report.draws, report.losses, report.pentanomial));
+    }
+    assert_eq!(results[0], results[1]);
+}
+
+#[test]
+fn a_stopped_match_keeps_what_is_finished() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Some(folder.path().join("m.jsonl"));
+    let run = MatchRun { concurrency: 2, store, ..MatchRun::default() };
+    let config = MatchConfig::new("random", "greedy", 1000);
+    let stop = run.stop.clone();
+    let report = run_match(&config, &run, &Registry::standard(), &mut |event| {
+        if let MatchEvent::Finished { report, .. } = event
+            && report.games == 10
+        {
+            stop.store(true, Relaxed);
+        }
+    })
+    .unwrap();
+    assert!((10..=40).contains(&report.games) && !report.is_finished, "{}", report.games);
+    stop.store(false, Relaxed);
+    let report = play(&MatchConfig { games: 50, ..config }, &run).unwrap();
+    assert!(report.games == 50 && report.is_finished);
+}
+
+#[test]
+fn games_are_written_as_pgn_with_scores_and_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("games.pgn");
+    let settings = GameSettings {
+        adjudication: Adjudication { max_plies: Some(30), ..Adjudication::default() },
+        ..settings_with(MoveLimit { depth: Some(2), ..MoveLimit::default() })
+    };
+    let config = MatchConfig { settings, ..MatchConfig::new("alphabeta", "random", 4) };
+    let run = MatchRun { pgn: Some(path.clone()), ..MatchRun::default() };
+    play(&config, &run).unwrap();
+    let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
+    let games: Vec<pgn::PgnGame> = pgn::Reader::new(file).map(Result::unwrap).collect();
+    assert_eq!(games.len(), 4);
+    for (index, game) in games.iter().enumerate() {
+        let colours = (game.get("White").unwrap(), game.get("Black").unwrap());
+        let expected = [("alphabeta", "random"), ("random", "alphabeta")][index % 2];
+        assert_eq!(colours, expected);
+        assert_eq!(game.get("Round").unwrap(), format!("{}.{}", index / 2 + 1, index % 2 + 1));
+        assert_eq!(game.get("TimeControl"), Some("depth 2"));
+        assert!(["normal", "adjudication"].contains(&game.get("Termination").unwrap()));
+        let evals: Vec<_> = game.notes.iter().filter_map(pgn::Note::eval).collect();
+        assert!(evals.iter().any(|eval| eval.score.is_some() && eval.depth == Some(2)));
+        assert!(evals.iter().all(|eval| eval.time_ms.is_some()));
+    }
+}
+
+#[test]
+fn clocks_run_and_nobody_oversteps() {
+    let limit = MoveLimit { clock: Some("0.4+0.01".parse().unwrap()), ..MoveLimit::default() };
+    let settings = GameSettings {
+        adjudication: Adjudication { max_plies: Some(60), ..Adjudication::default() },
+        ..settings_with(limit)
+    };
+    let config = MatchConfig { settings, ..MatchConfig::new("alphabeta", "material", 2) };
+    let report = play(&config, &MatchRun::default()).unwrap();
+    assert_eq!(report.a_faults + report.b_faults, 0, "{report:?}");
+}
+
+#[test]
+fn a_judge_ends_games_it_knows() {
+    let judge = |game: &selfmate_chess::Game| {
+        (game.ply() >= 20).then_some(selfmate_chess::Outcome {
+            winner: Some(selfmate_chess::Color::White),
+            reason: selfmate_chess::Reason::Checkmate,
+        })
+    };
+    let run = MatchRun { judge: Some(std::sync::Arc::new(judge)), ..MatchRun::default() };
+    let report = play(&MatchConfig::new("random", "random", 4), &run).unwrap();
+    assert_eq!((report.wins, report.losses), (2, 2));
+    assert_eq!(report.terminations.get("tablebase"), Some(&4));
+}
