@@ -1,6 +1,6 @@
 //! Matches: pairs of games between two players, on several threads, stopped and resumed at will.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +18,7 @@ use crate::registry::Registry;
 use crate::report::{MatchReport, duplicates, report};
 use crate::spec::{PlayerSpec, SpecError};
 use crate::sprt::{Sprt, SprtError};
+use crate::stats::Tally;
 use crate::store::{RecordStore, StoreError};
 
 /// What is played.
@@ -192,6 +193,26 @@ fn header(config: &MatchConfig, openings: &Openings) -> serde_json::Value {
         "openings_hash": format!("{:016x}", openings.fingerprint()),
         "seed": config.seed,
     })
+}
+
+/// The players and A's results in a stored match, which must have been played as `like` says,
+/// whoever played; `None` for a file without a whole header.
+pub(crate) fn stored_result(
+    path: &Path,
+    like: &MatchConfig,
+) -> Result<Option<(String, String, Tally)>, MatchError> {
+    let seed = Seed::new(like.seed).derive("openings");
+    let openings = Openings::load(&like.openings, seed)?;
+    let Some((stored, records)) = RecordStore::read::<GameRecord>(path)? else { return Ok(None) };
+    let player = |key: &str| stored[key].as_str().unwrap_or_default().to_owned();
+    let (a, b) = (player("a"), player("b"));
+    let wanted = MatchConfig { a: a.clone(), b: b.clone(), ..like.clone() };
+    RecordStore::compare(path, &stored, &header(&wanted, &openings))?;
+    let mut games = vec![None; records.iter().map(|r| r.game as usize + 1).max().unwrap_or(0)];
+    place(&mut games, records);
+    let mut tally = Tally::default();
+    games.iter().flatten().for_each(|record| tally.add(record.a_points()));
+    Ok(Some((a, b, tally)))
 }
 
 /// Puts stored games where they belong; the first of a number counts.

@@ -201,6 +201,7 @@ impl<'a> Table<'a> {
             movetime: limit.movetime_ms.map(Duration::from_millis),
             clock: self.clocks.as_ref().map(|clocks| clocks.of(turn)),
             stop: Some(Arc::clone(stop)),
+            ..Limit::default()
         }
     }
 
@@ -286,15 +287,11 @@ fn thought(choice: &Choice, elapsed: Duration) -> Thought {
         ms: elapsed.as_millis() as u64,
         ..Thought::default()
     };
-    match (choice.score, choice.wdl) {
-        (Some(Score::Centipawns(value)), _) => thought.cp = Some(value),
-        (Some(Score::Mate(moves)), _) => thought.mate = Some(moves),
-        // A network's value in lc0's centipawns, so that its games read like any others.
-        (None, Some(wdl)) => {
-            let value = f64::from(wdl.value()).clamp(-0.9999, 0.9999);
-            thought.cp = Some((90.0 * (1.563_754_189_7 * value).tan()).round() as i32);
-        }
-        (None, None) => {}
+    // A network's value as centipawns, so that its games read like any others.
+    match choice.score.or_else(|| choice.wdl.map(|wdl| Score::from_value(wdl.value()))) {
+        Some(Score::Centipawns(value)) => thought.cp = Some(value),
+        Some(Score::Mate(moves)) => thought.mate = Some(moves),
+        None => {}
     }
     thought
 }

@@ -2,15 +2,17 @@
 //!
 //! The arena knows who can play ([`spec`], [`registry`], [`players`], [`engine`]), lets them play
 //! ([`game`], [`contest`]) from varied [`openings`], and says what the results mean ([`stats`],
-//! [`sprt`]). It knows nothing of training.
+//! [`sprt`], [`rating`]). It knows nothing of training.
 
 pub mod adjudicate;
 pub mod contest;
 pub mod engine;
 pub mod game;
+pub mod ladder;
 pub mod limit;
 pub mod openings;
 pub mod players;
+pub mod rating;
 pub mod record;
 pub mod registry;
 pub mod report;
@@ -21,6 +23,7 @@ pub mod store;
 
 pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match};
 pub use game::GameSettings;
+pub use ladder::{LadderConfig, LadderEvent, LadderFormat, LadderReport, run_ladder};
 pub use limit::{MoveLimit, TimeControl};
 pub use openings::{Opening, OpeningSource, Openings};
 pub use record::GameRecord;

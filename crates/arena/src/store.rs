@@ -89,25 +89,38 @@ impl RecordStore {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
-        // What follows the last line feed was being written when the writer was killed.
-        let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-        file.set_len(whole as u64).map_err(io)?;
+        let whole = whole_lines(&bytes);
+        file.set_len(whole.len() as u64).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
         let mut store = RecordStore { file, path: path.to_owned() };
-        let mut lines = bytes[..whole].split_inclusive(|&byte| byte == b'\n').enumerate();
-        match lines.next() {
-            Some((_, line)) => store.check(line, &as_value(header))?,
-            None => store.append(header)?,
+        match parse(path, whole)? {
+            Some((stored, records)) => {
+                RecordStore::compare(path, &stored, &as_value(header))?;
+                Ok((store, records))
+            }
+            None => {
+                store.append(header)?;
+                Ok((store, Vec::new()))
+            }
         }
-        let record = |(index, line): (usize, &[u8])| {
-            serde_json::from_slice(line).map_err(|error| StoreError::Damaged {
-                path: path.to_owned(),
-                line: index + 1,
-                reason: error.to_string(),
-            })
-        };
-        let records = lines.map(record).collect::<Result<Vec<R>, StoreError>>()?;
-        Ok((store, records))
+    }
+
+    /// Reads a file as it stands, without a lock: its header and its records; `None` when it
+    /// has not even a header.
+    pub fn read<R: DeserializeOwned>(path: &Path) -> Result<Option<(Value, Vec<R>)>, StoreError> {
+        let bytes =
+            std::fs::read(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        parse(path, whole_lines(&bytes))
+    }
+
+    /// Compares the header of a file with the one that is wanted; the error names what differs.
+    pub fn compare(path: &Path, stored: &Value, wanted: &Value) -> Result<(), StoreError> {
+        match difference("", stored, wanted) {
+            None => Ok(()),
+            Some((key, stored, wanted)) => {
+                Err(StoreError::Different { path: path.to_owned(), key, stored, wanted })
+            }
+        }
     }
 
     /// Adds a record. It is in the file when this returns.
@@ -125,20 +138,6 @@ impl RecordStore {
     fn io(&self, error: io::Error) -> StoreError {
         StoreError::Io { path: self.path.clone(), error }
     }
-
-    fn check(&self, line: &[u8], wanted: &Value) -> Result<(), StoreError> {
-        let stored: Value = serde_json::from_slice(line).map_err(|error| StoreError::Damaged {
-            path: self.path.clone(),
-            line: 1,
-            reason: error.to_string(),
-        })?;
-        match difference("", &stored, wanted) {
-            None => Ok(()),
-            Some((key, stored, wanted)) => {
-                Err(StoreError::Different { path: self.path.clone(), key, stored, wanted })
-            }
-        }
-    }
 }
 
 impl Drop for RecordStore {
@@ -146,6 +145,29 @@ impl Drop for RecordStore {
         // Closing alone would leave the lock to a child process that is just being started.
         let _ = self.file.unlock();
     }
+}
+
+/// What follows the last line feed was being written when the writer was killed.
+fn whole_lines(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+    &bytes[..end]
+}
+
+fn parse<R: DeserializeOwned>(
+    path: &Path,
+    bytes: &[u8],
+) -> Result<Option<(Value, Vec<R>)>, StoreError> {
+    let damaged = |index: usize, error: serde_json::Error| StoreError::Damaged {
+        path: path.to_owned(),
+        line: index + 1,
+        reason: error.to_string(),
+    };
+    let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').enumerate();
+    let Some((_, header)) = lines.next() else { return Ok(None) };
+    let header = serde_json::from_slice(header).map_err(|error| damaged(0, error))?;
+    let record =
+        |(index, line)| serde_json::from_slice::<R>(line).map_err(|error| damaged(index, error));
+    Ok(Some((header, lines.map(record).collect::<Result<_, _>>()?)))
 }
 
 fn as_value(record: &impl Serialize) -> Value {

@@ -1,0 +1,321 @@
+//! Many players, one rating list. Every pairing is a match with its own file, so that a player
+//! who joins later plays only its own games.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match, stored_result};
+use crate::game::GameSettings;
+use crate::openings::OpeningSource;
+use crate::rating::{Meeting, Rated, RatingError, place_anchors, rating_list};
+use crate::registry::Registry;
+use crate::stats::Tally;
+
+/// Who plays whom, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LadderConfig {
+    /// The players' specs.
+    pub players: Vec<String>,
+    /// Who meets whom.
+    pub format: LadderFormat,
+    /// Games for each pairing.
+    pub games: u64,
+    /// How each game is played.
+    pub settings: GameSettings,
+    /// Where games start.
+    pub openings: OpeningSource,
+    /// The root of all randomness.
+    pub seed: u64,
+    /// Players whose rating is given.
+    pub anchors: Vec<(String, f64)>,
+}
+
+/// Who meets whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LadderFormat {
+    /// Everyone meets everyone.
+    #[default]
+    RoundRobin,
+    /// The first player meets all others.
+    Gauntlet,
+}
+
+/// A rating list and the results behind it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LadderReport {
+    /// The players, best first.
+    pub players: Vec<Rated>,
+    /// Who scored what against whom.
+    pub pairings: Vec<PairingResult>,
+    /// All pairings are played.
+    pub is_finished: bool,
+}
+
+/// What one pairing brought, from A's side.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairingResult {
+    /// The first player's spec.
+    pub a: String,
+    /// The second player's spec.
+    pub b: String,
+    /// A's results.
+    #[serde(flatten)]
+    pub tally: Tally,
+}
+
+/// What happens in a ladder.
+#[derive(Clone, Debug)]
+pub enum LadderEvent {
+    /// A pairing begins.
+    Pairing {
+        /// Its number, from 0.
+        index: usize,
+        /// How many there are.
+        total: usize,
+        /// The first player's spec.
+        a: String,
+        /// The second player's spec.
+        b: String,
+    },
+    /// Something happened in its match.
+    Match(MatchEvent),
+}
+
+/// Why a ladder cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum LadderError {
+    /// Too few players, or one twice.
+    #[error("{0}")]
+    Players(String),
+    /// A match cannot be played.
+    #[error(transparent)]
+    Match(#[from] MatchError),
+    /// An anchor is none of the players.
+    #[error(transparent)]
+    Rating(#[from] RatingError),
+    /// The folder cannot be read.
+    #[error("{}: {error}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// Plays the pairings that are not played yet, and rates everyone, also those whom only the
+/// folder knows. `run.store` names the folder; without it nothing is kept.
+pub fn run_ladder(
+    config: &LadderConfig,
+    run: &MatchRun,
+    registry: &Registry,
+    observer: &mut dyn FnMut(&LadderEvent),
+) -> Result<LadderReport, LadderError> {
+    let pairings = pairings(config)?;
+    for player in &config.players {
+        registry.parse(player).map_err(MatchError::from)?;
+    }
+    // A mistake in an anchor should not cost a night of games.
+    place_anchors(&known(config, run)?, &config.anchors)?;
+    let mut results = Vec::new();
+    let mut is_finished = true;
+    for (index, (a, b)) in pairings.iter().enumerate() {
+        observer(&LadderEvent::Pairing {
+            index,
+            total: pairings.len(),
+            a: a.clone(),
+            b: b.clone(),
+        });
+        let config = match_config(config, a, b);
+        let store = run.store.as_ref().map(|folder| folder.join(file_name(a, b)));
+        let run = MatchRun { store, pgn: None, ..run.clone() };
+        let report = run_match(&config, &run, registry, &mut |event| {
+            observer(&LadderEvent::Match(event.clone()));
+        })?;
+        is_finished &= report.is_finished;
+        results.push(PairingResult {
+            a: a.clone(),
+            b: b.clone(),
+            tally: Tally::new(report.wins, report.draws, report.losses),
+        });
+        if run.stop.load(std::sync::atomic::Ordering::Relaxed) {
+            is_finished &= index + 1 == pairings.len();
+            break;
+        }
+    }
+    if let Some(folder) = &run.store {
+        for stored in stored(config, folder)? {
+            if !results.iter().any(|result| (&result.a, &result.b) == (&stored.a, &stored.b)) {
+                results.push(stored);
+            }
+        }
+    }
+    // The same list to the last digit, whatever was played when.
+    results.sort_by(|a, b| (&a.a, &a.b).cmp(&(&b.a, &b.b)));
+    let players = rate(config, &results)?;
+    Ok(LadderReport { players, pairings: results, is_finished })
+}
+
+/// Fits one scale to all results.
+fn rate(config: &LadderConfig, results: &[PairingResult]) -> Result<Vec<Rated>, LadderError> {
+    let played = results.iter().flat_map(|result| [&result.a, &result.b]);
+    let mut names: Vec<String> = config.players.iter().chain(played).cloned().collect();
+    names.sort();
+    names.dedup();
+    let index = |name: &String| names.iter().position(|other| other == name).unwrap_or_default();
+    let meetings: Vec<Meeting> = results
+        .iter()
+        .map(|result| Meeting { a: index(&result.a), b: index(&result.b), tally: result.tally })
+        .collect();
+    let anchors = place_anchors(&names, &config.anchors)?;
+    Ok(rating_list(&names, &meetings, &anchors))
+}
+
+/// All pairings, each with the name that comes first in the alphabet as A, so that the order of
+/// the players on a command line changes nothing.
+fn pairings(config: &LadderConfig) -> Result<Vec<(String, String)>, LadderError> {
+    let players = &config.players;
+    if players.len() < 2 {
+        let text = format!("a ladder of {}: expected at least two players", players.len());
+        return Err(LadderError::Players(text));
+    }
+    let mut pairings = Vec::new();
+    for (first, a) in players.iter().enumerate() {
+        for b in &players[first + 1..] {
+            if a == b {
+                return Err(LadderError::Players(format!("player '{a}' is there twice")));
+            }
+            if first == 0 || config.format == LadderFormat::RoundRobin {
+                let ordered = if a < b { (a, b) } else { (b, a) };
+                pairings.push((ordered.0.clone(), ordered.1.clone()));
+            }
+        }
+    }
+    Ok(pairings)
+}
+
+fn match_config(config: &LadderConfig, a: &str, b: &str) -> MatchConfig {
+    MatchConfig {
+        settings: config.settings.clone(),
+        openings: config.openings.clone(),
+        seed: config.seed,
+        ..MatchConfig::new(a, b, config.games)
+    }
+}
+
+/// Everyone who will be on the list.
+fn known(config: &LadderConfig, run: &MatchRun) -> Result<Vec<String>, LadderError> {
+    let mut names = config.players.clone();
+    if let Some(folder) = &run.store {
+        names.extend(stored(config, folder)?.into_iter().flat_map(|result| [result.a, result.b]));
+    }
+    Ok(names)
+}
+
+/// The pairings that a folder holds.
+fn stored(config: &LadderConfig, folder: &Path) -> Result<Vec<PairingResult>, LadderError> {
+    let error = |error| LadderError::Folder { folder: folder.to_owned(), error };
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(other) => return Err(error(other)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(error)?.path();
+        if path.extension().is_some_and(|extension| extension == "jsonl") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut results = Vec::new();
+    for path in paths {
+        let found = stored_result(&path, &match_config(config, "", ""))?;
+        results.extend(found.map(|(a, b, tally)| PairingResult { a, b, tally }));
+    }
+    Ok(results)
+}
+
+/// A name for the file of a pairing: readable, and different for different players.
+fn file_name(a: &str, b: &str) -> String {
+    let readable = |name: &str| -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        name.chars().take(40).map(plain).collect()
+    };
+    let hash = selfmate_chess::Seed::new(0).derive(a).derive(b).rng().bits();
+    format!("{}_{}_{:08x}.jsonl", readable(a), readable(b), hash >> 32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(players: &[&str]) -> LadderConfig {
+        LadderConfig {
+            players: players.iter().map(|&player| player.to_owned()).collect(),
+            format: LadderFormat::RoundRobin,
+            games: 20,
+            settings: GameSettings::default(),
+            openings: OpeningSource::default(),
+            seed: 1,
+            anchors: vec![("random".to_owned(), 0.0)],
+        }
+    }
+
+    fn play(config: &LadderConfig, folder: &Path) -> (LadderReport, usize) {
+        let run = MatchRun { store: Some(folder.to_owned()), ..MatchRun::default() };
+        let mut played = 0;
+        let report = run_ladder(config, &run, &Registry::standard(), &mut |event| {
+            played += usize::from(matches!(event, LadderEvent::Match(MatchEvent::Finished { .. })));
+        });
+        (report.unwrap(), played)
+    }
+
+    #[test]
+    fn a_new_player_plays_only_its_own_games() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, played) = play(&config(&["random", "greedy"]), folder.path());
+        assert_eq!((first.players.len(), played), (2, 20));
+        assert_eq!(first.players[1].name, "random");
+        let all = config(&["alphabeta:depth=1", "greedy", "random"]);
+        let (second, played) = play(&all, folder.path());
+        assert_eq!((second.players.len(), played), (3, 40));
+        let order: Vec<&str> = second.players.iter().map(|player| player.name.as_str()).collect();
+        assert_eq!(order, ["alphabeta:depth=1", "greedy", "random"]);
+        assert_eq!(second.players[2].elo, 0.0);
+        assert!(second.players.iter().all(|player| player.games == 40));
+        // Those who do not play today stay on the list.
+        let (third, played) = play(&config(&["random", "greedy"]), folder.path());
+        assert_eq!((third.players.len(), played), (3, 0));
+        assert_eq!(third.players, second.players);
+        let other = LadderConfig { seed: 2, ..config(&["random", "greedy"]) };
+        let run = MatchRun { store: Some(folder.path().to_owned()), ..MatchRun::default() };
+        let error = run_ladder(&other, &run, &Registry::standard(), &mut |_| {}).unwrap_err();
+        assert!(error.to_string().contains("seed 1, not 2"), "{error}");
+    }
+
+    #[test]
+    fn a_gauntlet_is_the_first_against_the_rest() {
+        let config = LadderConfig { format: LadderFormat::Gauntlet, ..config(&["c", "a", "b"]) };
+        let text = |(a, b): &(&str, &str)| ((*a).to_owned(), (*b).to_owned());
+        let expected: Vec<_> = [("a", "c"), ("b", "c")].iter().map(text).collect();
+        assert_eq!(pairings(&config).unwrap(), expected);
+    }
+
+    #[test]
+    fn mistakes_are_named_before_any_game() {
+        let message = |config: &LadderConfig| {
+            let run = MatchRun::default();
+            run_ladder(config, &run, &Registry::standard(), &mut |_| panic!("no game yet"))
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(message(&config(&["random"])), "a ladder of 1: expected at least two players");
+        assert_eq!(message(&config(&["random", "random"])), "player 'random' is there twice");
+        let nobody = config(&["greedy", "rollout"]);
+        let expected = "anchor 'random' is none of the players: expected one of greedy, rollout";
+        assert_eq!(message(&nobody), expected);
+        assert!(message(&config(&["random", "gredy"])).contains("did you mean 'greedy'?"));
+    }
+}
