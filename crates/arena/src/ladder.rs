@@ -79,7 +79,7 @@ pub enum LadderEvent {
         b: String,
     },
     /// Something happened in its match.
-    Match(MatchEvent),
+    Match(Box<MatchEvent>),
 }
 
 /// Why a ladder cannot be played.
@@ -131,7 +131,7 @@ pub fn run_ladder(
         let store = run.store.as_ref().map(|folder| folder.join(file_name(a, b)));
         let run = MatchRun { store, pgn: None, ..run.clone() };
         let report = run_match(&config, &run, registry, &mut |event| {
-            observer(&LadderEvent::Match(event.clone()));
+            observer(&LadderEvent::Match(Box::new(event.clone())));
         })?;
         is_finished &= report.is_finished;
         results.push(PairingResult {
@@ -267,7 +267,9 @@ mod tests {
         let run = MatchRun { store: Some(folder.to_owned()), ..MatchRun::default() };
         let mut played = 0;
         let report = run_ladder(config, &run, &Registry::standard(), &mut |event| {
-            played += usize::from(matches!(event, LadderEvent::Match(MatchEvent::Finished { .. })));
+            if let LadderEvent::Match(event) = event {
+                played += usize::from(matches!(**event, MatchEvent::Finished { .. }));
+            }
         });
         (report.unwrap(), played)
     }

@@ -119,11 +119,12 @@ impl Openings {
         self.lines.is_empty()
     }
 
-    /// A number that is equal for equal sets in equal order.
+    /// A number that is equal for equal sets, in whatever order.
     pub fn fingerprint(&self) -> u64 {
-        let seed = Seed::new(u64::from(self.random_plies)).index(self.lines.len() as u64);
-        let folded = self.lines.iter().fold(seed, |seed, line| seed.index(line.game.key()));
-        folded.rng().bits()
+        let mut keys: Vec<u64> = self.lines.iter().map(|line| line.game.key()).collect();
+        keys.sort_unstable();
+        let seed = Seed::new(u64::from(self.random_plies));
+        keys.into_iter().fold(seed, Seed::index).rng().bits()
     }
 
     /// The first `count` starts. A longer list begins with the shorter one; no position comes
