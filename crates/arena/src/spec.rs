@@ -120,6 +120,22 @@ impl SpecOptions<'_> {
         }
     }
 
+    /// An option that is a number, with decimals, in a range; `None` when it is not given.
+    pub fn decimal(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<f32>,
+    ) -> Result<Option<f32>, SpecError> {
+        let Some(text) = self.spec.option(name) else { return Ok(None) };
+        match text.parse() {
+            Ok(value) if range.contains(&value) => Ok(Some(value)),
+            _ => {
+                let expected = format!("a number from {} to {}", range.start(), range.end());
+                Err(self.bad(name, text, &expected))
+            }
+        }
+    }
+
     /// An option that is one of several words; `None` when it is not given.
     pub fn choice(&self, name: &str, choices: &[&str]) -> Result<Option<usize>, SpecError> {
         let Some(text) = self.spec.option(name) else { return Ok(None) };

@@ -1,9 +1,13 @@
 //! One file for each command.
 
+pub mod analyse;
 pub mod bench;
+pub mod demo;
 pub mod doctor;
 pub mod encode;
 pub mod perft;
+pub mod play;
+pub mod uci;
 
 use selfmate_chess::Chess;
 use selfmate_chess::fen::{FenError, parse_fen};

@@ -1,7 +1,10 @@
 //! The `selfmate` binary: flags in, reports out, everything else in the libraries.
 
+mod board;
 mod command;
 mod output;
+mod player;
+mod think;
 
 use std::io;
 use std::process::ExitCode;
@@ -24,6 +27,14 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Play a game in the terminal
+    Play(command::play::Args),
+    /// Be a UCI engine on standard input and output
+    Uci(command::uci::Args),
+    /// Show what a search sees: visits, priors, values, lines
+    Analyse(command::analyse::Args),
+    /// Explain a part step by step
+    Demo(command::demo::Args),
     /// Measure the speed of every part
     Bench(command::bench::Args),
     /// Count the leaves of the move tree
@@ -43,6 +54,10 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
     let result = match cli.command {
+        Command::Play(args) => command::play::run(&args),
+        Command::Uci(args) => command::uci::run(&args),
+        Command::Analyse(args) => command::analyse::run(&args, &output),
+        Command::Demo(args) => command::demo::run(&args),
         Command::Bench(args) => command::bench::run(&args, &output),
         Command::Perft(args) => command::perft::run(&args, &output),
         Command::Encode(args) => command::encode::run(&args, &output),

@@ -36,7 +36,7 @@ fn bench_signature_is_the_same_twice() {
     let second = json(&["bench", "--json", "--seconds", "0.01"]);
     assert_eq!(first["signature"], second["signature"]);
     assert_eq!(first["nodes"], second["nodes"]);
-    for part in ["perft", "environment", "environment_batch", "planes119", "sparse768"] {
+    for part in ["perft", "environment", "mcts_uniform", "mcts_800", "rollout", "rollout_full"] {
         assert!(first[part]["per_second"].as_u64().unwrap() > 0, "{part}");
     }
 }
@@ -87,4 +87,61 @@ fn wrong_input_is_named() {
     assert_ne!(code, 0);
     let (_, code) = refused(&["conquer"]);
     assert_eq!(code, 2);
+}
+
+/// Standard output of a call that is fed some input.
+fn dialogue(arguments: &[&str], input: &str) -> String {
+    let output = Command::cargo_bin("selfmate")
+        .unwrap()
+        .args(arguments)
+        .write_stdin(input)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_game_in_the_terminal() {
+    let input = "moves\nNf9\nf3\nhint\nundo\nundo\nf3\ng4\n";
+    let text = dialogue(&["play", "alphabeta", "--depth", "3"], input);
+    insta::assert_snapshot!(text);
+    let text = dialogue(&["play", "random", "--color", "black"], "resign\n");
+    assert!(text.contains("White wins by resignation"), "{text}");
+}
+
+#[test]
+fn analyse_lists_moves() {
+    let fen = "6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1";
+    let report = json(&["analyse", "material", "--sims", "300", "--fen", fen, "--json"]);
+    assert_eq!(report["best"], "a1a8");
+    assert_eq!(report["moves"][0]["move"], "a1a8");
+    assert_eq!(report["moves"][0]["score"], "mate in 1");
+    let report =
+        json(&["analyse", "alphabeta", "--depth", "4", "--fen", fen, "--lines", "2", "--json"]);
+    assert_eq!(report["best"], "a1a8");
+    assert_eq!(report["moves"].as_array().unwrap().len(), 2);
+    let report = json(&["analyse", "random", "--fen", "7k/5Q2/6K1/8/8/8/8/8 b - -", "--json"]);
+    assert!(report["best"].is_null());
+    let (message, code) = refused(&["analyse", "stokfish"]);
+    assert_eq!(message, "selfmate: unknown player 'stokfish': did you mean 'stockfish'?\n");
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn a_uci_session() {
+    let input = "uci\nisready\nsetoption name MultiPV value 2\nsetoption name CPuct value 2.5\n\
+                 setoption name Hash value 8\nsetoption name CPuct value x\n\
+                 position fen 6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1\ngo nodes 300\nwait\neval\nquit\n";
+    let text = dialogue(&["uci", "material"], input);
+    assert!(text.contains("uciok") && text.contains("readyok"), "{text}");
+    assert!(text.contains("option name CPuct") && text.contains("option name MultiPV"), "{text}");
+    assert!(text.contains("multipv 2"), "{text}");
+    assert!(text.contains("expected a number from 0 to 100"), "{text}");
+    assert!(text.contains("score mate 1") && text.contains("bestmove a1a8"), "{text}");
+}
+
+#[test]
+fn the_demo_explains_a_search() {
+    insta::assert_snapshot!(dialogue(&["demo", "mcts", "--sims", "6"], ""));
 }

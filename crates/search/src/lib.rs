@@ -4,6 +4,7 @@
 //! networks, files or sockets.
 
 pub mod alphabeta;
+mod cache;
 pub mod evaluator;
 pub mod math;
 pub mod mcts;
@@ -12,6 +13,7 @@ pub mod player;
 mod terminal;
 mod value;
 
+pub use cache::Cached;
 pub use evaluator::{Evaluation, Evaluator, Leaf, Need};
 pub use packed_move::PackedMove;
 pub use player::{Choice, Player, PlayerError};

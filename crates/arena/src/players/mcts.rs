@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use selfmate_chess::{Game, Seed};
 use selfmate_search::mcts::{
-    self, Gumbel, Proof, RootRule, Search, SearchParams, SearchResult, run_parallel,
+    self, Gumbel, InteriorRule, Proof, RootRule, Search, SearchParams, SearchResult, Temperature,
+    run_parallel,
 };
 use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Evaluator, Player, PlayerError};
@@ -55,6 +56,9 @@ impl MctsOptions {
             .option("root", "puct or gumbel: how the move is chosen (puct)")
             .option("threads", "threads in one tree (1)")
             .option("memory", "megabytes for the tree (256)")
+            .option("cpuct", "weight of exploration (1.5)")
+            .option("policy_temperature", "above 1 flattens the priors (1)")
+            .option("temperature", "above 0 draws moves by visits for 30 moves (0)")
     }
 
     /// Reads the options over a kind's usual settings.
@@ -65,6 +69,20 @@ impl MctsOptions {
         if options.choice("root", &["puct", "gumbel"])? == Some(1) {
             // Noise is for self-play.
             params.root = RootRule::Gumbel(Gumbel { noise: 0.0, ..Gumbel::default() });
+        }
+        if let Some(c) = options.decimal("cpuct", 0.0..=100.0)? {
+            match &mut params.interior {
+                InteriorRule::Puct(puct) => puct.c_init = c,
+                InteriorRule::Uct { c: uct } => *uct = c,
+                InteriorRule::Improved { .. } => {}
+            }
+        }
+        if let Some(temperature) = options.decimal("policy_temperature", 0.01..=100.0)? {
+            params.policy_temperature = temperature;
+            params.root_policy_temperature = temperature;
+        }
+        if let Some(value) = options.decimal("temperature", 0.0..=100.0)? {
+            params.temperature = Temperature { value, plies: 60 };
         }
         if let Some(memory) = options.number("memory", 1..=1 << 20)? {
             params.memory_mb = memory as usize;

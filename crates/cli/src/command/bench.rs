@@ -3,14 +3,18 @@
 //! The signature changes exactly when rules, encodings or search behave differently; speed
 //! does not enter it.
 
+mod search;
+
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use selfmate_chess::env::{Action, ActionSpace, BatchEnv, Env};
-use selfmate_chess::perft::divide;
+use selfmate_chess::perft::perft;
 use selfmate_chess::{Chess, Game, Rules, Seed};
 use selfmate_encode::sparse::sparse768;
 use selfmate_encode::{MoveSpace, Planes};
+use selfmate_search::alphabeta;
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
@@ -24,14 +28,13 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Report {
+    /// Changes when rules, encodings or search do.
     signature: String,
+    /// Nodes of the alpha-beta benchmark, the same on every machine.
     nodes: u64,
     nodes_per_second: u64,
-    perft: Part,
-    environment: Part,
-    environment_batch: Part,
-    planes119: Part,
-    sparse768: Part,
+    #[serde(flatten)]
+    parts: BTreeMap<&'static str, Part>,
 }
 
 /// A part's speed and what is counted.
@@ -39,7 +42,31 @@ struct Report {
 struct Part {
     per_second: u64,
     unit: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_per_simulation: Option<f64>,
+    #[serde(skip)]
+    label: &'static str,
 }
+
+/// Measures one part for about the given time.
+type Measure = fn(Duration) -> Part;
+
+/// Every part under the name that programs rely on.
+const PARTS: &[(&str, Measure)] = &[
+    ("perft", |_| bench_perft()),
+    ("environment", bench_environment),
+    ("environment_batch", bench_batch),
+    ("planes119", |time| {
+        bench_encoding("planes119", time, &mut |game, out| Planes::Planes119.encode(game, out))
+    }),
+    ("sparse768", bench_sparse),
+    ("mcts_uniform", search::mcts_uniform),
+    ("mcts_uniform_threads", search::mcts_uniform_threads),
+    ("mcts_material", search::mcts_material),
+    ("mcts_800", search::mcts_800),
+    ("rollout", search::rollout),
+    ("rollout_full", search::rollout_full),
+];
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     anyhow::ensure!(
@@ -48,27 +75,21 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         args.seconds
     );
     let time = Duration::from_secs_f64(args.seconds);
-    let (nodes, perft) = bench_perft();
-    let report = Report {
-        signature: signature(),
-        nodes,
-        nodes_per_second: perft.per_second,
-        perft,
-        environment: bench_environment(time),
-        environment_batch: bench_batch(time),
-        planes119: bench_encoding(time, &mut |game, out| Planes::Planes119.encode(game, out)),
-        sparse768: bench_sparse(time),
-    };
+    let started = Instant::now();
+    let nodes = alphabeta::bench();
+    let nodes_per_second = per_second("", nodes, started.elapsed(), "nodes").per_second;
+    let signature = signature(nodes);
+    let parts = PARTS.iter().map(|(name, measure)| (*name, measure(time))).collect();
+    let report = Report { signature, nodes, nodes_per_second, parts };
     output.report(&report, |report, out| {
-        let parts = [
-            ("perft, all cores", &report.perft),
-            ("environment, one core", &report.environment),
-            ("environment, all cores", &report.environment_batch),
-            ("planes119", &report.planes119),
-            ("sparse768", &report.sparse768),
-        ];
-        for (name, part) in parts {
-            writeln!(out, "{name:24} {:>14} {}/s", thousands(part.per_second), part.unit)?;
+        for (name, _) in PARTS {
+            let part = &report.parts[name];
+            let per_second = thousands(part.per_second);
+            write!(out, "{:38} {per_second:>14} {}/s", part.label, part.unit)?;
+            match part.bytes_per_simulation {
+                Some(bytes) => writeln!(out, ", {bytes:.0} bytes each")?,
+                None => writeln!(out)?,
+            }
         }
         writeln!(out, "\nSignature       : {}", report.signature)?;
         writeln!(out, "Nodes searched  : {}", report.nodes)?;
@@ -76,10 +97,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     })
 }
 
-/// Random games as a number: moves, outcomes and encodings all enter it.
-fn signature() -> String {
+/// Everything that must not change unnoticed as one number: random games with their moves,
+/// outcomes and encodings, trees of every root rule, alpha-beta's nodes.
+fn signature(nodes: u64) -> String {
     let mut sum: u64 = 0xCBF2_9CE4_8422_2325;
     let mut add = |value: u64| sum = (sum ^ value).wrapping_mul(0x0000_0100_0000_01B3);
+    add(nodes);
+    search::fingerprint(&mut add);
     let mut env = Env::new(Rules::default(), &MoveSpace::Az4672);
     let mut planes = vec![0.0; Planes::Planes119.size()];
     for game in 0..20 {
@@ -99,10 +123,10 @@ fn signature() -> String {
     format!("{sum:016x}")
 }
 
-fn bench_perft() -> (u64, Part) {
+fn bench_perft() -> Part {
     let started = Instant::now();
-    let nodes = divide(&Chess::default(), 5).iter().map(|(_, nodes)| nodes).sum();
-    (nodes, per_second(nodes, started.elapsed(), "nodes"))
+    let nodes = perft(&Chess::default(), 5);
+    per_second("perft, all cores", nodes, started.elapsed(), "nodes")
 }
 
 /// Random games to the end: legal moves, a choice, the step and every draw rule.
@@ -117,7 +141,7 @@ fn bench_environment(time: Duration) -> Part {
         }
         game += 1;
     }
-    per_second(plies, started.elapsed(), "plies")
+    per_second("environment, one core", plies, started.elapsed(), "plies")
 }
 
 /// As [`bench_environment`], many games side by side, 16 plies of each at a time.
@@ -140,10 +164,14 @@ fn bench_batch(time: Duration) -> Part {
         }
         round += 1;
     }
-    per_second(plies, started.elapsed(), "plies")
+    per_second("environment, all cores", plies, started.elapsed(), "plies")
 }
 
-fn bench_encoding(time: Duration, encode: &mut dyn FnMut(&Game, &mut [f32])) -> Part {
+fn bench_encoding(
+    label: &'static str,
+    time: Duration,
+    encode: &mut dyn FnMut(&Game, &mut [f32]),
+) -> Part {
     let games = sample_games();
     let mut out = vec![0.0; Planes::Planes119.size()];
     let mut count = 0;
@@ -155,12 +183,12 @@ fn bench_encoding(time: Duration, encode: &mut dyn FnMut(&Game, &mut [f32])) -> 
             count += 1;
         }
     }
-    per_second(count, started.elapsed(), "positions")
+    per_second(label, count, started.elapsed(), "positions")
 }
 
 fn bench_sparse(time: Duration) -> Part {
     let mut features = Vec::new();
-    bench_encoding(time, &mut |game, _| {
+    bench_encoding("sparse768", time, &mut |game, _| {
         sparse768(game.position(), &mut features);
         black_box(&features);
     })
@@ -182,6 +210,7 @@ fn sample_games() -> Vec<Game> {
         .collect()
 }
 
-fn per_second(count: u64, elapsed: Duration, unit: &'static str) -> Part {
-    Part { per_second: (count as f64 / elapsed.as_secs_f64().max(1e-9)) as u64, unit }
+fn per_second(label: &'static str, count: u64, elapsed: Duration, unit: &'static str) -> Part {
+    let per_second = (count as f64 / elapsed.as_secs_f64().max(1e-9)) as u64;
+    Part { per_second, unit, bytes_per_simulation: None, label }
 }

@@ -1,0 +1,149 @@
+//! `selfmate analyse`: what a search sees in a position.
+
+use anyhow::Context;
+use selfmate_chess::notation::{parse_move, san, uci};
+use selfmate_chess::{Chess, Game, Move, Position};
+use selfmate_search::player::{Limit, Score, Thought};
+use serde::Serialize;
+
+use super::fen_argument;
+use crate::output::Output;
+use crate::player;
+use crate::think::{ThinkArgs, score_text, wdl_text};
+
+#[derive(clap::Args)]
+#[command(after_long_help = player::help())]
+pub struct Args {
+    /// The player, such as rollout, material or alphabeta:depth=8
+    player: String,
+    /// The position [default: the start position]
+    #[arg(long, value_parser = fen_argument, default_value = "startpos", hide_default_value = true)]
+    fen: Chess,
+    /// Moves played from the position (UCI or SAN, comma separated)
+    #[arg(long, value_delimiter = ',')]
+    moves: Vec<String>,
+    /// The most moves to list
+    #[arg(long, default_value_t = 256, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=256))]
+    lines: u16,
+    #[command(flatten)]
+    think: ThinkArgs,
+    /// The seed of the player's randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    player: String,
+    fen: String,
+    /// In UCI; `null` when there is no legal move.
+    best: Option<String>,
+    /// Chances of the side to move.
+    wdl: Option<[f32; 3]>,
+    score: Option<String>,
+    sims: u64,
+    seconds: f64,
+    moves: Vec<MoveReport>,
+}
+
+#[derive(Serialize)]
+struct MoveReport {
+    #[serde(rename = "move")]
+    uci: String,
+    san: String,
+    visits: Option<u32>,
+    prior: Option<f32>,
+    /// Expected result in [-1, 1] for the side to move; `null` for players that count centipawns.
+    q: Option<f32>,
+    score: String,
+    /// In UCI.
+    line: Vec<String>,
+    #[serde(skip)]
+    san_line: String,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let mut game = Game::from_position(args.fen.clone());
+    for text in &args.moves {
+        let m = parse_move(game.position(), text).context("--moves")?;
+        game.play(m)?;
+    }
+    let (_, mut player) = player::build(&args.player, args.seed)?;
+    let mut report = Report {
+        player: player.name().to_owned(),
+        fen: selfmate_chess::fen::to_fen(game.position()),
+        best: None,
+        wdl: None,
+        score: None,
+        sims: 0,
+        seconds: 0.0,
+        moves: Vec::new(),
+    };
+    if game.legal_moves().is_empty() {
+        return output
+            .report(&report, |report, out| writeln!(out, "no legal move in {}", report.fen));
+    }
+    let limit = Limit { lines: usize::from(args.lines), ..args.think.limit() };
+    let mut thoughts: Vec<Thought> = Vec::new();
+    let started = std::time::Instant::now();
+    let choice = player.choose_observed(&game, &limit, &mut |thought| {
+        // A new round of reports replaces the last.
+        thoughts.truncate(thought.rank - 1);
+        thoughts.push(thought.clone());
+    })?;
+    report.seconds = started.elapsed().as_secs_f64();
+    report.best = Some(uci(game.position(), choice.played));
+    report.wdl = choice.wdl.map(|wdl| [wdl.win, wdl.draw, wdl.loss]);
+    report.score =
+        choice.score.or(choice.wdl.map(|wdl| Score::from_value(wdl.value()))).map(score_text);
+    report.sims = choice.nodes.unwrap_or(0);
+    report.moves = thoughts.iter().map(|thought| move_report(game.position(), thought)).collect();
+    output.report(&report, |report, out| {
+        writeln!(out, "{}", report.fen)?;
+        let chances = choice.wdl.map(|wdl| format!(", {}", wdl_text(wdl))).unwrap_or_default();
+        writeln!(
+            out,
+            "{} plays {}: {}{chances}; {} {} in {:.2} s\n",
+            report.player,
+            san(game.position(), choice.played),
+            report.score.as_deref().unwrap_or("no opinion"),
+            report.sims,
+            if thoughts.iter().any(|t| t.visits.is_some()) { "simulations" } else { "nodes" },
+            report.seconds
+        )?;
+        writeln!(out, "{:8}{:>9}{:>8}{:>8}{:>12}  line", "move", "visits", "prior", "q", "score")?;
+        for m in &report.moves {
+            let visits = m.visits.map_or("-".into(), |v| v.to_string());
+            let prior = m.prior.map_or("-".into(), |p| format!("{:.1}%", p * 100.0));
+            let q = m.q.map_or("-".into(), |q| format!("{q:+.3}"));
+            writeln!(out, "{:8}{visits:>9}{prior:>8}{q:>8}{:>12}  {}", m.san, m.score, m.san_line)?;
+        }
+        Ok(())
+    })
+}
+
+fn move_report(position: &Chess, thought: &Thought) -> MoveReport {
+    let first = thought.line[0];
+    MoveReport {
+        uci: uci(position, first),
+        san: san(position, first),
+        visits: thought.visits,
+        prior: thought.prior,
+        q: thought.wdl.map(selfmate_search::Wdl::value),
+        score: score_text(thought.score),
+        line: along(position, &thought.line, uci),
+        san_line: along(position, &thought.line, san).join(" "),
+    }
+}
+
+/// A line of moves as text, each in the position it is played in.
+fn along(position: &Chess, line: &[Move], write: fn(&Chess, Move) -> String) -> Vec<String> {
+    let mut position = position.clone();
+    line.iter()
+        .map(|&m| {
+            let text = write(&position, m);
+            position.play_unchecked(m);
+            text
+        })
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! The searches' part of the benchmark.
+
+use std::time::{Duration, Instant};
+
+use selfmate_chess::{Game, Seed};
+use selfmate_search::Evaluator;
+use selfmate_search::evaluator::{Material, Playout, Rollout, Scripted, Uniform};
+use selfmate_search::mcts::{Limit, Search, SearchParams, run, run_parallel};
+
+use super::{Part, per_second};
+
+/// A large tree that knows nothing: the speed of the tree itself, with plain UCT.
+pub fn mcts_uniform(_: Duration) -> Part {
+    large_tree("tree alone, 1M simulations, UCT", 1)
+}
+
+/// The same with a thread for each core in the one tree.
+pub fn mcts_uniform_threads(_: Duration) -> Part {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    large_tree("the same, all cores in one tree", threads)
+}
+
+fn large_tree(label: &'static str, threads: usize) -> Part {
+    const SIMULATIONS: u64 = 1_000_000;
+    let mut search = Search::new(SearchParams { memory_mb: 1024, ..SearchParams::uct() });
+    let mut evaluators: Vec<Box<dyn Evaluator>> =
+        (0..threads).map(|_| -> Box<dyn Evaluator> { Box::new(Uniform) }).collect();
+    let started = Instant::now();
+    search.start(&Game::new(), SIMULATIONS, Seed::new(1));
+    run_parallel(&mut search, &mut evaluators, &Limit::default());
+    let bytes = search.memory_bytes() as f64 / SIMULATIONS as f64;
+    let part = per_second(label, search.simulations(), started.elapsed(), "simulations");
+    Part { bytes_per_simulation: Some(bytes), ..part }
+}
+
+/// PUCT with a cheap evaluator, for the time of the part.
+pub fn mcts_material(time: Duration) -> Part {
+    timed("PUCT counting material", time, SearchParams::default(), &mut Material)
+}
+
+/// Fresh trees of 800 simulations, as self-play grows them.
+pub fn mcts_800(time: Duration) -> Part {
+    let mut search = Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() });
+    let mut simulations = 0;
+    let started = Instant::now();
+    while started.elapsed() < time {
+        search.clear();
+        search.start(&Game::new(), 800, Seed::new(1));
+        run(&mut search, &mut Uniform, &Limit::default());
+        simulations += search.simulations();
+    }
+    per_second("tree alone, 800 simulations, PUCT", simulations, started.elapsed(), "simulations")
+}
+
+/// Random playouts as the `rollout` player has them.
+pub fn rollout(time: Duration) -> Part {
+    let mut evaluator = Rollout::new(Playout::default(), Seed::new(1));
+    timed("UCT with capped playouts", time, SearchParams::uct(), &mut evaluator)
+}
+
+/// Random playouts to the end of the game.
+pub fn rollout_full(time: Duration) -> Part {
+    let mut evaluator = Rollout::new(Playout::Full, Seed::new(1));
+    timed("UCT with playouts to the end", time, SearchParams::uct(), &mut evaluator)
+}
+
+fn timed(
+    label: &'static str,
+    time: Duration,
+    params: SearchParams,
+    evaluator: &mut dyn Evaluator,
+) -> Part {
+    let mut search = Search::new(params);
+    let started = Instant::now();
+    search.start(&Game::new(), u64::MAX, Seed::new(1));
+    run(&mut search, evaluator, &Limit { deadline: Some(started + time), ..Limit::default() });
+    per_second(label, search.simulations(), started.elapsed(), "simulations")
+}
+
+/// Feeds the signature: small trees of every root rule over the start position.
+pub fn fingerprint(add: &mut dyn FnMut(u64)) {
+    let rules = [
+        SearchParams::default(),
+        SearchParams::alphazero(),
+        SearchParams::gumbel(),
+        SearchParams::uct(),
+    ];
+    for params in rules {
+        let mut search = Search::new(SearchParams { memory_mb: 16, ..params });
+        search.start(&Game::new(), 2_000, Seed::new(1));
+        run(&mut search, &mut Scripted::new(Seed::new(1)), &Limit::default());
+        let result = search.result();
+        for (m, target) in result.moves.iter().zip(&result.policy_target) {
+            add(u64::from(m.visits));
+            add(u64::from(target.to_bits()));
+        }
+        add(u64::from(result.wdl.value().to_bits()));
+    }
+}

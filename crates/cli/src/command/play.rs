@@ -1,0 +1,161 @@
+//! `selfmate play`: a game against a player in the terminal.
+
+use std::io::{self, BufRead, Write};
+
+use selfmate_chess::notation::{parse_move, san};
+use selfmate_chess::{Chess, Color, Game, Position, Seed};
+use selfmate_search::Player;
+use selfmate_search::player::Limit;
+
+use super::fen_argument;
+use crate::board::board_text;
+use crate::player;
+use crate::think::{ThinkArgs, score_text, wdl_text};
+
+#[derive(clap::Args)]
+#[command(after_long_help = player::help())]
+pub struct Args {
+    /// The opponent [default: alphabeta]
+    #[arg(default_value = "alphabeta", hide_default_value = true)]
+    player: String,
+    /// Your colour
+    #[arg(long, value_enum, default_value_t = Side::White)]
+    color: Side,
+    /// The position to start from [default: the start position]
+    #[arg(long, value_parser = fen_argument, default_value = "startpos", hide_default_value = true)]
+    fen: Chess,
+    #[command(flatten)]
+    think: ThinkArgs,
+    /// The seed of the opponent's randomness and of a random colour
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Side {
+    White,
+    Black,
+    Random,
+}
+
+const HELP: &str = "Enter a move (e4, Nf3, e2e4), or: moves, undo, hint, board, fen, resign, quit.";
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let (_, player) = player::build(&args.player, args.seed)?;
+    let human = match args.color {
+        Side::White => Color::White,
+        Side::Black => Color::Black,
+        Side::Random if Seed::new(args.seed).rng().chance(0.5) => Color::White,
+        Side::Random => Color::Black,
+    };
+    let game = Game::from_position(args.fen.clone());
+    let mut table = Table { game, human, player, limit: args.think.limit() };
+    table.play(&mut io::stdin().lock(), &mut io::stdout().lock())
+}
+
+/// A game in progress between a person and a player.
+struct Table {
+    game: Game,
+    human: Color,
+    player: Box<dyn Player>,
+    limit: Limit,
+}
+
+/// What the person asked for.
+enum Turn {
+    Played,
+    Again,
+    Leave,
+}
+
+impl Table {
+    fn play(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> anyhow::Result<()> {
+        writeln!(out, "You play {} against {}. {HELP}", name(self.human), self.player.name())?;
+        write!(out, "\n{}", board_text(self.game.position(), self.human))?;
+        loop {
+            if let Some(outcome) = self.game.outcome() {
+                writeln!(out, "{outcome}")?;
+                return Ok(());
+            }
+            if self.game.turn() != self.human {
+                self.answer(out)?;
+                continue;
+            }
+            write!(out, "{} to move> ", name(self.human))?;
+            out.flush()?;
+            let mut line = String::new();
+            if input.read_line(&mut line)? == 0 {
+                writeln!(out)?;
+                return Ok(());
+            }
+            match self.obey(line.trim(), out)? {
+                Turn::Played | Turn::Again => {}
+                Turn::Leave => return Ok(()),
+            }
+        }
+    }
+
+    /// The player's move.
+    fn answer(&mut self, out: &mut dyn Write) -> anyhow::Result<()> {
+        let choice = self.player.choose(&self.game, &self.limit)?;
+        let played = san(self.game.position(), choice.played);
+        let score = choice.score.map(|score| format!(" ({})", score_text(score)));
+        let chances = choice.wdl.map(|wdl| format!(" ({})", wdl_text(wdl)));
+        self.game.play(choice.played)?;
+        let opinion = score.or(chances).unwrap_or_default();
+        writeln!(out, "{} plays {played}{opinion}", self.player.name())?;
+        write!(out, "{}", board_text(self.game.position(), self.human))?;
+        Ok(())
+    }
+
+    fn obey(&mut self, line: &str, out: &mut dyn Write) -> anyhow::Result<Turn> {
+        let position = self.game.position();
+        match line {
+            "" | "help" => writeln!(out, "{HELP}")?,
+            "quit" | "exit" => return Ok(Turn::Leave),
+            "resign" => {
+                writeln!(out, "{} wins by resignation", name(!self.human))?;
+                return Ok(Turn::Leave);
+            }
+            "board" => write!(out, "{}", board_text(position, self.human))?,
+            "fen" => writeln!(out, "{}", selfmate_chess::fen::to_fen(position))?,
+            "moves" => {
+                let moves: Vec<String> =
+                    position.legal_moves().iter().map(|&m| san(position, m)).collect();
+                writeln!(out, "{}", moves.join(" "))?;
+            }
+            "undo" => self.undo(out)?,
+            "hint" => {
+                let choice = self.player.choose(&self.game, &self.limit)?;
+                writeln!(
+                    out,
+                    "{} would play {}",
+                    self.player.name(),
+                    san(position, choice.played)
+                )?;
+            }
+            text => match parse_move(position, text) {
+                Ok(m) => {
+                    self.game.play(m)?;
+                    return Ok(Turn::Played);
+                }
+                Err(error) => writeln!(out, "{error}")?,
+            },
+        }
+        Ok(Turn::Again)
+    }
+
+    /// Takes back the player's last move and the person's before it.
+    fn undo(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let plies = if self.game.turn() == self.human { 2 } else { 1 };
+        if self.game.ply() < plies {
+            return writeln!(out, "there is no move of yours to take back");
+        }
+        self.game.rewind(self.game.ply() - plies);
+        write!(out, "{}", board_text(self.game.position(), self.human))
+    }
+}
+
+fn name(color: Color) -> &'static str {
+    if color == Color::White { "White" } else { "Black" }
+}

@@ -1,0 +1,275 @@
+//! `selfmate uci`: any player as a UCI engine on standard input and output.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use selfmate_arena::{PlayerSpec, Registry};
+use selfmate_chess::{Game, Seed};
+use selfmate_search::player::{Clock, Limit, Score, Thought};
+use selfmate_search::{Player, alphabeta};
+use selfmate_uci::{BestMove, Control, EngineOption, Go, Info, UciEngine};
+
+use crate::player;
+use crate::think::{score_text, wdl_text};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The player [default: alphabeta]
+    #[arg(default_value = "alphabeta", hide_default_value = true)]
+    player: String,
+    /// The seed of its randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let (spec, player) = player::build(&args.player, args.seed)?;
+    let mut engine = Engine {
+        registry: player::registry(),
+        spec,
+        player,
+        seed: Seed::new(args.seed),
+        lines: 1,
+        overhead_ms: DEFAULT_OVERHEAD_MS,
+    };
+    Ok(selfmate_uci::serve(&mut engine, io::stdin().lock(), io::stdout())?)
+}
+
+const DEFAULT_OVERHEAD_MS: u64 = 10;
+
+/// A UCI option that is a player option under the name that GUIs know.
+struct Setting {
+    uci: &'static str,
+    player: &'static str,
+    option: fn() -> EngineOption,
+}
+
+const SETTINGS: &[Setting] = &[
+    Setting {
+        uci: "Threads",
+        player: "threads",
+        option: || EngineOption::spin("Threads", 1, 1, 256),
+    },
+    Setting { uci: "Hash", player: "hash", option: || EngineOption::spin("Hash", 16, 1, 65_536) },
+    Setting {
+        uci: "Hash",
+        player: "memory",
+        option: || EngineOption::spin("Hash", 256, 1, 65_536),
+    },
+    Setting { uci: "CPuct", player: "cpuct", option: || EngineOption::string("CPuct", "1.5") },
+    Setting {
+        uci: "PolicyTemperature",
+        player: "policy_temperature",
+        option: || EngineOption::string("PolicyTemperature", "1.0"),
+    },
+    Setting {
+        uci: "Temperature",
+        player: "temperature",
+        option: || EngineOption::string("Temperature", "0.0"),
+    },
+];
+
+struct Engine {
+    registry: Registry,
+    spec: PlayerSpec,
+    player: Box<dyn Player>,
+    seed: Seed,
+    /// Lines to report (MultiPV).
+    lines: usize,
+    overhead_ms: u64,
+}
+
+impl Engine {
+    /// The settings that this kind of player has.
+    fn settings(&self) -> impl Iterator<Item = &'static Setting> {
+        let kind = self.registry.kinds().iter().find(|kind| kind.name() == self.spec.kind);
+        let options: Vec<String> = kind
+            .map(|kind| kind.options().iter().map(|(name, _)| name.clone()).collect())
+            .unwrap_or_default();
+        SETTINGS.iter().filter(move |setting| options.iter().any(|name| name == setting.player))
+    }
+
+    /// What a `go` allows, for one move of the player.
+    fn limit(&self, game: &Game, go: &Go) -> Limit {
+        let milliseconds = Duration::from_millis;
+        let clock = go.clock(game.turn(), self.overhead_ms).map(|clock| Clock {
+            own: milliseconds(clock.remaining_ms.saturating_sub(clock.overhead_ms)),
+            other: milliseconds(clock.remaining_ms),
+            increment: milliseconds(clock.increment_ms),
+            moves_to_go: clock.moves_to_go,
+        });
+        let timed = go.movetime.is_some() || clock.is_some();
+        let depth = go.depth.or(go.mate.map(|moves| moves.saturating_mul(2)));
+        let endless = go.infinite || go.ponder || !(timed || depth.is_some() || go.nodes.is_some());
+        Limit {
+            nodes: if endless { Some(u64::MAX) } else { go.nodes },
+            depth,
+            movetime: go.movetime.filter(|_| !go.ponder).map(milliseconds),
+            clock: clock.filter(|_| !go.ponder && !go.infinite),
+            stop: None,
+            only: go.root_moves(game),
+            lines: self.lines,
+        }
+    }
+}
+
+impl UciEngine for Engine {
+    fn id(&self) -> (String, String) {
+        let name = format!("selfmate {} {}", env!("CARGO_PKG_VERSION"), self.player.name());
+        (name, "the selfmate developers".into())
+    }
+
+    fn options(&self) -> Vec<EngineOption> {
+        let mut options: Vec<EngineOption> =
+            self.settings().map(|setting| (setting.option)()).collect();
+        // Match runners ask for these two of every engine.
+        for (name, default) in [("Threads", 1), ("Hash", 1)] {
+            if EngineOption::find(&options, name).is_none() {
+                options.push(EngineOption::spin(name, default, default, default));
+            }
+        }
+        options.extend([
+            EngineOption::button("Clear Hash"),
+            EngineOption::check("Ponder", false),
+            EngineOption::spin("MultiPV", 1, 1, 256),
+            EngineOption::spin("Move Overhead", DEFAULT_OVERHEAD_MS as i64, 0, 10_000),
+        ]);
+        options
+    }
+
+    fn set_option(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let number =
+            || value.parse::<u64>().map_err(|_| format!("'{value}': expected a whole number"));
+        match name {
+            "MultiPV" => self.lines = number()? as usize,
+            "Move Overhead" => self.overhead_ms = number()?,
+            "Clear Hash" => self.player.new_game(),
+            _ => {
+                let Some(setting) = self.settings().find(|setting| setting.uci == name) else {
+                    return Ok(());
+                };
+                let mut spec = self.spec.clone();
+                spec.options.push((setting.player.to_owned(), value.to_owned()));
+                self.player =
+                    self.registry.build(&spec, self.seed).map_err(|error| error.to_string())?;
+                self.spec = spec;
+            }
+        }
+        Ok(())
+    }
+
+    fn new_game(&mut self) {
+        self.player.new_game();
+    }
+
+    fn go(
+        &mut self,
+        game: &Game,
+        go: &Go,
+        control: &Control,
+        report: &mut (dyn FnMut(Info) + Send),
+    ) -> BestMove {
+        let stop = Arc::new(AtomicBool::new(false));
+        let limit = Limit { stop: Some(Arc::clone(&stop)), ..self.limit(game, go) };
+        // A search that began on the opponent's time gets ours from the ponderhit on.
+        let after_ponderhit =
+            if go.ponder { go.budget(game.turn(), self.overhead_ms) } else { None };
+        let done = AtomicBool::new(false);
+        let choice = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let spent = control.elapsed().zip(after_ponderhit);
+                    let out_of_time = spent
+                        .is_some_and(|(time, budget)| time.as_millis() as u64 >= budget.optimum_ms);
+                    if control.is_stopped() || out_of_time {
+                        stop.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                    std::thread::park_timeout(Duration::from_millis(1));
+                }
+            });
+            let observe = &mut |thought: &Thought| report(info(thought, game));
+            let choice = self.player.choose_observed(game, &limit, observe);
+            done.store(true, Ordering::Relaxed);
+            choice
+        });
+        match choice {
+            Ok(choice) => {
+                BestMove { best: Some(choice.played), ponder: choice.line.get(1).copied() }
+            }
+            Err(error) => {
+                report(Info::text(error.to_string()));
+                BestMove { best: None, ponder: None }
+            }
+        }
+    }
+
+    fn extra(&mut self, command: &str, game: &Game) -> Option<String> {
+        match command.split_whitespace().next()? {
+            "bench" => Some(bench_lines()),
+            "eval" => Some(self.evaluation(game)),
+            _ => None,
+        }
+    }
+}
+
+impl Engine {
+    /// What the player thinks of a position at first sight.
+    fn evaluation(&mut self, game: &Game) -> String {
+        let mut last = None;
+        let observe = &mut |thought: &Thought| last = Some(thought.clone());
+        match self.player.choose_observed(game, &Limit::nodes(1), observe) {
+            Err(error) => error.to_string(),
+            Ok(choice) => {
+                let score = choice.score.or(last.as_ref().map(|thought| thought.score));
+                let score = score.map_or("no opinion".into(), score_text);
+                let wdl = choice.wdl.map(|wdl| format!(" ({})", wdl_text(wdl)));
+                format!("Evaluation for the side to move: {score}{}", wdl.unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// The deterministic benchmark as Stockfish prints it.
+fn bench_lines() -> String {
+    let started = Instant::now();
+    let nodes = alphabeta::bench();
+    let elapsed = started.elapsed();
+    let per_second = (nodes as f64 / elapsed.as_secs_f64().max(1e-9)) as u64;
+    let milliseconds = elapsed.as_millis();
+    format!(
+        "Total time (ms) : {milliseconds}\nNodes searched  : {nodes}\nNodes/second    : {per_second}"
+    )
+}
+
+/// A thought as an `info` line.
+fn info(thought: &Thought, game: &Game) -> Info {
+    let seconds = thought.elapsed.as_secs_f64();
+    let mode = game.castling_mode();
+    Info {
+        depth: Some(thought.depth),
+        seldepth: Some(thought.deepest),
+        multipv: Some(thought.rank as u32),
+        score: Some(match thought.score {
+            Score::Centipawns(value) => selfmate_uci::Score::cp(value),
+            Score::Mate(moves) => selfmate_uci::Score::mate(moves),
+        }),
+        wdl: thought.wdl.map(per_mille),
+        nodes: Some(thought.nodes),
+        nps: Some((thought.nodes as f64 / seconds.max(1e-3)) as u64),
+        hashfull: Some(thought.permille_full),
+        tbhits: Some(0),
+        time: Some(thought.elapsed.as_millis() as u64),
+        pv: thought.line.iter().map(|m| m.to_uci(mode)).collect(),
+        ..Info::default()
+    }
+}
+
+/// Win, draw and loss in thousandths that add up.
+fn per_mille(wdl: selfmate_search::Wdl) -> [u16; 3] {
+    let win = (wdl.win * 1000.0).round() as u16;
+    let loss = ((wdl.loss * 1000.0).round() as u16).min(1000 - win);
+    [win, 1000 - win - loss, loss]
+}

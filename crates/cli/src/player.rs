@@ -1,0 +1,30 @@
+//! Player specs on the command line: one registry for every command.
+
+use anyhow::Context;
+use selfmate_arena::{PlayerSpec, Registry};
+use selfmate_chess::Seed;
+use selfmate_search::Player;
+
+/// Every kind of player this binary knows.
+pub fn registry() -> Registry {
+    Registry::standard()
+}
+
+/// Builds the player that a spec names.
+pub fn build(text: &str, seed: u64) -> anyhow::Result<(PlayerSpec, Box<dyn Player>)> {
+    let registry = registry();
+    let spec = registry.parse(text)?;
+    let player =
+        registry.build(&spec, Seed::new(seed)).with_context(|| format!("player '{text}'"))?;
+    Ok((spec, player))
+}
+
+/// The kinds of players with their options, for `--help`.
+pub fn help() -> String {
+    let mut text = String::from("Players:\n");
+    for kind in registry().kinds() {
+        text += &format!("  {:10} {}\n", kind.name(), kind.description());
+        text += &format!("  {:10}   {}\n", "", kind.usage());
+    }
+    text
+}

@@ -1,0 +1,146 @@
+//! A memory of evaluations that any evaluator can sit behind.
+//!
+//! The same position is often reached by several orders of moves; a dear evaluator should judge
+//! it once. A table of fixed size, newest entry wins.
+
+use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
+use crate::value::Wdl;
+
+/// An evaluator with a memory.
+///
+/// Entries are found by the position's key, so the evaluator behind must depend on the position
+/// alone: one that asks for history ([`Evaluator::history`] above 1) is passed every leaf.
+pub struct Cached<E> {
+    evaluator: E,
+    entries: Vec<Entry>,
+    asked: u64,
+    found: u64,
+    /// Leaves of a batch that are not in the table, with room for their evaluations.
+    missing: Vec<usize>,
+    leaves: Vec<Leaf>,
+    evaluations: Vec<Evaluation>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    key: u64,
+    wdl: Option<Wdl>,
+    /// Empty when the priors were never asked for.
+    logits: Vec<f32>,
+}
+
+impl<E: Evaluator> Cached<E> {
+    /// A memory of this many positions.
+    pub fn new(evaluator: E, positions: usize) -> Cached<E> {
+        Cached {
+            evaluator,
+            entries: vec![Entry::default(); positions.max(1)],
+            asked: 0,
+            found: 0,
+            missing: Vec::new(),
+            leaves: Vec::new(),
+            evaluations: Vec::new(),
+        }
+    }
+
+    /// Forgets everything, as it must when the evaluator changes.
+    pub fn clear(&mut self) {
+        self.entries.fill(Entry::default());
+    }
+
+    /// The share of questions that were answered from memory.
+    pub fn hit_rate(&self) -> f64 {
+        self.found as f64 / self.asked.max(1) as f64
+    }
+
+    fn slot(&self, key: u64) -> usize {
+        (key % self.entries.len() as u64) as usize
+    }
+
+    /// Answers from memory; false when that is not possible.
+    fn recall(&self, leaf: &Leaf, evaluation: &mut Evaluation) -> bool {
+        let entry = &self.entries[self.slot(leaf.game.key())];
+        let Some(wdl) = entry.wdl.filter(|_| entry.key == leaf.game.key()) else { return false };
+        if leaf.need.policy() && entry.logits.len() != leaf.legal.len() {
+            return false;
+        }
+        evaluation.wdl = wdl;
+        evaluation.logits.clear();
+        if leaf.need.policy() {
+            evaluation.logits.extend_from_slice(&entry.logits);
+        }
+        true
+    }
+}
+
+impl<E: Evaluator> Evaluator for Cached<E> {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        if self.evaluator.history() > 1 {
+            return self.evaluator.evaluate(leaves, evaluations);
+        }
+        self.missing.clear();
+        for (index, (leaf, evaluation)) in leaves.iter().zip(evaluations.iter_mut()).enumerate() {
+            if !self.recall(leaf, evaluation) {
+                self.missing.push(index);
+            }
+        }
+        self.asked += leaves.len() as u64;
+        self.found += (leaves.len() - self.missing.len()) as u64;
+        self.leaves.clear();
+        // Both, whatever was asked: an evaluator worth remembering computes them together.
+        self.leaves.extend(self.missing.iter().map(|&index| {
+            let mut leaf = leaves[index].clone();
+            if leaf.need == Need::Value {
+                leaf.legal = leaf.game.legal_moves();
+            }
+            leaf.need = Need::Both;
+            leaf
+        }));
+        self.evaluations.resize_with(self.leaves.len(), Evaluation::default);
+        self.evaluator.evaluate(&self.leaves, &mut self.evaluations);
+        for (&index, judged) in self.missing.iter().zip(&self.evaluations) {
+            let slot = self.slot(leaves[index].game.key());
+            let entry = &mut self.entries[slot];
+            entry.key = leaves[index].game.key();
+            entry.wdl = Some(judged.wdl);
+            entry.logits.clone_from(&judged.logits);
+            let evaluation = &mut evaluations[index];
+            evaluation.wdl = judged.wdl;
+            evaluation.logits.clear();
+            if leaves[index].need.policy() {
+                evaluation.logits.extend_from_slice(&judged.logits);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+    use selfmate_chess::fen::parse_game;
+
+    use super::*;
+    use crate::evaluator::Scripted;
+    use crate::mcts::{Expansion, Limit, Search, SearchParams, run};
+
+    #[test]
+    fn a_search_with_memory_finds_the_same_and_asks_less() {
+        for expansion in [Expansion::FirstVisit, Expansion::SecondVisit] {
+            let params = SearchParams { expansion, memory_mb: 16, ..SearchParams::default() };
+            let search = |evaluator: &mut dyn Evaluator| {
+                let mut search = Search::new(params.clone());
+                // Few men, so that the same position is reached in many ways.
+                let game = parse_game("8/8/8/4k3/8/8/4R3/4K3 w - - 0 1").unwrap();
+                search.start(&game, 3_000, Seed::new(1));
+                run(&mut search, evaluator, &Limit::default());
+                search.result()
+            };
+            let mut cached = Cached::new(Scripted::new(Seed::new(1)), 4096);
+            assert_eq!(search(&mut cached), search(&mut Scripted::new(Seed::new(1))));
+            assert!(cached.hit_rate() > 0.05, "{expansion:?}: {}", cached.hit_rate());
+            // A table of one position is of no use, and does no harm.
+            let mut tiny = Cached::new(Scripted::new(Seed::new(1)), 1);
+            assert_eq!(search(&mut tiny), search(&mut cached));
+        }
+    }
+}
