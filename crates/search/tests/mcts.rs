@@ -15,8 +15,9 @@ use selfmate_search::mcts::{
 use selfmate_search::{Evaluator, Wdl};
 
 /// Small trees keep tests quick.
-fn small(params: SearchParams) -> SearchParams {
-    SearchParams { memory_mb: 16, ..params }
+fn small(mut params: SearchParams) -> SearchParams {
+    params.memory_mb = 16;
+    params
 }
 
 fn search(
