@@ -1,0 +1,135 @@
+//! Plays numbered games between two players on several threads.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use selfmate_chess::Seed;
+use selfmate_search::Player;
+
+use crate::contest::{MatchError, MatchRun};
+use crate::game::{GameSettings, Side, play_game};
+use crate::openings::Opening;
+use crate::record::GameRecord;
+use crate::registry::Registry;
+use crate::spec::{PlayerSpec, SpecError};
+
+/// The tables at which games are played.
+pub(crate) struct Hall<'a> {
+    pub(crate) settings: &'a GameSettings,
+    pub(crate) run: &'a MatchRun,
+    pub(crate) registry: &'a Registry,
+    pub(crate) specs: &'a [PlayerSpec; 2],
+    pub(crate) seed: Seed,
+    /// One for each pair of games.
+    pub(crate) openings: &'a [Opening],
+}
+
+/// Whether more games are wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    GoOn,
+    Stop,
+}
+
+/// What a table sends.
+enum Message {
+    Game(Box<GameRecord>),
+    Failed(SpecError),
+}
+
+impl Hall<'_> {
+    /// Plays the open games and hands each over in the caller's thread.
+    pub(crate) fn play(
+        &self,
+        open: &[usize],
+        take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
+    ) -> Result<(), MatchError> {
+        let tables = self.run.concurrency.clamp(1, open.len().max(1));
+        // The first players are built here, so that a bad spec is an error and not a thread's.
+        let first = Mutex::new(Some(self.build()?));
+        let next = AtomicUsize::new(0);
+        let halt = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = mpsc::channel();
+        let mut result = Ok(());
+        std::thread::scope(|scope| {
+            for _ in 0..tables {
+                let sender = sender.clone();
+                let (next, halt, first) = (&next, &halt, &first);
+                scope.spawn(move || {
+                    let mine = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let mut players = match mine.map_or_else(|| self.build(), Ok) {
+                        Ok(players) => players,
+                        Err(error) => {
+                            // The other end is gone only when nobody wants to know any more.
+                            let _ = sender.send(Message::Failed(error));
+                            return;
+                        }
+                    };
+                    while let Some(&game) = open.get(next.fetch_add(1, Relaxed)) {
+                        let Some(record) = self.game(game, &mut players, halt) else { return };
+                        if sender.send(Message::Game(Box::new(record))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            loop {
+                let message = match receiver.recv_timeout(Duration::from_millis(50)) {
+                    Ok(message) => message,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) => {
+                        if self.run.stop.load(Relaxed) {
+                            halt.store(true, Relaxed);
+                        }
+                        continue;
+                    }
+                };
+                if result.is_err() {
+                    continue;
+                }
+                let taken = match message {
+                    Message::Game(record) => take(*record),
+                    Message::Failed(error) => Err(error.into()),
+                };
+                let stopped = self.run.stop.load(Relaxed);
+                match taken {
+                    Ok(Next::GoOn) if !stopped => {}
+                    Ok(_) => halt.store(true, Relaxed),
+                    Err(error) => {
+                        result = Err(error);
+                        halt.store(true, Relaxed);
+                    }
+                }
+            }
+        });
+        result
+    }
+
+    fn build(&self) -> Result<[Box<dyn Player>; 2], SpecError> {
+        let [a, b] = self.specs;
+        Ok([
+            self.registry.build(a, self.seed.derive("a"))?,
+            self.registry.build(b, self.seed.derive("b"))?,
+        ])
+    }
+
+    /// Plays one game of the match; A has White in the even ones.
+    fn game(
+        &self,
+        game: usize,
+        players: &mut [Box<dyn Player>; 2],
+        halt: &Arc<AtomicBool>,
+    ) -> Option<GameRecord> {
+        let a_plays = if game.is_multiple_of(2) { Side::White } else { Side::Black };
+        let [a, b] = players;
+        let (white, black) = if a_plays == Side::White { (a, b) } else { (b, a) };
+        let opening = &self.openings[game / 2];
+        let judge = self.run.judge.as_deref();
+        let played =
+            play_game(white.as_mut(), black.as_mut(), opening, self.settings, judge, halt)?;
+        Some(GameRecord { game: game as u64, a_plays, played })
+    }
+}
