@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use selfmate_chess::{Color, Game, Position, notation};
-use selfmate_search::player::{Limit, Score};
+use selfmate_chess::{Color, Game, Move, Position};
+use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
-use selfmate_uci::{EngineCommand, EngineError, EngineMove, EngineProcess, Go, Info, ScoreValue};
+use selfmate_uci::{
+    EngineCommand, EngineError, EngineMove, EngineOption, EngineProcess, Go, Info, ScoreValue,
+};
 
 use crate::limit::OwnLimit;
 use crate::spec::{SpecError, SpecOptions};
@@ -14,6 +16,7 @@ use crate::spec::{SpecError, SpecOptions};
 const MARGIN: Duration = Duration::from_millis(200);
 /// How long a move by nodes or depth may take before the engine counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
+const MULTIPV: &str = "MultiPV";
 
 /// An engine in its own process. After a fault (hung, gone, flood, illegal move) the process is
 /// ended, the game is lost, and the next game gets a new one.
@@ -24,6 +27,8 @@ pub struct UciPlayer {
     /// How long a move without a time limit may take.
     patience: Duration,
     process: Result<EngineProcess, EngineError>,
+    /// The number of lines it was last asked for.
+    lines: usize,
 }
 
 impl UciPlayer {
@@ -41,6 +46,7 @@ impl UciPlayer {
             own,
             patience: PATIENCE,
             process: Ok(process),
+            lines: 1,
         })
     }
 
@@ -74,16 +80,29 @@ impl UciPlayer {
         self.process.as_ref().ok().map(EngineProcess::id)
     }
 
-    fn ask(&mut self, game: &Game, limit: &Limit) -> Result<EngineMove, EngineError> {
+    fn ask(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        observe: &mut dyn FnMut(&Thought),
+    ) -> Result<EngineMove, EngineError> {
         let default =
             OwnLimit { movetime: Some(Duration::from_millis(100)), ..OwnLimit::default() };
         let limit = self.own.within(limit, default);
         let time = [limit.movetime, limit.clock.map(|clock| clock.own)].into_iter().flatten().min();
         let deadline = time.map_or(self.patience, |time| time + MARGIN);
-        match &mut self.process {
-            Ok(process) => process.go(game, &go(game.turn(), &limit), deadline),
-            Err(error) => Err(error.clone()),
+        let process = self.process.as_mut().map_err(|error| error.clone())?;
+        if self.lines != limit.lines.max(1)
+            && EngineOption::find(process.options(), MULTIPV).is_some()
+        {
+            self.lines = limit.lines.max(1);
+            process.set_option(MULTIPV, Some(&self.lines.to_string()))?;
         }
+        process.go_observed(game, &go(game, &limit), deadline, &mut |info| {
+            if let Some(thought) = thought(game, info) {
+                observe(&thought);
+            }
+        })
     }
 }
 
@@ -95,6 +114,7 @@ impl Player for UciPlayer {
     fn new_game(&mut self) {
         if self.process.is_err() {
             self.process = EngineProcess::start(&self.command);
+            self.lines = 1;
         }
         if let Ok(process) = &mut self.process
             && let Err(error) = process.new_game()
@@ -104,7 +124,16 @@ impl Player for UciPlayer {
     }
 
     fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
-        match self.ask(game, limit) {
+        self.choose_observed(game, limit, &mut |_| {})
+    }
+
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        observe: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
+        match self.ask(game, limit, observe) {
             Ok(answer) => Ok(choice(game, answer)),
             Err(error) => {
                 let reason = error.to_string();
@@ -116,17 +145,19 @@ impl Player for UciPlayer {
 }
 
 /// The command for a limit.
-fn go(turn: Color, limit: &Limit) -> Go {
+fn go(game: &Game, limit: &Limit) -> Go {
     let milliseconds = |time: Duration| time.as_millis() as u64;
     let mut go = Go {
         nodes: limit.nodes,
         depth: limit.depth,
         movetime: limit.movetime.map(milliseconds),
+        searchmoves: limit.only.iter().map(|m| m.to_uci(game.castling_mode())).collect(),
         ..Go::default()
     };
     if let Some(clock) = limit.clock {
         let (own, other) = (Some(milliseconds(clock.own)), Some(milliseconds(clock.other)));
-        (go.wtime, go.btime) = if turn == Color::White { (own, other) } else { (other, own) };
+        (go.wtime, go.btime) =
+            if game.turn() == Color::White { (own, other) } else { (other, own) };
         let increment = Some(milliseconds(clock.increment));
         (go.winc, go.binc) = (increment, increment);
         go.movestogo = clock.moves_to_go;
@@ -136,26 +167,58 @@ fn go(turn: Color, limit: &Limit) -> Go {
 
 fn choice(game: &Game, answer: EngineMove) -> Choice {
     let info = answer.info.unwrap_or_default();
-    let score = info.score.map(|score| match score.value {
-        ScoreValue::Cp(value) => Score::Centipawns(value),
-        ScoreValue::Mate(moves) => Score::Mate(moves),
-    });
-    let [win, draw, loss] = info.wdl.unwrap_or_default().map(|part| f32::from(part) / 1000.0);
-    let wdl = info.wdl.map(|_| Wdl { win, draw, loss });
     let mut line = legal_line(game, &info);
     // An engine at a low level may not play what it thinks best.
     if line.first() != Some(&answer.best) {
         line = vec![answer.best];
     }
-    Choice { played: answer.best, wdl, score, depth: info.depth, nodes: info.nodes, line }
+    Choice {
+        played: answer.best,
+        wdl: wdl(&info),
+        score: score(&info),
+        depth: info.depth,
+        nodes: info.nodes,
+        line,
+    }
+}
+
+/// What an engine says, if it is about a line that can be played.
+fn thought(game: &Game, info: &Info) -> Option<Thought> {
+    let line = legal_line(game, info);
+    (!line.is_empty()).then_some(())?;
+    Some(Thought {
+        rank: info.multipv.unwrap_or(1) as usize,
+        line,
+        score: score(info)?,
+        wdl: wdl(info),
+        depth: info.depth.unwrap_or(0),
+        deepest: info.seldepth.or(info.depth).unwrap_or(0),
+        nodes: info.nodes.unwrap_or(0),
+        elapsed: Duration::from_millis(info.time.unwrap_or(0)),
+        permille_full: info.hashfull.unwrap_or(0),
+        visits: None,
+        prior: None,
+    })
+}
+
+fn score(info: &Info) -> Option<Score> {
+    info.score.map(|score| match score.value {
+        ScoreValue::Cp(value) => Score::Centipawns(value),
+        ScoreValue::Mate(moves) => Score::Mate(moves),
+    })
+}
+
+fn wdl(info: &Info) -> Option<Wdl> {
+    let [win, draw, loss] = info.wdl?.map(|part| f32::from(part) / 1000.0);
+    Some(Wdl { win, draw, loss })
 }
 
 /// The engine's line, as far as it can be played.
-fn legal_line(game: &Game, info: &Info) -> Vec<selfmate_chess::Move> {
+fn legal_line(game: &Game, info: &Info) -> Vec<Move> {
     let mut position = game.position().clone();
     let mut line = Vec::new();
     for text in &info.pv {
-        let Ok(m) = notation::parse_uci(&position, &text.to_string()) else { break };
+        let Ok(m) = text.to_move(&position) else { break };
         position.play_unchecked(m);
         line.push(m);
     }

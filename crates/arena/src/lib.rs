@@ -5,6 +5,7 @@
 //! [`sprt`], [`rating`]). It knows nothing of training.
 
 pub mod adjudicate;
+pub mod book;
 pub mod contest;
 pub mod engine;
 pub mod game;
@@ -22,7 +23,10 @@ pub mod spec;
 pub mod sprt;
 pub mod stats;
 pub mod store;
+pub mod suite;
+pub mod svg;
 
+pub use book::{BookConfig, BookReport, book_agreement};
 pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match};
 pub use game::GameSettings;
 pub use ladder::{LadderConfig, LadderEvent, LadderFormat, LadderReport, run_ladder};
@@ -34,3 +38,5 @@ pub use registry::{PlayerKind, Registry};
 pub use report::MatchReport;
 pub use spec::{PlayerSpec, SpecError, SpecOptions};
 pub use sprt::Sprt;
+pub use suite::{SuiteConfig, SuiteReport, run_suite};
+pub use svg::rating_svg;

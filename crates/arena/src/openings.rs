@@ -3,7 +3,7 @@
 //! Deterministic players repeat themselves, so a match needs as many starts as it has pairs.
 //! When a set has fewer, its lines are extended by random plies until all are different.
 
-mod file;
+pub(crate) mod file;
 
 use std::collections::HashSet;
 use std::path::PathBuf;

@@ -13,6 +13,58 @@ const MAX_BYTES: u64 = 512 << 20;
 
 /// Reads all positions of a file; the ones that are over already are left out.
 pub(super) fn read(path: &Path, plies: Option<u32>) -> Result<Vec<Opening>, OpeningError> {
+    let (input, kind) = open(path)?;
+    let mut openings: Vec<Opening> = match kind {
+        Kind::Pgn => {
+            let games = pgn::Reader::new(input);
+            let opening = |game: Result<pgn::PgnGame, pgn::PgnError>| {
+                let read = game.map_err(|error| content(path, &error))?;
+                let mut game = Game::from_position(read.game.start().clone());
+                let kept = plies.map_or(usize::MAX, |plies| plies as usize);
+                read.game.moves().take(kept).for_each(|m| game.play_unchecked(m));
+                Ok(Opening { game, name: read.get("Opening").map(str::to_owned) })
+            };
+            games.map(opening).collect::<Result<_, _>>()?
+        }
+        Kind::Epd => {
+            let opening = |epd: epd::Epd| Opening {
+                game: Game::from_position(epd.position().clone()),
+                name: epd.id().map(str::to_owned),
+            };
+            read_lines(path, input)?.into_iter().map(opening).collect()
+        }
+    };
+    openings.retain(|opening| opening.game.outcome().is_none());
+    if openings.is_empty() {
+        return Err(OpeningError::Empty { path: path.to_owned() });
+    }
+    Ok(openings)
+}
+
+/// Reads the positions of a test suite, with their questions.
+pub(crate) fn read_suite(path: &Path) -> Result<Vec<epd::Epd>, OpeningError> {
+    let lines = read_lines(path, open(path)?.0)?;
+    if lines.is_empty() {
+        return Err(OpeningError::Empty { path: path.to_owned() });
+    }
+    Ok(lines)
+}
+
+/// Reads whole games.
+pub(crate) fn read_pgn_games(path: &Path) -> Result<Vec<Game>, OpeningError> {
+    let game = |game: Result<pgn::PgnGame, pgn::PgnError>| {
+        game.map(|game| game.game).map_err(|error| content(path, &error))
+    };
+    pgn::Reader::new(open(path)?.0).map(game).collect()
+}
+
+enum Kind {
+    Epd,
+    Pgn,
+}
+
+/// Opens a file or the first fitting one of an archive, and says what is in it.
+fn open(path: &Path) -> Result<(Box<dyn BufRead>, Kind), OpeningError> {
     let io = |error| OpeningError::Io { path: path.to_owned(), error };
     let is_zip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
     let file = File::open(path).map_err(io)?;
@@ -22,44 +74,17 @@ pub(super) fn read(path: &Path, plies: Option<u32>) -> Result<Vec<Opening>, Open
     } else {
         (Box::new(BufReader::new(file)), path.to_string_lossy().into_owned())
     };
-    // A PGN file starts with a tag or a move number, an EPD line with a board.
+    // A PGN file starts with a tag, an EPD line with a board.
     let is_pgn = match name.to_ascii_lowercase() {
         name if name.ends_with(".pgn") => true,
         name if name.ends_with(".epd") || name.ends_with(".fen") => false,
         _ => input.fill_buf().map_err(io)?.trim_ascii_start().starts_with(b"["),
     };
-    let mut openings = if is_pgn { read_pgn(path, input, plies)? } else { read_epd(path, input)? };
-    openings.retain(|opening| opening.game.outcome().is_none());
-    if openings.is_empty() {
-        return Err(OpeningError::Empty { path: path.to_owned() });
-    }
-    Ok(openings)
+    Ok((input, if is_pgn { Kind::Pgn } else { Kind::Epd }))
 }
 
-fn read_pgn(
-    path: &Path,
-    input: Box<dyn BufRead>,
-    plies: Option<u32>,
-) -> Result<Vec<Opening>, OpeningError> {
-    let mut openings = Vec::new();
-    for game in pgn::Reader::new(input) {
-        let read = game.map_err(|error| content(path, &error))?;
-        let mut game = Game::from_position(read.game.start().clone());
-        for m in read.game.moves().take(plies.map_or(usize::MAX, |plies| plies as usize)) {
-            game.play_unchecked(m);
-        }
-        openings.push(Opening { game, name: read.get("Opening").map(str::to_owned) });
-    }
-    Ok(openings)
-}
-
-fn read_epd(path: &Path, input: Box<dyn BufRead>) -> Result<Vec<Opening>, OpeningError> {
-    let opening = |line: Result<epd::Epd, epd::EpdReadError>| {
-        let line = line.map_err(|error| content(path, &error))?;
-        let game = Game::from_position(line.position().clone());
-        Ok(Opening { game, name: line.id().map(str::to_owned) })
-    };
-    epd::read_epd(input).map(opening).collect()
+fn read_lines(path: &Path, input: Box<dyn BufRead>) -> Result<Vec<epd::Epd>, OpeningError> {
+    epd::read_epd(input).map(|line| line.map_err(|error| content(path, &error))).collect()
 }
 
 fn content(path: &Path, error: &dyn std::fmt::Display) -> OpeningError {
