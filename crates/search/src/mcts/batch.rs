@@ -23,6 +23,10 @@ pub struct Batch {
     pub(super) idle: Vec<Vec<u32>>,
     pub(super) scratch: Vec<Edge>,
     pub(super) history: usize,
+    /// Simulations taken from the budget and not started yet.
+    pub(super) tokens: u64,
+    /// Simulations finished and not yet counted by the search.
+    pub(super) finished: u64,
 }
 
 impl Batch {
@@ -39,6 +43,8 @@ impl Batch {
             idle: Vec::new(),
             scratch: Vec::new(),
             history: evaluator.history(),
+            tokens: 0,
+            finished: 0,
         }
     }
 
@@ -55,6 +61,11 @@ impl Batch {
     /// True when walks are half done: the next gather goes on with them.
     pub fn has_resumed(&self) -> bool {
         !self.resumed.is_empty()
+    }
+
+    /// True while simulations taken from the budget are still to be started.
+    pub(super) fn has_budget(&self) -> bool {
+        self.tokens > 0
     }
 
     /// The waiting leaves.

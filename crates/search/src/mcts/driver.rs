@@ -31,43 +31,43 @@ impl Limit<'_> {
 
 /// Leaves evaluated at a time by a cheap evaluator.
 const INLINE: usize = 1;
-/// Simulations between looks at the clock and at the visits.
-const STRIDE: u64 = 64;
+/// Evaluations between looks at the clock and at the visits.
+const STRIDE: usize = 64;
 
 /// Searches until the budget is spent or the limit is reached.
 pub fn run(search: &mut Search, evaluator: &mut dyn Evaluator, limit: &Limit<'_>) {
     let mut batch = Batch::new(evaluator);
     let mut watch = Watch::new(search);
     loop {
-        let until = search.simulations() + STRIDE;
-        work(search, &mut batch, evaluator, &mut |search| search.simulations() >= until);
-        let spent = search.simulations() < until;
+        let busy = work(search, &mut batch, evaluator);
         if search.is_full() {
+            finish(search, &mut batch, evaluator);
             if !search.recycle() {
                 return;
             }
-        } else if spent || search.is_solved() || limit.reached() || watch.is_settled(search, limit)
+        } else if !busy || search.is_solved() || limit.reached() || watch.is_settled(search, limit)
         {
-            return;
+            return finish(search, &mut batch, evaluator);
         }
     }
 }
 
 /// As [`run`], with a thread for each evaluator in the one tree.
 pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], limit: &Limit<'_>) {
-    if let [evaluator] = evaluators {
-        return run(search, evaluator.as_mut(), limit);
-    }
-    search.share(Sharing::Threads);
+    let [first, _, ..] = evaluators else {
+        if let [evaluator] = evaluators {
+            run(search, evaluator.as_mut(), limit);
+        }
+        return;
+    };
     // Alone until the root has its children: there is nothing to share before.
-    if let Some(first) = evaluators.first_mut()
-        && search.root_visits().is_empty()
-    {
-        let mut batch = Batch::new(first.as_ref());
-        search.gather(&mut batch, INLINE);
-        batch.evaluate(first.as_mut());
-        search.apply(&mut batch);
-    }
+    let mut batch = Batch::new(first.as_ref());
+    search.gather(&mut batch, INLINE);
+    batch.evaluate(first.as_mut());
+    search.apply(&mut batch);
+    finish(search, &mut batch, first.as_mut());
+
+    search.share(Sharing::Threads);
     loop {
         let shared = &*search;
         let done = AtomicBool::new(false);
@@ -78,17 +78,17 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
                     let mut batch = Batch::new(evaluator.as_ref());
                     let mut watch = Watch::new(shared);
                     while !done.load(Relaxed) {
-                        let until = shared.simulations() + STRIDE;
-                        let mut enough =
-                            |search: &Search| search.simulations() >= until || done.load(Relaxed);
-                        work(shared, &mut batch, evaluator.as_mut(), &mut enough);
+                        let busy = work(shared, &mut batch, evaluator.as_mut());
                         if shared.is_full()
-                            || shared.remaining() == 0
                             || shared.is_solved()
                             || limit.reached()
                             || watch.is_settled(shared, limit)
                         {
                             done.store(true, Relaxed);
+                        }
+                        // Not busy with simulations left: another thread stands in the way.
+                        if !busy && shared.remaining() == 0 && !batch.has_budget() {
+                            break;
                         }
                     }
                     finish(shared, &mut batch, evaluator.as_mut());
@@ -102,38 +102,29 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
     search.share(Sharing::Alone);
 }
 
-/// Simulates until `enough`, the budget is spent, the tree is full, or nothing can be started.
-fn work(
-    search: &Search,
-    batch: &mut Batch,
-    evaluator: &mut dyn Evaluator,
-    enough: &mut dyn FnMut(&Search) -> bool,
-) {
-    loop {
-        let before = search.simulations();
-        search.gather(batch, INLINE);
-        if batch.is_empty() {
-            // Known results only, or nothing at all.
-            if search.simulations() == before || enough(search) {
-                return;
-            }
-            continue;
+/// Simulates for a while, or until the tree is full or solved. False when nothing could be started.
+fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bool {
+    for _ in 0..STRIDE {
+        if !search.gather(batch, INLINE) {
+            return false;
         }
         batch.evaluate(evaluator);
         search.apply(batch);
-        if search.is_full() || search.is_solved() || enough(search) {
-            return;
+        if search.is_full() || search.is_solved() {
+            break;
         }
     }
+    true
 }
 
-/// Brings walks to their end that wait for their second half.
+/// Brings walks to their end that wait for their second half, and the counts up to date.
 fn finish(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) {
-    while batch.has_resumed() {
+    while batch.has_resumed() && !search.is_full() {
         search.gather(batch, INLINE);
         batch.evaluate(evaluator);
         search.apply(batch);
     }
+    search.settle(batch);
 }
 
 /// Notices when going on would not change the choice.

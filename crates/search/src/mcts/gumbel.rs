@@ -191,7 +191,8 @@ mod tests {
 
     fn visit(tree: &Tree, child: usize, value: f32) {
         let index = tree.children(tree.node(ROOT)).index_or_add(child).unwrap();
-        tree.node(index).add(value, 0.0, Sharing::Alone);
+        tree.node(index).enter(Sharing::Alone);
+        tree.node(index).finish(value, 0.0, Sharing::Alone);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! A node of the tree in 20 bytes.
+//! A node of the tree in 24 bytes.
 //!
 //! All fields are atomic, so that threads share a tree without locks. A node speaks for the
 //! player who moved into it: its mean is high when its parent should choose it. The move and
 //! its prior belong to the parent's [edges](super::tree::Children).
 
 use std::sync::atomic::{
-    AtomicU8, AtomicU16, AtomicU32,
+    AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 
@@ -14,17 +14,52 @@ use super::result::Proof;
 
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// The mean value in [-1, 1], as the bits of an f32.
-    value: AtomicU32,
-    /// The mean share of draws, likewise.
-    draw: AtomicU32,
-    visits: AtomicU32,
+    /// The mean value in [-1, 1] in the low half, the mean share of draws in the high half:
+    /// together, so that one exchange updates both.
+    mean: AtomicU64,
+    /// See [`Counts`].
+    counts: AtomicU64,
     /// Where the edges to the children stand in the tree; 0 while there are none.
     edges: AtomicU32,
+    /// Where the nodes of the first four children stand.
+    first_group: AtomicU32,
+}
+
+/// What is counted of a node, in one word: visits in the low half, then walks under way (16 bits),
+/// edges (8) and what is proven (8).
+#[derive(Clone, Copy)]
+pub(super) struct Counts(u64);
+
+const ONE_VISIT: u64 = 1;
+const ONE_WALK: u64 = 1 << 32;
+const EDGES_SHIFT: u32 = 48;
+const PROOF_SHIFT: u32 = 56;
+
+impl Counts {
+    pub fn visits(self) -> u32 {
+        self.0 as u32
+    }
+
     /// Walks that have passed here and not come back yet.
-    in_flight: AtomicU16,
-    edge_count: AtomicU8,
-    proof: AtomicU8,
+    pub fn in_flight(self) -> u16 {
+        (self.0 >> 32) as u16
+    }
+
+    fn edges(self) -> usize {
+        (self.0 >> EDGES_SHIFT & 0xFF) as usize
+    }
+
+    pub fn proof(self) -> Proof {
+        Proof::from_byte((self.0 >> PROOF_SHIFT) as u8)
+    }
+}
+
+/// Where a node's children stand.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub edges: u32,
+    pub count: usize,
+    pub first_group: u32,
 }
 
 // SAFETY: every field is an atomic integer, for which zero is a value.
@@ -33,115 +68,120 @@ unsafe impl Zeroed for Node {}
 impl Node {
     /// Makes this a node that was never visited.
     pub fn forget(&self) {
-        self.value.store(0, Relaxed);
-        self.draw.store(0, Relaxed);
-        self.visits.store(0, Relaxed);
+        self.mean.store(0, Relaxed);
+        self.counts.store(0, Relaxed);
         self.edges.store(0, Relaxed);
-        self.in_flight.store(0, Relaxed);
-        self.edge_count.store(0, Relaxed);
-        self.proof.store(0, Relaxed);
     }
 
     /// Becomes another node without its children.
     pub fn copy_from(&self, other: &Node) {
-        self.value.store(other.value.load(Relaxed), Relaxed);
-        self.draw.store(other.draw.load(Relaxed), Relaxed);
-        self.visits.store(other.visits(), Relaxed);
+        let counts = other.counts();
+        self.mean.store(other.mean.load(Relaxed), Relaxed);
+        let kept = u64::from(counts.visits()) | u64::from(counts.proof().to_byte()) << PROOF_SHIFT;
+        self.counts.store(kept, Relaxed);
         self.edges.store(0, Relaxed);
-        self.in_flight.store(0, Relaxed);
-        self.edge_count.store(0, Relaxed);
-        self.proof.store(other.proof.load(Relaxed), Relaxed);
+    }
+
+    pub fn counts(&self) -> Counts {
+        Counts(self.counts.load(Relaxed))
     }
 
     pub fn visits(&self) -> u32 {
-        self.visits.load(Relaxed)
+        self.counts().visits()
     }
 
     pub fn in_flight(&self) -> u16 {
-        self.in_flight.load(Relaxed)
+        self.counts().in_flight()
+    }
+
+    pub fn proof(&self) -> Proof {
+        self.counts().proof()
     }
 
     /// The mean value.
     pub fn value(&self) -> f32 {
-        f32::from_bits(self.value.load(Relaxed))
+        unpack(self.mean.load(Relaxed)).0
     }
 
     /// The mean share of draws.
     pub fn draw(&self) -> f32 {
-        f32::from_bits(self.draw.load(Relaxed))
+        unpack(self.mean.load(Relaxed)).1
     }
 
-    /// The place and number of the edges to the children; `None` while there are none.
-    pub fn edges(&self) -> Option<(u32, usize)> {
-        // Acquire pairs with the release in `set_edges`: whoever sees the place sees the edges.
+    pub fn is_expanded(&self) -> bool {
+        self.edges.load(Relaxed) != 0
+    }
+
+    /// Where the children stand; `None` while there are none.
+    pub fn children(&self) -> Option<Place> {
+        // Acquire pairs with the release in `set_children`: whoever sees the place sees the edges.
         match self.edges.load(Acquire) {
             0 => None,
-            first => Some((first, usize::from(self.edge_count.load(Relaxed)))),
+            edges => Some(Place {
+                edges,
+                count: self.counts().edges(),
+                first_group: self.first_group.load(Relaxed),
+            }),
         }
     }
 
-    pub fn set_edges(&self, first: u32, count: usize) {
-        self.edge_count.store(count as u8, Relaxed);
-        self.edges.store(first, Release);
+    /// Says where the children stand, once.
+    pub fn set_children(&self, place: Place) {
+        self.counts.fetch_or((place.count as u64) << EDGES_SHIFT, Relaxed);
+        self.first_group.store(place.first_group, Relaxed);
+        self.edges.store(place.edges, Release);
     }
 
-    pub fn proof(&self) -> Proof {
-        Proof::from_byte(self.proof.load(Relaxed))
-    }
-
-    /// Records what is proven; the mean becomes exact.
+    /// Records what is proven, once; the mean becomes exact.
     pub fn prove(&self, proof: Proof) {
-        self.proof.store(proof.to_byte(), Relaxed);
-        if let Some((value, draw)) = proof.mean() {
-            self.value.store(value.to_bits(), Relaxed);
-            self.draw.store(draw.to_bits(), Relaxed);
-        }
-    }
-
-    pub fn enter(&self, sharing: Sharing) {
-        match sharing {
-            Sharing::Alone => self.in_flight.store(self.in_flight() + 1, Relaxed),
-            Sharing::Threads => _ = self.in_flight.fetch_add(1, Relaxed),
-        }
-    }
-
-    pub fn leave(&self, sharing: Sharing) {
-        match sharing {
-            Sharing::Alone => self.in_flight.store(self.in_flight() - 1, Relaxed),
-            Sharing::Threads => _ = self.in_flight.fetch_sub(1, Relaxed),
-        }
-    }
-
-    /// Counts one visit with this value and share of draws.
-    pub fn add(&self, value: f32, draw: f32, sharing: Sharing) {
-        let visits = match sharing {
-            Sharing::Alone => {
-                let visits = self.visits() + 1;
-                self.visits.store(visits, Relaxed);
-                visits
-            }
-            Sharing::Threads => self.visits.fetch_add(1, Relaxed) + 1,
-        };
         if self.proof() != Proof::Unknown {
             return;
         }
-        let share = 1.0 / visits as f32;
-        step(&self.value, value, share, sharing);
-        step(&self.draw, draw, share, sharing);
+        self.counts.fetch_or(u64::from(proof.to_byte()) << PROOF_SHIFT, Relaxed);
+        if let Some((value, draw)) = proof.mean() {
+            self.mean.store(pack(value, draw), Relaxed);
+        }
     }
-}
 
-/// Moves a mean, kept as the bits of an f32, towards a new sample.
-fn step(mean: &AtomicU32, sample: f32, share: f32, sharing: Sharing) {
-    let moved = |bits| {
-        let mean = f32::from_bits(bits);
-        (mean + (sample - mean) * share).to_bits()
-    };
-    match sharing {
-        Sharing::Alone => mean.store(moved(mean.load(Relaxed)), Relaxed),
-        Sharing::Threads => {
-            let updated = mean.fetch_update(Relaxed, Relaxed, |bits| Some(moved(bits)));
-            debug_assert!(updated.is_ok(), "the update never declines");
+    /// Counts a walk on its way down.
+    pub fn enter(&self, sharing: Sharing) {
+        self.count(ONE_WALK, sharing);
+    }
+
+    /// Takes back a walk that was given up.
+    pub fn leave(&self, sharing: Sharing) {
+        self.count(ONE_WALK.wrapping_neg(), sharing);
+    }
+
+    /// Counts a walk on its way up, with its value and share of draws.
+    pub fn finish(&self, value: f32, draw: f32, sharing: Sharing) {
+        let counts = self.count(ONE_VISIT.wrapping_sub(ONE_WALK), sharing);
+        if counts.proof() != Proof::Unknown {
+            return;
+        }
+        let share = 1.0 / counts.visits() as f32;
+        let step = |bits| {
+            let (mean, mean_draw) = unpack(bits);
+            pack(mean + (value - mean) * share, mean_draw + (draw - mean_draw) * share)
+        };
+        match sharing {
+            Sharing::Alone => self.mean.store(step(self.mean.load(Relaxed)), Relaxed),
+            Sharing::Threads => {
+                let updated = self.mean.fetch_update(Relaxed, Relaxed, |bits| Some(step(bits)));
+                debug_assert!(updated.is_ok(), "the update never declines");
+            }
+        }
+    }
+
+    /// Adds to the counts and returns what they are then.
+    fn count(&self, step: u64, sharing: Sharing) -> Counts {
+        match sharing {
+            Sharing::Alone => {
+                let counts = self.counts.load(Relaxed).wrapping_add(step);
+                self.counts.store(counts, Relaxed);
+                Counts(counts)
+            }
+            Sharing::Threads => Counts(self.counts.fetch_add(step, Relaxed).wrapping_add(step)),
         }
     }
 }
@@ -153,13 +193,21 @@ pub(super) enum Sharing {
     Threads,
 }
 
+fn pack(value: f32, draw: f32) -> u64 {
+    u64::from(value.to_bits()) | u64::from(draw.to_bits()) << 32
+}
+
+fn unpack(bits: u64) -> (f32, f32) {
+    (f32::from_bits(bits as u32), f32::from_bits((bits >> 32) as u32))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_node_is_20_bytes() {
-        assert_eq!(size_of::<Node>(), 20);
+    fn a_node_is_24_bytes() {
+        assert_eq!(size_of::<Node>(), 24);
     }
 
     #[test]
@@ -167,10 +215,26 @@ mod tests {
         for sharing in [Sharing::Alone, Sharing::Threads] {
             let node = Node::default();
             for (value, draw) in [(1.0, 0.0), (-1.0, 0.0), (0.5, 0.5), (0.0, 1.0)] {
-                node.add(value, draw, sharing);
+                node.enter(sharing);
+                node.finish(value, draw, sharing);
             }
-            assert_eq!(node.visits(), 4);
+            assert_eq!((node.visits(), node.in_flight()), (4, 0));
             assert!((node.value() - 0.125).abs() < 1e-6 && (node.draw() - 0.375).abs() < 1e-6);
         }
+    }
+
+    #[test]
+    fn counts_do_not_spill_into_each_other() {
+        let node = Node::default();
+        node.enter(Sharing::Threads);
+        node.enter(Sharing::Alone);
+        node.set_children(Place { edges: 7, count: 218, first_group: 9 });
+        node.prove(Proof::Loss(63));
+        node.finish(0.0, 0.0, Sharing::Threads);
+        node.leave(Sharing::Alone);
+        let place = node.children().unwrap();
+        assert_eq!((place.edges, place.count, place.first_group), (7, 218, 9));
+        assert_eq!((node.visits(), node.in_flight(), node.proof()), (1, 0, Proof::Loss(63)));
+        assert_eq!(node.value(), -1.0);
     }
 }

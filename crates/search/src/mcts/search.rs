@@ -49,6 +49,9 @@ pub(super) struct Root {
     pub gumbel: Option<GumbelRoot>,
 }
 
+/// Simulations that a thread takes from the budget, and counts as finished, at a time.
+const SHARE: u64 = 64;
+
 /// How a walk ended.
 enum Walk {
     /// At a leaf that must be evaluated.
@@ -108,7 +111,7 @@ impl Search {
         let node = self.tree.node(ROOT);
         let raw = if kept.is_some() { Wdl::new(-node.value(), node.draw()) } else { Wdl::EVEN };
         *self.root() = Root { raw, gumbel: None };
-        if self.tree.node(ROOT).edges().is_some() {
+        if self.tree.node(ROOT).is_expanded() {
             self.prepare_root();
         }
     }
@@ -120,21 +123,24 @@ impl Search {
         self.only.clear();
     }
 
-    /// Starts walks until `size` leaves wait in the batch, or no more can be started now.
+    /// Starts walks until `size` leaves wait in the batch, or no more can be started now. False
+    /// when none could.
     ///
     /// Walks that end at a known result are finished at once. Returns early after many of those,
     /// so that the caller can look at its clock.
-    pub fn gather(&self, batch: &mut Batch, size: usize) {
+    pub fn gather(&self, batch: &mut Batch, size: usize) -> bool {
         batch.begin(&self.game);
+        let mut started = false;
         for _ in 0..size + 64 {
             if batch.waiting.len() >= size {
                 break;
             }
             match self.walk(batch) {
-                Walk::Leaf | Walk::Known => {}
+                Walk::Leaf | Walk::Known => started = true,
                 Walk::None => break,
             }
         }
+        started
     }
 
     /// Expands the batch's leaves and carries their values up, once they are evaluated.
@@ -154,13 +160,11 @@ impl Search {
                 if expanded {
                     batch.resumed.push(path);
                 } else {
-                    self.give_up(&path);
-                    batch.idle.push(path);
+                    self.give_up(path, batch);
                 }
             } else {
                 let moved_here = evaluation.wdl.flip();
-                self.back_up(&path, moved_here, false);
-                batch.idle.push(path);
+                self.back_up(path, moved_here, false, batch);
             }
         }
         batch.waiting.clear();
@@ -184,7 +188,7 @@ impl Search {
         self.spare.copy_subtree(&self.tree, ROOT, keep);
         std::mem::swap(&mut self.tree, &mut self.spare);
         self.full.store(false, Relaxed);
-        self.tree.node(ROOT).edges().is_some()
+        self.tree.node(ROOT).is_expanded()
     }
 
     /// Simulations finished since the start.
@@ -238,7 +242,7 @@ impl Search {
             None => {
                 // The root's own evaluation is not a simulation: it has nothing to choose yet.
                 let root = self.tree.node(ROOT);
-                if root.edges().is_some() && !self.take_from_budget() {
+                if root.is_expanded() && !self.take_from_budget(batch) {
                     return Walk::None;
                 }
                 root.enter(self.sharing);
@@ -256,19 +260,17 @@ impl Search {
             if index != ROOT
                 && let Some(wdl) = node.proof().wdl()
             {
-                self.back_up(&path, wdl, false);
-                batch.idle.push(path);
+                self.back_up(path, wdl, false, batch);
                 return Walk::Known;
             }
-            if node.edges().is_none() {
+            if !node.is_expanded() {
                 return self.reach_leaf(batch, path);
             }
             let children = self.tree.children(node);
             let chosen = self.choose(index, node, children);
             let Some(child) = children.index_or_add(chosen) else {
                 self.full.store(true, Relaxed);
-                self.give_up(&path);
-                batch.idle.push(path);
+                self.give_up(path, batch);
                 return Walk::None;
             };
             self.tree.node(child).enter(self.sharing);
@@ -287,8 +289,7 @@ impl Search {
         let node = self.tree.node(index);
         if node.in_flight() > 1 {
             // Another walk already waits for this evaluation.
-            self.give_up(&path);
-            batch.idle.push(path);
+            self.give_up(path, batch);
             return Walk::None;
         }
         let need = match self.params.expansion {
@@ -299,8 +300,7 @@ impl Search {
         };
         if index == ROOT {
             if batch.game.legal_moves().is_empty() {
-                self.give_up(&path);
-                batch.idle.push(path);
+                self.give_up(path, batch);
                 return Walk::None;
             }
         } else if need != Need::Policy
@@ -308,8 +308,7 @@ impl Search {
         {
             node.prove(proof);
             let wdl = proof.wdl().expect("the end of a game is known");
-            self.back_up(&path, wdl, true);
-            batch.idle.push(path);
+            self.back_up(path, wdl, true, batch);
             return Walk::Known;
         }
         batch.ask(path, need);
@@ -342,27 +341,56 @@ impl Search {
     }
 
     /// Takes one simulation from the budget; false when none is left.
-    fn take_from_budget(&self) -> bool {
+    fn take_from_budget(&self, batch: &mut Batch) -> bool {
+        if batch.tokens == 0 {
+            // Threads take many at a time: a counter that all of them write is slow.
+            let wanted = if self.sharing == Sharing::Alone { 1 } else { SHARE };
+            let started = self.started.load(Relaxed);
+            let take =
+                |started: u64| (started < self.budget).then(|| self.budget.min(started + wanted));
+            let before = match self.sharing {
+                Sharing::Alone => take(started).map(|next| {
+                    self.started.store(next, Relaxed);
+                    started
+                }),
+                Sharing::Threads => self.started.fetch_update(Relaxed, Relaxed, take).ok(),
+            };
+            batch.tokens = before.map_or(0, |started| wanted.min(self.budget - started));
+        }
+        let got_one = batch.tokens > 0;
+        batch.tokens -= u64::from(got_one);
+        got_one
+    }
+
+    /// Counts a finished simulation.
+    fn count_finished(&self, batch: &mut Batch) {
         match self.sharing {
-            Sharing::Alone => {
-                let started = self.started.load(Relaxed);
-                self.started.store(started + u64::from(started < self.budget), Relaxed);
-                started < self.budget
-            }
+            Sharing::Alone => self.finished.store(self.finished.load(Relaxed) + 1, Relaxed),
             Sharing::Threads => {
-                let next = |started| (started < self.budget).then_some(started + 1);
-                self.started.fetch_update(Relaxed, Relaxed, next).is_ok()
+                batch.finished += 1;
+                if batch.finished >= SHARE {
+                    self.finished.fetch_add(std::mem::take(&mut batch.finished), Relaxed);
+                }
             }
         }
     }
 
+    /// Gives up what a batch has under way and brings the search's counts up to date.
+    pub(super) fn settle(&self, batch: &mut Batch) {
+        while let Some(path) = batch.resumed.pop() {
+            self.give_up(path, batch);
+        }
+        self.started.fetch_sub(std::mem::take(&mut batch.tokens), Relaxed);
+        self.finished.fetch_add(std::mem::take(&mut batch.finished), Relaxed);
+    }
+
     /// Ends a walk without a result, as if it had never started.
-    fn give_up(&self, path: &[u32]) {
-        for &index in path {
+    fn give_up(&self, path: Vec<u32>, batch: &mut Batch) {
+        for &index in &path {
             self.tree.node(index).leave(self.sharing);
         }
         if let Some(&child) = path.get(1) {
-            self.started.fetch_sub(1, Relaxed);
+            batch.tokens += 1;
             if let RootRule::Gumbel(_) = self.params.root
                 && let Some(gumbel) = &mut self.root().gumbel
             {
@@ -371,10 +399,11 @@ impl Search {
                 gumbel.unselect(chosen.expect("a walk starts with a child of the root"));
             }
         }
+        batch.idle.push(path);
     }
 
     /// Carries a value up. `wdl` speaks for the player who moved into the last node.
-    fn back_up(&self, path: &[u32], wdl: Wdl, proven: bool) {
+    fn back_up(&self, path: Vec<u32>, wdl: Wdl, proven: bool, batch: &mut Batch) {
         let (mut value, mut draw) = (wdl.value(), wdl.draw);
         // While the node below was just proven, this one may be too.
         let mut proven_below = false;
@@ -390,13 +419,13 @@ impl Search {
             } else {
                 proven_below = proven && Some(&index) == path.last();
             }
-            node.leave(self.sharing);
-            node.add(value, draw, self.sharing);
+            node.finish(value, draw, self.sharing);
             value = -value * self.params.discount;
         }
         if path.len() > 1 {
-            self.finished.fetch_add(1, Relaxed);
+            self.count_finished(batch);
         }
+        batch.idle.push(path);
     }
 
     /// Gives a node its children. False when the tree is full.

@@ -51,7 +51,8 @@ impl Choice<'_> {
 
     /// Walks through the node, this one excluded.
     fn parent_visits(&self) -> f32 {
-        (self.node.visits() + u32::from(self.node.in_flight()).saturating_sub(1)) as f32
+        let counts = self.node.counts();
+        (counts.visits() + u32::from(counts.in_flight()).saturating_sub(1)) as f32
     }
 
     fn puct(&self, puct: &Puct) -> usize {
@@ -93,7 +94,10 @@ impl Choice<'_> {
     /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN).
     fn improved(&self, c_visit: f32, c_scale: f32) -> usize {
         let policy = improved_policy(&self.children, -self.node.value(), c_visit, c_scale);
-        let walks = |node: &Node| (node.visits() + u32::from(node.in_flight())) as f32;
+        let walks = |node: &Node| {
+            let counts = node.counts();
+            (counts.visits() + u32::from(counts.in_flight())) as f32
+        };
         let visits = |child| self.children.node(child).map_or(0.0, walks);
         let visits: Vec<f32> = (0..policy.len()).map(visits).collect();
         let total: f32 = visits.iter().sum();
@@ -119,7 +123,8 @@ impl Choice<'_> {
                 lanes.mass_before[i] = mass;
                 mass += lanes.prior[i];
                 if let Some(node) = nodes.map(|nodes| &nodes[i]) {
-                    let (finished, waiting) = (node.visits(), node.in_flight());
+                    let counts = node.counts();
+                    let (finished, waiting) = (counts.visits(), counts.in_flight());
                     lanes.visits[i] = (finished + u32::from(waiting)) as f32;
                     lanes.value[i] = node.value();
                     if waiting > 0 {
@@ -127,7 +132,7 @@ impl Choice<'_> {
                         lanes.value[i] =
                             (lanes.value[i] * finished as f32 - lost) / lanes.visits[i];
                     }
-                    if matches!(node.proof(), Proof::Loss(_)) {
+                    if matches!(counts.proof(), Proof::Loss(_)) {
                         // Lost moves wait until nothing else is left.
                         handicap[i] = 1e6;
                     }

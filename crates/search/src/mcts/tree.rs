@@ -1,8 +1,8 @@
 //! The tree: nodes, and the edges between them.
 //!
-//! A node that is expanded has a block of edges, best prior first, followed by the places of its
-//! children's nodes. Those come in groups of four and only as walks reach them: most legal moves
-//! are never tried, and an edge takes a fifth of a node. Memory is won back by copying what is
+//! A node that is expanded has a block of edges, best prior first. Its children's nodes come in
+//! groups of four and only as walks reach them: most legal moves are never tried, and an edge takes
+//! a sixth of a node. The node knows its first group, the block's end where the others stand. Memory is won back by copying what is
 //! worth keeping into a second tree ([`Tree::copy_subtree`]), which is also how a subtree
 //! becomes the next root.
 
@@ -13,7 +13,7 @@ use std::sync::atomic::{
 
 use super::arena::Arena;
 use super::edge::Edge;
-use super::node::Node;
+use super::node::{Node, Place};
 use super::result::Proof;
 use crate::packed_move::PackedMove;
 
@@ -82,36 +82,48 @@ impl Tree {
         self.nodes.get(index)
     }
 
-    /// Asks for a node's edges ahead of their use.
+    /// Asks for a node's children ahead of their use.
     pub fn prefetch_children(&self, node: &Node) {
-        if let Some((first, _)) = node.edges() {
-            self.edges.prefetch(first);
+        if let Some(place) = node.children() {
+            self.edges.prefetch(place.edges);
+            self.nodes.prefetch(place.first_group);
         }
     }
 
     /// A node's children; none while it is not expanded.
     pub fn children(&self, node: &Node) -> Children<'_> {
-        let (first, count) = node.edges().unwrap_or((0, 0));
-        let (edges, groups) =
-            self.edges.slice(first, count + count.div_ceil(GROUP)).split_at(count);
-        Children { tree: self, edges, groups }
+        let nothing = Place { edges: 0, count: 0, first_group: 0 };
+        let place = node.children().unwrap_or(nothing);
+        let size = place.count + later_groups(place.count);
+        let (edges, later_groups) = self.edges.slice(place.edges, size).split_at(place.count);
+        Children { tree: self, edges, first_group: place.first_group, later_groups }
     }
 
     /// Gives a node edges, best prior first. False when the tree is full.
     pub fn expand(&self, node: &Node, edges: &[Edge]) -> bool {
-        let groups = edges.len().div_ceil(GROUP);
+        let groups = later_groups(edges.len());
         let size = edges.len() + groups;
-        if self.bytes() + size * size_of::<AtomicU32>() > self.max_bytes {
+        let bytes = size * size_of::<AtomicU32>() + GROUP * size_of::<Node>();
+        if self.bytes() + bytes > self.max_bytes {
             return false;
         }
-        let Some(first) = self.edges.allocate(size) else { return false };
+        let (Some(first), Some(first_group)) = (self.edges.allocate(size), self.new_group()) else {
+            return false;
+        };
         let block = self.edges.slice(first, size);
         let places = std::iter::repeat_n(0, groups);
         for (slot, value) in block.iter().zip(edges.iter().map(|edge| edge.0).chain(places)) {
             slot.store(value, Relaxed);
         }
-        node.set_edges(first, edges.len());
+        node.set_children(Place { edges: first, count: edges.len(), first_group });
         true
+    }
+
+    /// Four nodes that were never visited.
+    fn new_group(&self) -> Option<u32> {
+        let first = self.nodes.allocate(GROUP)?;
+        self.nodes.slice(first, GROUP).iter().for_each(Node::forget);
+        Some(first)
     }
 
     /// Replaces this tree by the subtree below `root` of another.
@@ -153,10 +165,13 @@ impl Tree {
     pub fn visits_worth_keeping(&self, target: usize) -> u32 {
         let mut blocks: Vec<(u32, usize)> = Vec::new();
         self.for_each(|node, children| {
-            let groups = children.groups.iter().filter(|place| place.load(Relaxed) != 0).count();
-            let edges = children.edges.len() + children.groups.len();
-            let bytes = edges * size_of::<AtomicU32>() + groups * GROUP * size_of::<Node>();
-            blocks.push((node.visits(), bytes));
+            if children.len() > 0 {
+                let later = children.later_groups;
+                let groups = 1 + later.iter().filter(|place| place.load(Relaxed) != 0).count();
+                let edges = children.len() + later.len();
+                let bytes = edges * size_of::<AtomicU32>() + groups * GROUP * size_of::<Node>();
+                blocks.push((node.visits(), bytes));
+            }
         });
         blocks.sort_unstable_by(|a, b| b.cmp(a));
         let mut kept = 0;
@@ -187,8 +202,15 @@ impl Tree {
 pub(super) struct Children<'a> {
     tree: &'a Tree,
     edges: &'a [AtomicU32],
-    /// The first node of each group of four; 0 for groups never reached.
-    groups: &'a [AtomicU32],
+    /// The first node of the first group.
+    first_group: u32,
+    /// The first node of each later group; 0 for groups never reached.
+    later_groups: &'a [AtomicU32],
+}
+
+/// How many groups come after the first.
+fn later_groups(children: usize) -> usize {
+    children.div_ceil(GROUP).saturating_sub(1)
 }
 
 impl<'a> Children<'a> {
@@ -221,10 +243,14 @@ impl<'a> Children<'a> {
 
     /// Where the child's node stands.
     pub fn index(&self, child: usize) -> Option<u32> {
-        match self.groups[child / GROUP].load(Acquire) {
-            0 => None,
-            first => Some(first + (child % GROUP) as u32),
-        }
+        let first = match child / GROUP {
+            0 => self.first_group,
+            group => match self.later_groups[group - 1].load(Acquire) {
+                0 => return None,
+                first => first,
+            },
+        };
+        Some(first + (child % GROUP) as u32)
     }
 
     /// Where the child's node stands, made if need be. `None` when the tree is full.
@@ -232,27 +258,24 @@ impl<'a> Children<'a> {
         if let Some(index) = self.index(child) {
             return Some(index);
         }
-        let nodes = &self.tree.nodes;
         if self.tree.bytes() + GROUP * size_of::<Node>() > self.tree.max_bytes {
             return None;
         }
-        let first = nodes.allocate(GROUP)?;
-        nodes.slice(first, GROUP).iter().for_each(Node::forget);
+        let first = self.tree.new_group()?;
         // Should another thread have been quicker, its group counts and this one stays unused.
-        let _ = self.groups[child / GROUP].compare_exchange(0, first, AcqRel, Acquire);
+        let place = &self.later_groups[child / GROUP - 1];
+        let _ = place.compare_exchange(0, first, AcqRel, Acquire);
         self.index(child)
     }
 
     /// The children in groups of up to four: their edges, and their nodes when a walk has
     /// reached any of them.
     pub fn groups(&self) -> impl Iterator<Item = (&'a [AtomicU32], Option<&'a [Node]>)> {
-        let tree = self.tree;
-        self.edges.chunks(GROUP).zip(self.groups).map(move |(edges, place)| {
-            let nodes = match place.load(Acquire) {
-                0 => None,
-                first => Some(tree.nodes.slice(first, GROUP)),
-            };
-            (edges, nodes)
+        let (tree, first) = (self.tree, self.first_group);
+        let later = self.later_groups.iter().map(|place| place.load(Acquire));
+        let places = std::iter::once(first).chain(later);
+        self.edges.chunks(GROUP).zip(places).map(move |(edges, place)| {
+            (edges, (place != 0).then(|| tree.nodes.slice(place, GROUP)))
         })
     }
 
