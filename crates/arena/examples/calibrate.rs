@@ -7,7 +7,7 @@ use selfmate_arena::stats::Tally;
 use selfmate_arena::*;
 
 /// Stockfish's levels that tie our rungs to its scale.
-const LEVELS: [(&str, f64); 2] = [("stockfish:elo=1350", 1350.0), ("stockfish:elo=1550", 1550.0)];
+const LEVELS: [(&str, f64); 2] = [("stockfish:elo=1350", 1350.0), ("stockfish:elo=1450", 1450.0)];
 /// How many places apart players may be to meet.
 const REACH: usize = 3;
 
@@ -32,8 +32,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 margin_ms: 5000,
                 ..GameSettings::default()
             };
+            // Games among ourselves cost next to nothing.
+            let games = if anchors[b].is_some() { games } else { 4 * games };
             let config = MatchConfig { settings, ..MatchConfig::new(&names[a], &names[b], games) };
-            let store = folder.as_ref().map(|folder| folder.join(format!("{a}-{b}.jsonl")));
+            let store = folder
+                .as_ref()
+                .map(|folder| folder.join(format!("{} {}.jsonl", names[a], names[b])));
             let run = MatchRun { concurrency: 2, store, ..MatchRun::default() };
             let report = run_match(&config, &run, &registry, &mut |_| {})?;
             let tally = Tally::new(report.wins, report.draws, report.losses);

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
 use crate::contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match, stored_result};
@@ -113,10 +114,11 @@ pub fn run_ladder(
     observer: &mut dyn FnMut(&LadderEvent),
 ) -> Result<LadderReport, LadderError> {
     let pairings = pairings(config)?;
+    // A mistake in a spec or an anchor should not show after a night of games.
     for player in &config.players {
-        registry.parse(player).map_err(MatchError::from)?;
+        let spec = registry.parse(player).map_err(MatchError::from)?;
+        registry.build(&spec, Seed::new(config.seed)).map_err(MatchError::from)?;
     }
-    // A mistake in an anchor should not cost a night of games.
     place_anchors(&known(config, run)?, &config.anchors)?;
     let mut results = Vec::new();
     let mut is_finished = true;
@@ -243,7 +245,7 @@ fn file_name(a: &str, b: &str) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         name.chars().take(40).map(plain).collect()
     };
-    let hash = selfmate_chess::Seed::new(0).derive(a).derive(b).rng().bits();
+    let hash = Seed::new(0).derive(a).derive(b).rng().bits();
     format!("{}_{}_{:08x}.jsonl", readable(a), readable(b), hash >> 32)
 }
 

@@ -24,15 +24,16 @@ use crate::store::RecordStore;
 /// Measured on two cores with
 /// `cargo run --release -p selfmate-arena --example calibrate -- 60 100`:
 /// a round robin of neighbours, 60 games a pairing, anchored at `stockfish:elo=1350` = 1350.
-pub const OWN_RUNGS: [(&str, f64); 8] = [
+pub const OWN_RUNGS: [(&str, f64); 9] = [
     ("random", 200.0),
+    ("rollout:sims=50", 300.0),
+    ("rollout:sims=400", 400.0),
     ("greedy", 500.0),
-    ("rollout:sims=50", 600.0),
-    ("rollout:sims=400", 800.0),
-    ("alphabeta:depth=1", 1000.0),
-    ("alphabeta:depth=2", 1100.0),
-    ("alphabeta:depth=3", 1200.0),
-    ("alphabeta:depth=4", 1300.0),
+    ("alphabeta:depth=1,blunder=50", 600.0),
+    ("alphabeta:depth=1,blunder=30", 800.0),
+    ("alphabeta:depth=1,blunder=15", 1000.0),
+    ("alphabeta:depth=1,blunder=6", 1100.0),
+    ("alphabeta:depth=1", 1300.0),
 ];
 
 /// The distance between Stockfish's rungs.

@@ -79,7 +79,6 @@ impl GameRecord {
         }
         if let Some(detail) = &self.played.detail {
             let loser = if self.played.winner == Some(Side::White) { black } else { white };
-            pgn.set("Annotator", "selfmate");
             let last = pgn.game.ply();
             let text = format!("{loser}: {detail}");
             match last.checked_sub(1) {

@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use selfmate_chess::Game;
+use selfmate_chess::{Game, Seed};
 use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit, Weights};
 use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Player, PlayerError};
 
-use super::random::no_move;
+use super::random::{candidates, no_move, seed_of};
 use crate::limit::OwnLimit;
 use crate::registry::PlayerKind;
 
@@ -20,12 +20,21 @@ pub struct AlphaBetaPlayer {
     name: String,
     search: AlphaBeta,
     own: OwnLimit,
+    blunders: Blunders,
+}
+
+/// How often to play any legal move instead: weak players for people and for the lower rungs.
+#[derive(Clone, Copy, Debug)]
+struct Blunders {
+    percent: usize,
+    seed: Seed,
 }
 
 impl AlphaBetaPlayer {
     /// A player with this search; `own` is what its spec allows it.
     pub fn new(name: &str, search: AlphaBeta, own: OwnLimit) -> AlphaBetaPlayer {
-        AlphaBetaPlayer { name: name.to_owned(), search, own }
+        let blunders = Blunders { percent: 0, seed: Seed::new(0) };
+        AlphaBetaPlayer { name: name.to_owned(), search, own, blunders }
     }
 }
 
@@ -39,7 +48,10 @@ pub(super) fn kind() -> PlayerKind {
             let mut search = AlphaBeta::new(Weights::default(), hash as usize);
             search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
             let own = OwnLimit::from_options(options)?;
-            Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)))
+            let percent = options.number("blunder", 0..=100)?.unwrap_or(0) as usize;
+            let blunders = Blunders { percent, seed: options.seed.derive("blunder") };
+            let player = AlphaBetaPlayer::new(&options.label(), search, own);
+            Ok(Box::new(AlphaBetaPlayer { blunders, ..player }))
         },
     )
     .option("depth", "plies of search (6)")
@@ -47,6 +59,7 @@ pub(super) fn kind() -> PlayerKind {
     .option("movetime", "milliseconds for each move")
     .option("hash", "megabytes for the table (16)")
     .option("threads", "threads in one search (1)")
+    .option("blunder", "percent of moves that are random (0)")
 }
 
 impl Player for AlphaBetaPlayer {
@@ -68,6 +81,13 @@ impl Player for AlphaBetaPlayer {
         limit: &Limit,
         observe: &mut dyn FnMut(&Thought),
     ) -> Result<Choice, PlayerError> {
+        if self.blunders.percent > 0 {
+            let mut rng = seed_of(self.blunders.seed, game).rng();
+            let slips = rng.below(100) < self.blunders.percent;
+            if let Some(&m) = rng.choose(&candidates(game, limit)).filter(|_| slips) {
+                return Ok(Choice::bare(m));
+            }
+        }
         let default = OwnLimit { depth: Some(DEFAULT_DEPTH), ..OwnLimit::default() };
         let limit = self.own.within(limit, default);
         let budget = limit.clock.map(|clock| super::budget_of(&clock));
@@ -116,5 +136,19 @@ fn score(score: alphabeta::Score) -> Score {
     match score {
         alphabeta::Score::Cp(value) => Score::Centipawns(value),
         alphabeta::Score::Mate(moves) => Score::Mate(moves),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::contest::{MatchConfig, MatchRun, run_match};
+    use crate::registry::Registry;
+
+    #[test]
+    fn blunders_cost_games() {
+        let config = MatchConfig::new("alphabeta:depth=1,blunder=30", "alphabeta:depth=1", 20);
+        let report =
+            run_match(&config, &MatchRun::default(), &Registry::standard(), &mut |_| {}).unwrap();
+        assert!(report.score < 0.3, "{report:?}");
     }
 }

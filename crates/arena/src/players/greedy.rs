@@ -4,7 +4,7 @@ use selfmate_chess::{Chess, Game, Move, Position, Role, Seed, Square};
 use selfmate_search::player::{Limit, Score};
 use selfmate_search::{Choice, Player, PlayerError};
 
-use super::random::{no_move, seed_of};
+use super::random::{candidates, no_move, seed_of};
 
 /// Mates if it can; else plays any of the moves that win most once everyone has taken back on
 /// the square moved to. Moves that lose nothing there count 0, so it does not hang what it moves,
@@ -27,12 +27,11 @@ impl Player for GreedyPlayer {
         &self.name
     }
 
-    fn choose(&mut self, game: &Game, _limit: &Limit) -> Result<Choice, PlayerError> {
+    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
         let position = game.position();
-        let legal = game.legal_moves();
         let mut best = Vec::new();
         let mut most = i32::MIN;
-        for &m in &legal {
+        for &m in &candidates(game, limit) {
             let mut after = position.clone();
             after.play_unchecked(m);
             if after.is_checkmate() {

@@ -1,6 +1,6 @@
 //! Any legal move.
 
-use selfmate_chess::{Game, Seed};
+use selfmate_chess::{Game, MoveList, Seed};
 use selfmate_search::player::Limit;
 use selfmate_search::{Choice, Player, PlayerError};
 
@@ -24,12 +24,21 @@ impl Player for RandomPlayer {
         &self.name
     }
 
-    fn choose(&mut self, game: &Game, _limit: &Limit) -> Result<Choice, PlayerError> {
-        match seed_of(self.seed, game).rng().choose(&game.legal_moves()) {
+    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
+        match seed_of(self.seed, game).rng().choose(&candidates(game, limit)) {
             Some(&m) => Ok(Choice::bare(m)),
             None => Err(no_move(&self.name)),
         }
     }
+}
+
+/// The moves to choose from.
+pub(super) fn candidates(game: &Game, limit: &Limit) -> MoveList {
+    let mut moves = game.legal_moves();
+    if !limit.only.is_empty() {
+        moves.retain(|m| limit.only.contains(m));
+    }
+    moves
 }
 
 /// A child of the seed for this moment of this game.
