@@ -2,11 +2,16 @@
 
 pub mod analyse;
 pub mod bench;
+mod contest;
 pub mod demo;
 pub mod doctor;
 pub mod encode;
+pub mod ladder;
+pub mod match_;
 pub mod perft;
 pub mod play;
+pub mod rate;
+pub mod suite;
 pub mod uci;
 
 use selfmate_chess::Chess;

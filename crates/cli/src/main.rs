@@ -4,6 +4,7 @@ mod board;
 mod command;
 mod output;
 mod player;
+mod progress;
 mod think;
 
 use std::io;
@@ -33,6 +34,14 @@ enum Command {
     Uci(command::uci::Args),
     /// Show what a search sees: visits, priors, values, lines
     Analyse(command::analyse::Args),
+    /// Two players, pairs of games from the same opening
+    Match(command::match_::Args),
+    /// Many players, one rating list with error bars
+    Ladder(command::ladder::Args),
+    /// A player's Elo against Stockfish's levels
+    Rate(command::rate::Args),
+    /// Positions with known answers, or agreement with an opening book
+    Suite(command::suite::Args),
     /// Explain a part step by step
     Demo(command::demo::Args),
     /// Measure the speed of every part
@@ -57,6 +66,10 @@ fn main() -> ExitCode {
         Command::Play(args) => command::play::run(&args),
         Command::Uci(args) => command::uci::run(&args),
         Command::Analyse(args) => command::analyse::run(&args, &output),
+        Command::Match(args) => command::match_::run(&args, &output),
+        Command::Ladder(args) => command::ladder::run(&args, &output),
+        Command::Rate(args) => command::rate::run(&args, &output),
+        Command::Suite(args) => command::suite::run(&args, &output),
         Command::Demo(args) => command::demo::run(&args),
         Command::Bench(args) => command::bench::run(&args, &output),
         Command::Perft(args) => command::perft::run(&args, &output),

@@ -1,0 +1,105 @@
+//! What `match`, `ladder` and `rate` have in common: their flags and how they run.
+
+use std::path::PathBuf;
+
+use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
+use selfmate_arena::{GameSettings, MatchRun, MoveLimit, OpeningSource, TimeControl};
+
+use crate::progress::stop_on_signal;
+use crate::think::ThinkArgs;
+
+/// How games are played.
+#[derive(clap::Args)]
+pub struct GameArgs {
+    #[command(flatten)]
+    think: ThinkArgs,
+    /// A clock: seconds and increment, such as 10+0.1, 1:30+1 or 40/60
+    #[arg(long, value_name = "TC")]
+    tc: Option<TimeControl>,
+    /// Openings: an EPD or PGN file (plain or zipped), or random:PLIES [default: built in]
+    #[arg(long, value_name = "FILE", value_parser = openings)]
+    openings: Option<OpeningSource>,
+    /// The seed of openings and players
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Games at the same time [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    concurrency: Option<u16>,
+    /// Call a game drawn: from move M on, C moves within S centipawns, as M,C,S
+    #[arg(long, value_name = "M,C,S", value_parser = draw_rule)]
+    draw: Option<DrawRule>,
+    /// Call a game lost: C moves at minus S centipawns or worse, as C,S
+    #[arg(long, value_name = "C,S", value_parser = resign_rule)]
+    resign: Option<ResignRule>,
+    /// Call a game drawn after so many plies
+    #[arg(long, value_name = "PLIES")]
+    max_plies: Option<u32>,
+    /// Keep finished games here; the same command goes on where it was
+    #[arg(long, value_name = "PATH")]
+    store: Option<PathBuf>,
+    /// Write the games as PGN
+    #[arg(long, value_name = "FILE")]
+    pgn: Option<PathBuf>,
+}
+
+impl GameArgs {
+    /// How each game is played; `default` when no limit is given.
+    pub fn settings(&self, default: MoveLimit) -> GameSettings {
+        let limit = MoveLimit {
+            nodes: self.think.sims,
+            depth: self.think.depth,
+            movetime_ms: self.think.movetime,
+            clock: self.tc,
+        };
+        let limit = if limit == MoveLimit::default() { default } else { limit };
+        let adjudication =
+            Adjudication { draw: self.draw, resign: self.resign, max_plies: self.max_plies };
+        GameSettings { limit, adjudication, ..GameSettings::default() }
+    }
+
+    pub fn openings(&self) -> OpeningSource {
+        self.openings.clone().unwrap_or_default()
+    }
+
+    /// How the games are run: on all cores, until Ctrl-C.
+    pub fn run(&self) -> anyhow::Result<MatchRun> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(MatchRun {
+            concurrency: self.concurrency.map_or(cores, usize::from),
+            store: self.store.clone(),
+            pgn: self.pgn.clone(),
+            stop: stop_on_signal()?,
+            ..MatchRun::default()
+        })
+    }
+}
+
+fn openings(text: &str) -> Result<OpeningSource, String> {
+    match text.strip_prefix("random:") {
+        Some(plies) => match plies.parse() {
+            Ok(plies @ 1..=100) => Ok(OpeningSource::Random { plies }),
+            _ => Err(format!("random:{plies}: expected random:PLIES from 1 to 100")),
+        },
+        None => Ok(OpeningSource::File { path: PathBuf::from(text), plies: None }),
+    }
+}
+
+fn draw_rule(text: &str) -> Result<DrawRule, String> {
+    match numbers(text)?[..] {
+        [move_number, move_count, score] => Ok(DrawRule { move_number, move_count, score }),
+        _ => Err("expected MOVE,COUNT,CENTIPAWNS such as 40,8,10".into()),
+    }
+}
+
+fn resign_rule(text: &str) -> Result<ResignRule, String> {
+    match numbers(text)?[..] {
+        [move_count, score] => Ok(ResignRule { move_count, score, sides: ResignSides::Loser }),
+        _ => Err("expected COUNT,CENTIPAWNS such as 4,600".into()),
+    }
+}
+
+fn numbers(text: &str) -> Result<Vec<u32>, String> {
+    let number =
+        |part: &str| part.trim().parse().map_err(|_| format!("'{part}' is no whole number"));
+    text.split(',').map(number).collect()
+}

@@ -1,0 +1,104 @@
+//! `selfmate ladder`: many players, one rating list with error bars.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use selfmate_arena::rating::Rated;
+use selfmate_arena::{
+    LadderConfig, LadderEvent, LadderFormat, LadderReport, MatchEvent, MoveLimit, rating_svg,
+    run_ladder,
+};
+
+use super::contest::GameArgs;
+use super::match_::live;
+use crate::output::Output;
+use crate::player;
+use crate::progress::Progress;
+
+#[derive(clap::Args)]
+#[command(after_long_help = player::help())]
+pub struct Args {
+    /// The players
+    #[arg(required = true, num_args = 2..)]
+    players: Vec<String>,
+    /// Games for each pairing
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    games: u64,
+    /// Only the first player meets the others
+    #[arg(long)]
+    gauntlet: bool,
+    /// A player whose rating is given, as PLAYER=ELO
+    #[arg(long, value_name = "PLAYER=ELO", value_parser = anchor)]
+    anchor: Vec<(String, f64)>,
+    /// Write the list as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    #[command(flatten)]
+    game: GameArgs,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let config = LadderConfig {
+        players: args.players.clone(),
+        format: if args.gauntlet { LadderFormat::Gauntlet } else { LadderFormat::RoundRobin },
+        games: args.games,
+        settings: args.game.settings(MoveLimit::default()),
+        openings: args.game.openings(),
+        seed: args.game.seed,
+        anchors: args.anchor.clone(),
+    };
+    let mut progress = Progress::new();
+    let mut place = String::new();
+    let report =
+        run_ladder(&config, &args.game.run()?, &player::registry(), &mut |event| match event {
+            LadderEvent::Pairing { index, total, .. } => {
+                place = format!("pairing {}/{total}", index + 1);
+            }
+            LadderEvent::Match(event) => {
+                if let MatchEvent::Finished { report, .. } = &**event {
+                    progress.show(&format!("{place}  {}", live(report, args.games)));
+                }
+            }
+        })?;
+    progress.finish();
+    if let Some(path) = &args.svg {
+        std::fs::write(path, rating_svg("Ratings", &report.players))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    output.report(&report, print)
+}
+
+/// Reads `PLAYER=ELO`; the player's own options may contain `=` too.
+fn anchor(text: &str) -> Result<(String, f64), String> {
+    let (player, elo) = text.rsplit_once('=').ok_or("expected PLAYER=ELO, such as random=0")?;
+    let elo = elo.parse().map_err(|_| format!("'{elo}' is no rating: expected PLAYER=ELO"))?;
+    Ok((player.to_owned(), elo))
+}
+
+fn print(report: &LadderReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:>4}  {:32}{:>8}{:>8}{:>8}{:>9}",
+        "", "player", "Elo", "+/-", "games", "points"
+    )?;
+    for (index, Rated { name, elo, elo_error, games, points, is_anchor }) in
+        report.players.iter().enumerate()
+    {
+        let error = if *is_anchor { "given".into() } else { format!("{elo_error:.0}") };
+        writeln!(out, "{:>4}  {name:32}{elo:>8.0}{error:>8}{games:>8}{points:>9.1}", index + 1)?;
+    }
+    writeln!(out)?;
+    for pairing in &report.pairings {
+        let tally = pairing.tally;
+        writeln!(
+            out,
+            "{} - {}: +{} ={} -{}",
+            pairing.a, pairing.b, tally.wins, tally.draws, tally.losses
+        )?;
+    }
+    if !report.is_finished {
+        writeln!(out, "(stopped before the end)")?;
+    }
+    Ok(())
+}

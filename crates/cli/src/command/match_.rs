@@ -1,0 +1,116 @@
+//! `selfmate match`: two players, pairs of games from the same opening.
+
+use std::io::{self, Write};
+
+use selfmate_arena::{MatchConfig, MatchEvent, MatchReport, MoveLimit, Sprt, run_match};
+
+use super::contest::GameArgs;
+use crate::output::Output;
+use crate::player;
+use crate::progress::Progress;
+
+#[derive(clap::Args)]
+#[command(after_long_help = player::help())]
+pub struct Args {
+    /// The first player
+    a: String,
+    /// The second player
+    b: String,
+    /// The most games
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    games: u64,
+    /// Stop as soon as it is decided whether A is E1 rather than E0 better (normalised Elo)
+    #[arg(long, value_name = "E0,E1", value_parser = Sprt::parse)]
+    sprt: Option<Sprt>,
+    #[command(flatten)]
+    game: GameArgs,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let config = MatchConfig {
+        a: args.a.clone(),
+        b: args.b.clone(),
+        games: args.games,
+        settings: args.game.settings(MoveLimit::default()),
+        openings: args.game.openings(),
+        seed: args.game.seed,
+        sprt: args.sprt,
+    };
+    let mut progress = Progress::new();
+    let report =
+        run_match(&config, &args.game.run()?, &player::registry(), &mut |event| match event {
+            MatchEvent::Resumed { report } => {
+                eprintln!("going on after {} games", report.games);
+            }
+            MatchEvent::Finished { report, .. } => progress.show(&live(report, args.games)),
+        })?;
+    progress.finish();
+    output.report(&report, |report, out| print(report, &config.settings.limit, out))
+}
+
+/// The score so far, in one line.
+pub fn live(report: &MatchReport, games: u64) -> String {
+    format!(
+        "{} - {}  +{} ={} -{}  {:.1}%  Elo {:+.0} ± {:.0}  game {}/{games}",
+        report.a,
+        report.b,
+        report.wins,
+        report.draws,
+        report.losses,
+        report.score * 100.0,
+        report.elo,
+        report.elo_error,
+        report.games
+    )
+}
+
+/// The result as match runners print it.
+fn print(report: &MatchReport, limit: &MoveLimit, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Results of {} vs {} ({limit}):", report.a, report.b)?;
+    let bound = if report.elo_is_bound { " (a bound: every game went one way)" } else { "" };
+    writeln!(
+        out,
+        "Elo: {:.2} +/- {:.2}, nElo: {:.2} +/- {:.2}{bound}",
+        report.elo, report.elo_error, report.nelo, report.nelo_error
+    )?;
+    write!(out, "LOS: {:.2} %, DrawRatio: {:.2} %", report.los * 100.0, report.draw_ratio * 100.0)?;
+    match report.pairs_ratio {
+        Some(ratio) => writeln!(out, ", PairsRatio: {ratio:.2}")?,
+        None => writeln!(out)?,
+    }
+    writeln!(
+        out,
+        "Games: {}, Wins: {}, Losses: {}, Draws: {}, Points: {:.1} ({:.2} %)",
+        report.games,
+        report.wins,
+        report.losses,
+        report.draws,
+        report.score * report.games as f64,
+        report.score * 100.0
+    )?;
+    writeln!(out, "Ptnml(0-2): {:?}", report.pentanomial)?;
+    if let Some(sprt) = &report.sprt {
+        writeln!(
+            out,
+            "LLR: {:.2} ({:.2}, {:.2}) [{:.2}, {:.2}] {:?}",
+            sprt.llr, sprt.lower, sprt.upper, sprt.sprt.elo0, sprt.sprt.elo1, sprt.decision
+        )?;
+    }
+    let ends: Vec<String> =
+        report.terminations.iter().map(|(end, n)| format!("{end} {n}")).collect();
+    writeln!(out, "Ended by: {}", ends.join(", "))?;
+    if report.a_faults + report.b_faults > 0 {
+        writeln!(
+            out,
+            "Faults: {} by {}, {} by {}",
+            report.a_faults, report.a, report.b_faults, report.b
+        )?;
+    }
+    if report.duplicates > 0 {
+        writeln!(out, "Identical games: {}", report.duplicates)?;
+    }
+    if !report.is_finished {
+        writeln!(out, "(stopped before the end)")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! `selfmate rate`: a player's Elo against Stockfish's levels and our own rungs below them.
+
+use std::io::{self, Write};
+
+use selfmate_arena::{MoveLimit, RateConfig, RateReport, run_rate};
+
+use super::contest::GameArgs;
+use crate::output::Output;
+use crate::player;
+use crate::progress::Progress;
+
+#[derive(clap::Args)]
+#[command(after_long_help = player::help())]
+pub struct Args {
+    /// The player
+    player: String,
+    /// Stop when half the 95 % interval is below this
+    #[arg(long, value_name = "ELO", default_value_t = 50.0)]
+    error: f64,
+    /// The most games
+    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
+    games: u64,
+    #[command(flatten)]
+    game: GameArgs,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        args.error.is_finite() && args.error > 0.0,
+        "--error {}: expected a number above 0",
+        args.error
+    );
+    let config = RateConfig {
+        settings: args.game.settings(MoveLimit::movetime(100)),
+        openings: args.game.openings(),
+        seed: args.game.seed,
+        max_games: args.games,
+        max_error: args.error,
+        ..RateConfig::new(&args.player)
+    };
+    let mut progress = Progress::new();
+    let report = run_rate(&config, &args.game.run()?, &player::registry(), &mut |_, report| {
+        progress.show(&format!(
+            "{}  {:.0} [{:.0}, {:.0}]  game {}/{}",
+            report.player, report.elo, report.elo_low, report.elo_high, report.games, args.games
+        ));
+    })?;
+    progress.finish();
+    output.report(&report, print)
+}
+
+fn print(report: &RateReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{}: {:.0} [{:.0}, {:.0}] after {} games ({})",
+        report.player, report.elo, report.elo_low, report.elo_high, report.games, report.limit
+    )?;
+    if let Some(scale) = &report.scale {
+        writeln!(out, "on the scale of {scale}'s UCI_Elo")?;
+    }
+    writeln!(
+        out,
+        "\n{:32}{:>8}{:>8}{:>7}{:>7}{:>7}",
+        "rung", "Elo", "games", "won", "drawn", "lost"
+    )?;
+    for rung in &report.rungs {
+        let tally = rung.tally;
+        writeln!(
+            out,
+            "{:32}{:>8.0}{:>8}{:>7}{:>7}{:>7}",
+            rung.rung.player, rung.rung.elo, rung.games, tally.wins, tally.draws, tally.losses
+        )?;
+    }
+    if !report.is_finished {
+        writeln!(out, "(the error is still {:.0})", report.elo_error)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! `selfmate suite`: positions with known answers, or agreement with an opening book.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use selfmate_arena::{
+    BookConfig, BookReport, MoveLimit, SuiteConfig, SuiteReport, book_agreement, run_suite,
+};
+
+use crate::output::Output;
+use crate::player;
+use crate::progress::{Progress, stop_on_signal};
+use crate::think::ThinkArgs;
+
+#[derive(clap::Args)]
+#[command(after_long_help = player::help())]
+pub struct Args {
+    /// An EPD file with best moves or mates; with --book a Polyglot (.bin) or PGN book
+    file: PathBuf,
+    /// The player
+    player: String,
+    /// How often the player's first choice is in this opening book, by ply
+    #[arg(long)]
+    book: bool,
+    #[command(flatten)]
+    think: ThinkArgs,
+    /// The seed of the player's randomness
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Positions at the same time
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    concurrency: u16,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let limit = MoveLimit {
+        nodes: args.think.sims,
+        depth: args.think.depth,
+        movetime_ms: args.think.movetime,
+        clock: None,
+    };
+    let limit = if limit == MoveLimit::default() { MoveLimit::movetime(1000) } else { limit };
+    let stop = stop_on_signal()?;
+    let mut progress = Progress::new();
+    if args.book {
+        let config = BookConfig {
+            limit,
+            seed: args.seed,
+            stop,
+            ..BookConfig::new(&args.file, &args.player)
+        };
+        let report = book_agreement(&config, &player::registry(), &mut |ply| {
+            progress.show(&format!("ply {}: {} of {}", ply.ply, ply.agreed, ply.total));
+        })?;
+        progress.finish();
+        return output.report(&report, print_book);
+    }
+    let config = SuiteConfig {
+        limit,
+        seed: args.seed,
+        stop,
+        concurrency: usize::from(args.concurrency),
+        ..SuiteConfig::new(&args.file, &args.player)
+    };
+    let (mut solved, mut total) = (0, 0);
+    let report = run_suite(&config, &player::registry(), &mut |position| {
+        total += 1;
+        solved += u32::from(position.is_solved);
+        progress.show(&format!("{solved} of {total} solved"));
+    })?;
+    progress.finish();
+    output.report(&report, print_suite)
+}
+
+fn print_suite(report: &SuiteReport, out: &mut dyn Write) -> io::Result<()> {
+    for position in report.positions.iter().filter(|position| !position.is_solved) {
+        let id = position.id.as_deref().unwrap_or("");
+        let number = position.number;
+        writeln!(
+            out,
+            "{number:4} {id:20} played {}, expected {}",
+            position.played, position.expected
+        )?;
+    }
+    writeln!(
+        out,
+        "{}: {} of {} solved in {:.1} s",
+        report.player, report.solved, report.total, report.seconds
+    )?;
+    if let Some(mean) = report.mean_solution_ms {
+        writeln!(out, "mean time to solution {mean:.0} ms")?;
+    }
+    if report.max_points > 0 {
+        writeln!(out, "{} of {} points", report.points, report.max_points)?;
+    }
+    Ok(())
+}
+
+fn print_book(report: &BookReport, out: &mut dyn Write) -> io::Result<()> {
+    for ply in &report.by_ply {
+        let share = 100.0 * ply.agreed as f64 / ply.total.max(1) as f64;
+        writeln!(
+            out,
+            "ply {:3}: {:4} of {:4} in the book ({share:.0}%)",
+            ply.ply, ply.agreed, ply.total
+        )?;
+    }
+    writeln!(
+        out,
+        "{}: {} of {} choices are in {}",
+        report.player, report.agreed, report.total, report.book
+    )
+}

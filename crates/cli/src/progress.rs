@@ -1,0 +1,62 @@
+//! Live progress on standard error: one line that is rewritten on a terminal, now and then a new
+//! line elsewhere. Also the Ctrl-C that ends long jobs cleanly.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+/// Shows how far a job has come.
+pub struct Progress {
+    is_terminal: bool,
+    last: Option<Instant>,
+    width: usize,
+}
+
+impl Progress {
+    pub fn new() -> Progress {
+        Progress { is_terminal: io::stderr().is_terminal(), last: None, width: 0 }
+    }
+
+    /// Shows a line, unless the last one is too fresh to be replaced.
+    pub fn show(&mut self, line: &str) {
+        let pause = Duration::from_millis(if self.is_terminal { 100 } else { 10_000 });
+        if self.last.is_some_and(|last| last.elapsed() < pause) {
+            return;
+        }
+        self.last = Some(Instant::now());
+        let mut err = io::stderr().lock();
+        // Progress is a courtesy: a closed standard error must not stop the job.
+        let _ = if self.is_terminal {
+            let padding = self.width.saturating_sub(line.chars().count());
+            self.width = line.chars().count();
+            write!(err, "\r{line}{:padding$}", "").and_then(|()| err.flush())
+        } else {
+            writeln!(err, "{line}")
+        };
+    }
+
+    /// Ends the rewritten line.
+    pub fn finish(&mut self) {
+        if self.is_terminal && self.last.is_some() {
+            eprint!("\r{:width$}\r", "", width = self.width);
+        }
+        self.last = None;
+    }
+}
+
+/// A flag that the first Ctrl-C (or a termination signal) sets; the second ends the program.
+pub fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || {
+        if flag.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nstopping; once more to stop at once");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
