@@ -236,7 +236,18 @@ pub enum SpecError {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_spec_or_an_error(text in "[a-z]{0,9}:?[ a-z=,:é@.0-9]{0,30}") {
+            if let Ok(spec) = text.parse::<PlayerSpec>() {
+                prop_assert_eq!(spec.to_string().parse::<PlayerSpec>().unwrap(), spec);
+            }
+        }
+    }
 
     #[test]
     fn specs_are_written_as_they_were_read() {

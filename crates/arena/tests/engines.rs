@@ -69,7 +69,11 @@ fn each_fault_loses_its_game_with_its_reason_and_the_match_goes_on() {
         // A new process for the second game, none after it.
         assert_eq!(starts, 2, "{on_go}");
         assert_eq!([records[0].a_plays, records[1].a_plays], [Side::White, Side::Black]);
+        let event = record::Event { name: "test", a: "mock", b: "random", limit: "-" };
         for record in records {
+            let pgn = record.pgn(&event).unwrap().to_string().replace('\n', " ");
+            assert!(pgn.contains("[Termination \"abandoned\"]"), "{pgn}");
+            assert!(pgn.contains(&format!("mock: {}", &reason[..12])), "{pgn}");
             assert_eq!(record.played.termination, Termination::Fault, "{on_go}");
             let detail = record.played.detail.unwrap();
             assert!(detail.starts_with(reason), "{on_go}: {detail}");
