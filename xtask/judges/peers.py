@@ -11,8 +11,8 @@ import json
 import random
 import time
 
-SIMULATIONS = 400  # per search, as a program that plays with a small budget would ask for
-OPENING_PLIES = 8  # random, so that searches do not all start from the same position
+TREE_SIMULATIONS = 50_000  # in one search: speed falls with the size of the tree, ours is larger still
+PLAYOUT_SIMULATIONS = 1_000  # in one search, with a playout to the end of the game each
 
 
 def python_chess_games(seconds):
@@ -54,24 +54,18 @@ def openspiel_games(seconds):
     return plies, time.perf_counter() - start
 
 
-def search_speed(game, search, seconds):
-    """Searches one opening position after another; counts simulations, times only the searches."""
-    rng = random.Random(1)
-    simulations = 0
-    spent = 0.0
-    while spent < seconds:
-        state = game.new_initial_state()
-        for _ in range(OPENING_PLIES):
-            state.apply_action(rng.choice(state.legal_actions()))
-        start = time.perf_counter()
-        search(state)
-        spent += time.perf_counter() - start
-        simulations += SIMULATIONS
-    return simulations, spent
+def search_speed(game, search, simulations, seconds):
+    """Searches the start position again and again; counts simulations."""
+    count = 0
+    start = time.perf_counter()
+    while count == 0 or time.perf_counter() - start < seconds:
+        search(game.new_initial_state())
+        count += simulations
+    return count, time.perf_counter() - start
 
 
 def openspiel_mcts_python(seconds):
-    """OpenSpiel's Python MCTS (PUCT) with values of zero and uniform priors; counts simulations."""
+    """OpenSpiel's Python MCTS (UCT) with values of zero; counts simulations."""
     import numpy
     import pyspiel
     from open_spiel.python.algorithms import mcts
@@ -87,14 +81,13 @@ def openspiel_mcts_python(seconds):
     game = pyspiel.load_game("chess")
     bot = mcts.MCTSBot(
         game,
-        uct_c=1.5,
-        max_simulations=SIMULATIONS,
+        uct_c=1.4,
+        max_simulations=TREE_SIMULATIONS,
         evaluator=Uniform(),
         solve=False,
         random_state=numpy.random.RandomState(1),
-        child_selection_fn=mcts.SearchNode.puct_value,
     )
-    return search_speed(game, bot.mcts_search, seconds)
+    return search_speed(game, bot.mcts_search, TREE_SIMULATIONS, seconds)
 
 
 def openspiel_mcts_cpp(seconds):
@@ -106,13 +99,13 @@ def openspiel_mcts_cpp(seconds):
         game,
         pyspiel.RandomRolloutEvaluator(n_rollouts=1, seed=1),
         uct_c=1.4,
-        max_simulations=SIMULATIONS,
+        max_simulations=PLAYOUT_SIMULATIONS,
         max_memory_mb=1000,
         solve=False,
         seed=1,
         verbose=False,
     )
-    return search_speed(game, bot.mcts_search, seconds)
+    return search_speed(game, bot.mcts_search, PLAYOUT_SIMULATIONS, seconds)
 
 
 PEERS = {

@@ -69,13 +69,19 @@ impl Group {
                     ours: "mcts_uniform",
                     peer: "openspiel-mcts-python",
                     unit: "simulations/s",
-                    goal: None,
+                    goal: Some(50.0),
                 },
                 Contest {
                     ours: "rollout_full",
                     peer: "openspiel-mcts-cpp",
                     unit: "playouts/s",
-                    goal: None,
+                    goal: Some(20.0),
+                },
+                Contest {
+                    ours: "rollout",
+                    peer: "openspiel-mcts-cpp",
+                    unit: "playouts/s",
+                    goal: Some(20.0),
                 },
             ],
         }
@@ -126,6 +132,10 @@ pub fn run(options: &Options) -> Result<()> {
             }
         }
         for contest in contests {
+            // So may a peer meet many parts.
+            if speeds.get(contest.peer).is_some_and(|measured| measured.len() >= round) {
+                continue;
+            }
             let mut peer = Command::new(&python);
             peer.args(["-B", "xtask/judges/peers.py", contest.peer, "--seconds"])
                 .arg(options.seconds.to_string())
