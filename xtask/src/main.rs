@@ -5,6 +5,7 @@
 mod bench_peers;
 mod direction;
 mod judge_rules;
+mod judge_uci;
 mod licence;
 mod metadata;
 mod process;
@@ -36,6 +37,8 @@ enum Command {
     Licences,
     /// Compare our rules of chess with python-chess, position by position
     JudgeRules(judge_rules::Options),
+    /// Let python-chess play games with our UCI engine, with clocks
+    JudgeUci(judge_uci::Options),
     /// Compare our speed with other chess libraries, in one run on one core
     BenchPeers(bench_peers::Options),
 }
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Direction => direction::run(),
         Command::Licences => licence::run(),
         Command::JudgeRules(options) => judge_rules::run(&options),
+        Command::JudgeUci(options) => judge_uci::run(&options),
         Command::BenchPeers(options) => bench_peers::run(&options),
     };
     match outcome {

@@ -20,6 +20,14 @@ pub fn cargo(arguments: &str) -> Command {
     command
 }
 
+/// Where cargo puts what it builds.
+pub fn target_dir() -> Result<PathBuf> {
+    let metadata = capture(&mut cargo("metadata --format-version 1 --no-deps"))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    Ok(PathBuf::from(folder))
+}
+
 /// Runs a command to its end, with its output going where ours goes.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);

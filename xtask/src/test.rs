@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::{
-    direction, judge_rules, licence,
+    direction, judge_rules, judge_uci, licence,
     process::{cargo, find_program, root, run as run_command},
     setup,
 };
@@ -36,6 +36,7 @@ const STEPS: &[Step] = &[
     Step { name: "documentation", slow: true, check: docs },
     Step { name: "the judges' own tests", slow: true, check: judge_tests },
     Step { name: "rules against python-chess", slow: true, check: rules },
+    Step { name: "games through python-chess", slow: true, check: games },
 ];
 
 /// Runs the steps and prints how long each took.
@@ -99,6 +100,10 @@ fn judge_tests() -> Result<()> {
             .args(["-B", "-m", "unittest"])
             .current_dir(judges),
     )
+}
+
+fn games() -> Result<()> {
+    judge_uci::run(&judge_uci::Options { games: 4 })
 }
 
 fn rules() -> Result<()> {

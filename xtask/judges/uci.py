@@ -1,0 +1,75 @@
+"""Plays games between selfmate's engines through python-chess, and says what went wrong.
+
+Every move is checked by python-chess, every clock kept by this program. A crash, an illegal move
+or a flag that falls is a fault; the last line counts them.
+"""
+
+import argparse
+import sys
+import time
+
+import chess
+import chess.engine
+
+PLAYERS = ["alphabeta", "material", "alphabeta:threads=2", "rollout"]
+
+
+def play(white, black, base, increment):
+    """One game; returns its result and the faults that ended it."""
+    board = chess.Board()
+    engines = {chess.WHITE: white, chess.BLACK: black}
+    clocks = {chess.WHITE: base, chess.BLACK: base}
+    game = object()  # another game for the engines than the last one
+    while not board.is_game_over(claim_draw=True) and board.ply() < 400:
+        side = board.turn
+        limit = chess.engine.Limit(
+            white_clock=clocks[chess.WHITE],
+            black_clock=clocks[chess.BLACK],
+            white_inc=increment,
+            black_inc=increment,
+        )
+        start = time.perf_counter()
+        try:
+            move = engines[side].play(board, limit, game=game).move
+        except chess.engine.EngineError as error:  # an illegal move, or a line that is no UCI
+            return "*", [f"{chess.COLOR_NAMES[side]}: {error}"]
+        except chess.engine.EngineTerminatedError as error:
+            return "*", [f"{chess.COLOR_NAMES[side]} is gone: {error}"]
+        clocks[side] -= time.perf_counter() - start
+        if clocks[side] < 0:
+            return "*", [f"{chess.COLOR_NAMES[side]} lost on time at ply {board.ply()}"]
+        clocks[side] += increment
+        if move is None or move not in board.legal_moves:
+            return "*", [f"{chess.COLOR_NAMES[side]} played {move} in {board.fen()}"]
+        board.push(move)
+    return board.result(claim_draw=True), []
+
+
+def main():
+    parser = argparse.ArgumentParser(description="play games against the clock")
+    parser.add_argument("selfmate", help="the binary")
+    parser.add_argument("--games", type=int, default=20)
+    parser.add_argument("--base", type=float, default=1.0, help="seconds")
+    parser.add_argument("--increment", type=float, default=0.1, help="seconds")
+    arguments = parser.parse_args()
+    faults = []
+    for number in range(arguments.games):
+        names = [PLAYERS[(number // 2) % len(PLAYERS)], PLAYERS[0]]
+        if number % 2:
+            names.reverse()
+        white, black = (
+            chess.engine.SimpleEngine.popen_uci([arguments.selfmate, "uci", name]) for name in names
+        )
+        try:
+            result, wrong = play(white, black, arguments.base, arguments.increment)
+        finally:
+            white.close()
+            black.close()
+        print(f"game {number + 1}: {names[0]} - {names[1]} {result} {'; '.join(wrong)}", flush=True)
+        faults += wrong
+    print(f"{arguments.games} games, {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

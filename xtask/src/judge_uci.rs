@@ -1,0 +1,31 @@
+//! `cargo xtask judge-uci`: our UCI engine in the hands of python-chess.
+//!
+//! `judges/uci.py` starts the release binary, plays games with clocks and checks every move.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::{
+    process::{cargo, root, run as run_command, target_dir},
+    setup,
+};
+
+/// What to play.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Games to play
+    #[arg(long, default_value_t = 20)]
+    pub games: u32,
+}
+
+/// Plays, and fails on any crash, illegal move or fallen flag.
+pub fn run(options: &Options) -> Result<()> {
+    let python = setup::judge_python()?;
+    run_command(&mut cargo("build --release -p selfmate"))?;
+    let binary = target_dir()?.join("release/selfmate");
+    let mut judge = Command::new(python);
+    judge.args(["-B", "xtask/judges/uci.py"]).arg(binary).current_dir(root());
+    judge.args(["--games", &options.games.to_string()]);
+    run_command(&mut judge).context("python-chess found faults in our UCI engine, as shown above")
+}
