@@ -17,23 +17,23 @@ use crate::registry::Registry;
 use crate::stats::{Tally, Z95, score_of_elo};
 use crate::store::RecordStore;
 
-/// Our own rungs below Stockfish's, with their ratings on the scale of Stockfish 15.1's `UCI_Elo`
-/// at 100 ms a move. Random and greedy players are so far below the rest that their numbers are
-/// rough: a perfect score has no Elo.
+/// Our own rungs at and below Stockfish's lowest, on the scale of Stockfish 15.1's `UCI_Elo` at
+/// 100 ms a move, each ± 40 (top) to ± 70 (bottom).
 ///
 /// Measured on two cores with
-/// `cargo run --release -p selfmate-arena --example calibrate -- 60 100`:
-/// a round robin of neighbours, 60 games a pairing, anchored at `stockfish:elo=1350` = 1350.
+/// `cargo run --release -p selfmate-arena --example calibrate -- 60 100`: each met the three next
+/// above it, 240 games among ourselves and 60 against Stockfish, with `stockfish:elo=1350` and
+/// `stockfish:elo=1450` as anchors. To be measured again when alpha-beta plays another game.
 pub const OWN_RUNGS: [(&str, f64); 9] = [
-    ("random", 200.0),
-    ("rollout:sims=50", 300.0),
-    ("rollout:sims=400", 400.0),
-    ("greedy", 500.0),
-    ("alphabeta:depth=1,blunder=50", 600.0),
-    ("alphabeta:depth=1,blunder=30", 800.0),
-    ("alphabeta:depth=1,blunder=15", 1000.0),
-    ("alphabeta:depth=1,blunder=6", 1100.0),
-    ("alphabeta:depth=1", 1300.0),
+    ("random", 0.0),
+    ("rollout:sims=50", 95.0),
+    ("alphabeta:depth=1,blunder=50", 490.0),
+    ("rollout:sims=400", 525.0),
+    ("greedy", 640.0),
+    ("alphabeta:depth=1,blunder=30", 810.0),
+    ("alphabeta:depth=1,blunder=15", 1055.0),
+    ("alphabeta:depth=1,blunder=6", 1265.0),
+    ("alphabeta:depth=1", 1430.0),
 ];
 
 /// The distance between Stockfish's rungs.
@@ -133,7 +133,7 @@ struct RateRecord {
     record: GameRecord,
 }
 
-/// Our own rungs below a Stockfish's range, and its levels.
+/// Our own rungs and a Stockfish's levels, lowest first.
 pub fn standard_rungs(range: &EloRange) -> Vec<Rung> {
     let own = OWN_RUNGS.map(|(player, elo)| Rung { player: player.to_owned(), elo });
     let mut levels: Vec<i64> = (range.min..=range.max).step_by(STEP as usize).collect();
@@ -141,7 +141,9 @@ pub fn standard_rungs(range: &EloRange) -> Vec<Rung> {
         levels.push(range.max);
     }
     let level = |elo: i64| Rung { player: format!("stockfish:elo={elo}"), elo: elo as f64 };
-    own.into_iter().chain(levels.into_iter().map(level)).collect()
+    let mut rungs: Vec<Rung> = own.into_iter().chain(levels.into_iter().map(level)).collect();
+    rungs.sort_by(|a, b| a.elo.total_cmp(&b.elo));
+    rungs
 }
 
 /// Rates a player and calls `observer` after every game. `run.store` keeps the games; the same
@@ -326,7 +328,7 @@ mod tests {
         let mut games = 0;
         for trial in 0..200 {
             let mut rng = Seed::new(5).index(trial).rng();
-            let truth = 300.0 + 2400.0 * rng.unit();
+            let truth = 2800.0 * rng.unit();
             let config = RateConfig { max_error: 60.0, ..RateConfig::new("x") };
             let mut climb = climb(&config);
             while !climb.is_over() {
