@@ -123,10 +123,6 @@ impl Player for UciPlayer {
         }
     }
 
-    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
-        self.choose_observed(game, limit, &mut |_| {})
-    }
-
     fn choose_observed(
         &mut self,
         game: &Game,

@@ -17,19 +17,19 @@ pub trait Player: Send {
     fn new_game(&mut self) {}
 
     /// Picks a move for the side to move, which must have one.
-    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError>;
-
-    /// As [`Player::choose`], telling what it thinks on the way: now and then while it searches,
-    /// and once at the end, the best [`Limit::lines`] each time. Players without an inner life
-    /// tell nothing.
+    ///
+    /// Tells what it thinks on the way: now and then while it searches, and once at the end, the
+    /// best [`Limit::lines`] each time. Players without an inner life tell nothing.
     fn choose_observed(
         &mut self,
         game: &Game,
         limit: &Limit,
         observe: &mut dyn FnMut(&Thought),
-    ) -> Result<Choice, PlayerError> {
-        let _ = observe;
-        self.choose(game, limit)
+    ) -> Result<Choice, PlayerError>;
+
+    /// As [`Player::choose_observed`], unobserved.
+    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
+        self.choose_observed(game, limit, &mut |_| {})
     }
 }
 

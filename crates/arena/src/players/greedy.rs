@@ -1,7 +1,7 @@
 //! One ply of thought: mate, or the move that wins the most by exchanges on its square.
 
 use selfmate_chess::{Chess, Game, Move, Position, Role, Seed, Square};
-use selfmate_search::player::{Limit, Score};
+use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Player, PlayerError};
 
 use super::random::{candidates, no_move, seed_of};
@@ -27,7 +27,12 @@ impl Player for GreedyPlayer {
         &self.name
     }
 
-    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        _: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
         let position = game.position();
         let mut best = Vec::new();
         let mut most = i32::MIN;

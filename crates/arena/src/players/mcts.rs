@@ -216,10 +216,6 @@ impl Player for MctsPlayer {
         self.evaluators = (0..self.evaluators.len()).map(&mut self.make).collect();
     }
 
-    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
-        self.choose_observed(game, limit, &mut |_| {})
-    }
-
     fn choose_observed(
         &mut self,
         game: &Game,

@@ -1,7 +1,7 @@
 //! Any legal move.
 
 use selfmate_chess::{Game, MoveList, Seed};
-use selfmate_search::player::Limit;
+use selfmate_search::player::{Limit, Thought};
 use selfmate_search::{Choice, Player, PlayerError};
 
 /// Plays any legal move. What it draws depends on the seed and on the game so far alone, so
@@ -24,7 +24,12 @@ impl Player for RandomPlayer {
         &self.name
     }
 
-    fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        _: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
         match seed_of(self.seed, game).rng().choose(&candidates(game, limit)) {
             Some(&m) => Ok(Choice::bare(m)),
             None => Err(no_move(&self.name)),
