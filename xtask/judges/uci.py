@@ -11,7 +11,8 @@ import time
 import chess
 import chess.engine
 
-PLAYERS = ["alphabeta", "material", "alphabeta:threads=2", "rollout"]
+PLAYERS = ["material", "alphabeta:threads=2", "rollout", "alphabeta"]
+OPPONENT = "alphabeta"
 
 
 def play(white, black, base, increment):
@@ -54,7 +55,7 @@ def main():
     arguments = parser.parse_args()
     faults = []
     for number in range(arguments.games):
-        names = [PLAYERS[(number // 2) % len(PLAYERS)], PLAYERS[0]]
+        names = [PLAYERS[(number // 2) % len(PLAYERS)], OPPONENT]
         if number % 2:
             names.reverse()
         white, black = (

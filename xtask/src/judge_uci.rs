@@ -17,6 +17,12 @@ pub struct Options {
     /// Games to play
     #[arg(long, default_value_t = 20)]
     pub games: u32,
+    /// Seconds on each clock
+    #[arg(long, default_value_t = 1.0)]
+    pub base: f64,
+    /// Seconds added after each move
+    #[arg(long, default_value_t = 0.1)]
+    pub increment: f64,
 }
 
 /// Plays, and fails on any crash, illegal move or fallen flag.
@@ -27,5 +33,7 @@ pub fn run(options: &Options) -> Result<()> {
     let mut judge = Command::new(python);
     judge.args(["-B", "xtask/judges/uci.py"]).arg(binary).current_dir(root());
     judge.args(["--games", &options.games.to_string()]);
+    judge.args(["--base", &options.base.to_string()]);
+    judge.args(["--increment", &options.increment.to_string()]);
     run_command(&mut judge).context("python-chess found faults in our UCI engine, as shown above")
 }
