@@ -1,8 +1,17 @@
 //! Sparse inputs: the few features that are on, for networks that add up weight rows.
 //!
-//! `sparse768` v1, from the side to move: feature `(side × 6 + kind) × 64 + square`, where side 0
+//! [`Threats`] are the richer set, with the attacks on every square and rows for moves. The plain
+//! one is `sparse768` v1, from the side to move: feature `(side × 6 + kind) × 64 + square`, where side 0
 //! is the mover's, kind counts P N B R Q K, and the board is turned for Black. One feature for
 //! each piece, so at most 32 are on.
+
+mod attacks;
+mod rows;
+mod threats;
+
+pub use attacks::Attacks;
+pub use rows::{MOVE_ROWS, MOVE_TABLE, MoveKey, MoveRows, THREAT_ROWS, THREAT_ROWS_VERSION};
+pub use threats::{Features, THREATS3084, THREATS3084_LEN, THREATS3084_VERSION, Threats};
 
 use selfmate_chess::{Chess, Position};
 

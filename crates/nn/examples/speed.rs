@@ -1,0 +1,38 @@
+//! Speed of the sparse network: `cargo run --release -p selfmate-nn --example speed [HIDDEN]`.
+
+use std::time::Duration;
+
+use selfmate_chess::Seed;
+use selfmate_nn::sparse::{Kernel, Network, SparseConfig, Trainer, TrainerConfig, Weights, bench};
+use selfmate_search::Need;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let hidden = std::env::args().nth(1).map_or(Ok(256), |text| text.parse())?;
+    let config = SparseConfig { hidden, ..SparseConfig::default() };
+    let seed = Seed::new(1);
+    let time = Duration::from_secs(1);
+    let weights = Weights::random(config, seed)?;
+    let leaves = bench::leaves(4000, seed, Need::Both);
+    let moves: usize = leaves.iter().map(|leaf| leaf.legal.len()).sum();
+    println!("hidden {hidden}, {:.1} moves a position", moves as f64 / leaves.len() as f64);
+    let report = |name: &str, speed: f64| {
+        println!("{name:28} {speed:>12.0}/s  {:>8.0} ns", 1e9 / speed);
+    };
+    report("features", bench::features(&leaves, time));
+    report("attacks and move rows", bench::move_rows(&leaves, time));
+    for (name, kernel) in [("fastest", Kernel::detect()), ("portable", Kernel::Portable)] {
+        let mut network = Network::with_kernel(&weights, kernel);
+        for need in [Need::Value, Need::Policy, Need::Both] {
+            let leaves = bench::leaves(4000, seed, need);
+            let speed = bench::evaluations(&mut network, &leaves, time);
+            report(&format!("evaluation {name} {need:?}"), speed);
+        }
+    }
+    let samples = bench::samples(16 * 4096, seed);
+    for threads in [1, 2] {
+        let mut trainer = Trainer::new(weights.clone(), TrainerConfig::default(), threads)?;
+        let speed = bench::training(&mut trainer, &samples, 4096, 2 * time)?;
+        report(&format!("training, {threads} threads"), speed);
+    }
+    Ok(())
+}

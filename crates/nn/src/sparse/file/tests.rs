@@ -1,0 +1,125 @@
+use selfmate_chess::Seed;
+
+use super::*;
+use crate::sparse::ValueHead;
+
+fn weights() -> Weights {
+    let config = SparseConfig { hidden: 64, value_hidden: 8, value_head: ValueHead::Score };
+    Weights::random(config, Seed::new(9)).unwrap()
+}
+
+#[test]
+fn files_round_trip_and_repeat() {
+    let weights = weights();
+    let bytes = encode(&weights, WeightsInfo { step: 77 }).unwrap();
+    assert!(bytes == encode(&weights, WeightsInfo { step: 77 }).unwrap());
+    let (back, info) = decode(&bytes).unwrap();
+    assert_eq!((back, info.step), (weights.clone(), 77));
+
+    let folder = std::env::temp_dir().join(format!("selfmate-nn-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("model.safetensors");
+    save(&weights, info, &path).unwrap();
+    assert_eq!(load(&path).unwrap().0, weights);
+    fs::write(&path, &bytes[..1000]).unwrap();
+    let error = load(&path).unwrap_err().to_string();
+    assert!(error.contains("model.safetensors: not a whole safetensors file"), "{error}");
+    fs::remove_dir_all(&folder).unwrap();
+    let error = load(&path).unwrap_err();
+    assert!(matches!(error, WeightsError::Io { .. }), "{error}");
+}
+
+#[test]
+fn every_truncated_prefix_is_refused() {
+    let bytes = encode(&weights(), WeightsInfo::default()).unwrap();
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    // All of the header, then a sample of the data: a check of length makes them alike.
+    let lengths = (0..header + 64).chain((header..bytes.len()).step_by(9973));
+    for length in lengths.chain(bytes.len() - 16..bytes.len()) {
+        assert!(decode(&bytes[..length]).is_err(), "{length} of {}", bytes.len());
+    }
+    let mut longer = bytes.clone();
+    longer.push(0);
+    assert!(decode(&longer).is_err());
+}
+
+#[test]
+fn damaged_headers_never_panic() {
+    let bytes = encode(&weights(), WeightsInfo { step: 1234 }).unwrap();
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    for place in 0..header {
+        let mut damaged = bytes.clone();
+        damaged[place] ^= 1 << (place % 8);
+        // A changed step is another step; anything else must be noticed or harmless.
+        if let Ok((back, _)) = decode(&damaged) {
+            assert_eq!(back.config().hidden, 64);
+        }
+    }
+}
+
+#[test]
+fn wrong_files_are_named() {
+    let bytes = encode(&weights(), WeightsInfo::default()).unwrap();
+    let replaced = |from: &str, to: &str| {
+        assert_eq!(from.len(), to.len());
+        let mut bytes = bytes.clone();
+        let place = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+        bytes[place..place + to.len()].copy_from_slice(to.as_bytes());
+        decode(&bytes).unwrap_err().to_string()
+    };
+    assert_eq!(
+        replaced("threats3084", "threats9999"),
+        "the encoding of positions is threats9999 version 1: expected threats3084 version 1"
+    );
+    assert_eq!(
+        replaced("moves_version\\\":1", "moves_version\\\":2"),
+        "the encoding of moves is threat_rows version 2: expected threat_rows version 1"
+    );
+    assert_eq!(
+        replaced("\\\"sparse\\\"", "\\\"spruce\\\""),
+        "the architecture is spruce: expected sparse"
+    );
+    let error = replaced("hidden\\\":64", "hidden\\\":65");
+    assert!(error.contains("hidden is 65: expected a multiple of 64"), "{error}");
+    let error = replaced("value_hidden\\\":8", "value_hidden\\\":0");
+    assert!(error.contains("value_hidden is 0"), "{error}");
+    let error = replaced("policy.table", "policy.tabel");
+    assert!(error.contains("policy.tabel"), "{error}");
+    let error = replaced("[288]", "[277]");
+    assert!(error.contains("safetensors"), "{error}");
+    let error = replaced("\"selfmate\"", "\"otherone\"");
+    assert!(error.contains("no key 'selfmate'"), "{error}");
+}
+
+#[test]
+fn another_shape_is_named() {
+    let mut other = weights();
+    other.config.hidden = 128;
+    // The header says 128, the tensors are 64 wide.
+    let mut bytes = encode(&weights(), WeightsInfo::default()).unwrap();
+    let from = b"hidden\\\":64,";
+    let place = bytes.windows(from.len()).position(|w| w == from).unwrap();
+    let to = b"hidden\\\":192";
+    bytes[place..place + to.len()].copy_from_slice(to);
+    assert!(decode(&bytes).is_err());
+    let config = SparseConfig { hidden: 128, ..weights().config() };
+    let wide = Weights::random(config, Seed::new(1)).unwrap();
+    let mut mixed = weights();
+    mixed.value1 = wide.value1;
+    assert!(matches!(encode(&mixed, WeightsInfo::default()), Err(WeightsError::Format(_))));
+}
+
+#[test]
+fn a_number_that_is_none_is_named() {
+    let mut weights = weights();
+    weights.policy[5] = f32::NAN;
+    let error = encode(&weights, WeightsInfo::default()).unwrap_err().to_string();
+    assert_eq!(error, "tensor policy.weight holds NaN at 5");
+
+    weights.policy[5] = 1234.5;
+    let mut bytes = encode(&weights, WeightsInfo::default()).unwrap();
+    let place = bytes.windows(4).position(|w| w == 1234.5f32.to_le_bytes()).unwrap();
+    bytes[place..place + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    let error = decode(&bytes).unwrap_err().to_string();
+    assert_eq!(error, "tensor policy.weight holds inf at 5");
+}

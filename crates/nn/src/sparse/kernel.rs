@@ -1,0 +1,178 @@
+//! The inner loops, in AVX2 where the processor has it and in plain Rust everywhere.
+//!
+//! The only file of this crate with unsafe code. Integer kernels give the same bits on both
+//! paths; float kernels (training only) may differ in the last bits, because AVX2 comes with
+//! fused multiply-add. Callers see slices; every public function checks its lengths.
+
+mod avx2;
+mod portable;
+
+use super::network::{ACTIVATION_ONE, INPUT_ONE};
+
+/// Which inner loops to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// Plain Rust.
+    Portable,
+    /// 256-bit vectors; only where [`Kernel::detect`] finds them.
+    Avx2(Detected),
+}
+
+/// Proof that the processor has AVX2 and fused multiply-add.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Detected(());
+
+/// A number of a row: features and moves count in 16 bits, positions of a batch in 32.
+pub(super) trait RowNumber: Copy {
+    /// As an index.
+    fn index(self) -> usize;
+}
+
+impl RowNumber for u16 {
+    fn index(self) -> usize {
+        usize::from(self)
+    }
+}
+
+impl RowNumber for u32 {
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+macro_rules! dispatch {
+    ($kernel:expr, $name:ident($($argument:expr),*)) => {
+        match $kernel {
+            Kernel::Portable => portable::$name($($argument),*),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `Detected` exists only where the processor has AVX2 and fused
+            // multiply-add, and the lengths have been checked above.
+            Kernel::Avx2(_) => unsafe { avx2::$name($($argument),*) },
+            #[cfg(not(target_arch = "x86_64"))]
+            Kernel::Avx2(_) => portable::$name($($argument),*),
+        }
+    };
+}
+
+impl Kernel {
+    /// The fastest kernels this processor has.
+    pub fn detect() -> Kernel {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return Kernel::Avx2(Detected(()));
+        }
+        Kernel::Portable
+    }
+
+    /// The wide layer in integers: bias and rows added up, clipped and squared into `out`.
+    pub(super) fn hidden(self, rows: &[i16], bias: &[i16], features: &[u16], out: &mut [i16]) {
+        check_rows(rows.len(), out.len(), features);
+        assert_eq!(bias.len(), out.len());
+        dispatch!(self, hidden(rows, bias, features, out));
+    }
+
+    /// `out[i]` becomes the product of `hidden` with row `numbers[i]`.
+    pub(super) fn products(self, rows: &[i16], hidden: &[i16], numbers: &[u16], out: &mut [i32]) {
+        check_rows(rows.len(), hidden.len(), numbers);
+        assert_eq!(numbers.len(), out.len());
+        dispatch!(self, products(rows, hidden, numbers, out));
+    }
+
+    /// Asks for a row to be brought near.
+    #[inline(always)]
+    pub(super) fn prefetch(self, rows: &[i16], width: usize, number: u16) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(row) = rows.get(number.index() * width..(number.index() + 1) * width) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            for line in row.chunks(32) {
+                // SAFETY: prefetching has no effect but on caches, and the address is valid.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+            }
+        }
+    }
+
+    /// `out` gets the sum of rows added.
+    pub(super) fn add_rows<N: RowNumber>(self, rows: &[f32], numbers: &[N], out: &mut [f32]) {
+        check_rows(rows.len(), out.len(), numbers);
+        dispatch!(self, add_rows(rows, numbers, out));
+    }
+
+    /// `out` gets the sum of rows added, each times its scale.
+    pub(super) fn add_scaled_rows<N: RowNumber>(
+        self,
+        rows: &[f32],
+        numbers: &[N],
+        scales: &[f32],
+        out: &mut [f32],
+    ) {
+        check_rows(rows.len(), out.len(), numbers);
+        assert_eq!(numbers.len(), scales.len());
+        dispatch!(self, add_scaled_rows(rows, numbers, scales, out));
+    }
+
+    /// `out[i]` becomes the product of `vector` with row `numbers[i]`.
+    pub(super) fn dots<N: RowNumber>(
+        self,
+        rows: &[f32],
+        vector: &[f32],
+        numbers: &[N],
+        out: &mut [f32],
+    ) {
+        check_rows(rows.len(), vector.len(), numbers);
+        assert_eq!(numbers.len(), out.len());
+        dispatch!(self, dots(rows, vector, numbers, out));
+    }
+}
+
+/// Vectors are taken 64 lanes at a time, and every row must exist.
+fn check_rows<N: RowNumber>(len: usize, width: usize, numbers: &[N]) {
+    assert!(width > 0 && width.is_multiple_of(64), "a width of {width} is no multiple of 64");
+    let rows = len / width;
+    assert!(numbers.iter().all(|number| number.index() < rows), "a row beyond the last of {rows}");
+}
+
+/// The activation: clipped to [0, 1] and squared, from the scale of sums to that of activations.
+#[inline(always)]
+fn activate(sum: i16) -> i16 {
+    const { assert!(INPUT_ONE == 1024 && ACTIVATION_ONE == 1024) };
+    let clipped = i32::from(sum.clamp(0, INPUT_ONE));
+    // As the vector instruction rounds: (a × 8) × (a × 4) / 2^15, to the nearest.
+    (((clipped << 3) * (clipped << 2) + (1 << 14)) >> 15) as i16
+}
+
+/// 16-bit weights that start on a cache line.
+#[derive(Clone, Debug)]
+pub(super) struct Lines {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Line([i16; 32]);
+
+impl Lines {
+    pub fn new(values: impl ExactSizeIterator<Item = i16>) -> Lines {
+        let len = values.len();
+        let mut lines = vec![Line([0; 32]); len.div_ceil(32)];
+        for (index, value) in values.enumerate() {
+            lines[index / 32].0[index % 32] = value;
+        }
+        Lines { lines, len }
+    }
+
+    #[inline(always)]
+    pub fn as_slice(&self) -> &[i16] {
+        // SAFETY: lines are arrays of i16 without padding, and `len` of them are in use.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+
+    #[inline(always)]
+    pub fn as_mut_slice(&mut self) -> &mut [i16] {
+        // SAFETY: as above, and the borrow is exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+//! The kernels in plain Rust: the reference for the others.
+
+use super::{RowNumber, activate};
+
+pub fn hidden(rows: &[i16], bias: &[i16], features: &[u16], out: &mut [i16]) {
+    let width = out.len();
+    out.copy_from_slice(bias);
+    for feature in features {
+        let row = &rows[feature.index() * width..][..width];
+        for (sum, weight) in out.iter_mut().zip(row) {
+            *sum = sum.wrapping_add(*weight);
+        }
+    }
+    for sum in out {
+        *sum = activate(*sum);
+    }
+}
+
+pub fn products(rows: &[i16], hidden: &[i16], numbers: &[u16], out: &mut [i32]) {
+    let width = hidden.len();
+    for (number, out) in numbers.iter().zip(out) {
+        let row = &rows[number.index() * width..][..width];
+        let products = hidden.iter().zip(row).map(|(h, w)| i32::from(*h) * i32::from(*w));
+        *out = products.fold(0, i32::wrapping_add);
+    }
+}
+
+pub fn add_rows<N: RowNumber>(rows: &[f32], numbers: &[N], out: &mut [f32]) {
+    let width = out.len();
+    for number in numbers {
+        let row = &rows[number.index() * width..][..width];
+        for (sum, value) in out.iter_mut().zip(row) {
+            *sum += value;
+        }
+    }
+}
+
+pub fn add_scaled_rows<N: RowNumber>(rows: &[f32], numbers: &[N], scales: &[f32], out: &mut [f32]) {
+    let width = out.len();
+    for (number, scale) in numbers.iter().zip(scales) {
+        let row = &rows[number.index() * width..][..width];
+        for (sum, value) in out.iter_mut().zip(row) {
+            *sum += value * scale;
+        }
+    }
+}
+
+pub fn dots<N: RowNumber>(rows: &[f32], vector: &[f32], numbers: &[N], out: &mut [f32]) {
+    let width = vector.len();
+    for (number, out) in numbers.iter().zip(out) {
+        let row = &rows[number.index() * width..][..width];
+        // Sixteen sums side by side, so that the compiler may use vectors.
+        let mut lanes = [0.0f32; 16];
+        for (row, vector) in row.chunks_exact(16).zip(vector.chunks_exact(16)) {
+            for lane in 0..16 {
+                lanes[lane] += row[lane] * vector[lane];
+            }
+        }
+        *out = lanes.iter().sum();
+    }
+}

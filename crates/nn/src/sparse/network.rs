@@ -1,0 +1,186 @@
+//! The network in integers, for play: the same bits on every processor.
+//!
+//! Scales: input weights 1024, activations 1024, weights behind them 1024, so that logits come
+//! out in units of 2⁻²⁰. With weights inside the bounds of [`super::Weights::clip`] no sum can
+//! overflow. Floats appear only when the finished sums are handed over.
+
+use selfmate_encode::sparse::{MoveKey, MoveRows, Threats};
+use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl, math};
+
+use super::config::{SparseConfig, ValueHead};
+use super::kernel::{Kernel, Lines};
+use super::weights::Weights;
+
+/// 1 in the sums of input weights.
+pub(super) const INPUT_ONE: i16 = 1024;
+/// 1 in the wide layer after its activation, and in the layer of the value head.
+pub(super) const ACTIVATION_ONE: i16 = 1024;
+/// 1 in the weights behind the wide layer.
+const WEIGHT_ONE: f32 = 1024.0;
+/// 1 in the sums of products.
+const SUM_ONE: f32 = (1 << 20) as f32;
+/// The value head's units stop here, just below 16.
+const VALUE_MOST: i32 = 16_383;
+
+/// A sparse network that plays: an [`Evaluator`] of about a microsecond.
+///
+/// Copies share the weights; each thread takes its own copy, as it has room to work in.
+#[derive(Clone, Debug)]
+pub struct Network {
+    weights: std::sync::Arc<Quantised>,
+    kernel: Kernel,
+    hidden: Lines,
+    value: Vec<i32>,
+    rows: Vec<u16>,
+    table: Vec<u16>,
+    products: Vec<i32>,
+}
+
+#[derive(Debug)]
+struct Quantised {
+    config: SparseConfig,
+    input: Lines,
+    input_bias: Lines,
+    value1: Lines,
+    value1_bias: Vec<i32>,
+    value1_rows: Vec<u16>,
+    value2: Vec<i32>,
+    value2_bias: Vec<i32>,
+    policy: Lines,
+    policy_bias: Vec<i32>,
+    table: Vec<i32>,
+}
+
+impl Network {
+    /// Rounds weights to integers, clipping those out of bounds.
+    pub fn new(weights: &Weights) -> Network {
+        Network::with_kernel(weights, Kernel::detect())
+    }
+
+    /// The same with chosen inner loops; they change the speed, never the result.
+    pub fn with_kernel(weights: &Weights, kernel: Kernel) -> Network {
+        let config = weights.config();
+        let mut weights = weights.clone();
+        weights.clip();
+        let sums = |values: &[f32]| values.iter().map(|v| (v * SUM_ONE).round() as i32).collect();
+        let heads = |values: &[f32]| rounded(values, WEIGHT_ONE);
+        let quantised = Quantised {
+            config,
+            input: rounded(&weights.input, f32::from(INPUT_ONE)),
+            input_bias: rounded(&weights.input_bias, f32::from(INPUT_ONE)),
+            value1: heads(&weights.value1),
+            value1_bias: sums(&weights.value1_bias),
+            value1_rows: (0..config.value_hidden as u16).collect(),
+            value2: weights.value2.iter().map(|v| (v * WEIGHT_ONE).round() as i32).collect(),
+            value2_bias: sums(&weights.value2_bias),
+            policy: heads(&weights.policy),
+            policy_bias: sums(&weights.policy_bias),
+            table: sums(&weights.table),
+        };
+        Network {
+            weights: quantised.into(),
+            kernel,
+            hidden: Lines::new((0..config.hidden).map(|_| 0)),
+            value: vec![0; config.value_hidden],
+            rows: Vec::with_capacity(256),
+            table: Vec::with_capacity(256),
+            products: Vec::with_capacity(256),
+        }
+    }
+
+    /// The shape.
+    pub fn config(&self) -> SparseConfig {
+        self.weights.config
+    }
+
+    /// Judges one leaf into an evaluation whose memory is used again.
+    pub fn judge(&mut self, leaf: &Leaf, evaluation: &mut Evaluation) {
+        let threats = Threats::of(leaf.game.position());
+        let policy = leaf.need.policy();
+        if policy {
+            self.prepare_policy(&threats, leaf);
+        }
+        let net = &*self.weights;
+        let features = threats.features();
+        let hidden = self.hidden.as_mut_slice();
+        let (input, bias) = (net.input.as_slice(), net.input_bias.as_slice());
+        self.kernel.hidden(input, bias, features.as_slice(), hidden);
+        if leaf.need.value() {
+            evaluation.wdl = self.wdl();
+        }
+        evaluation.logits.clear();
+        if policy {
+            self.logits(&mut evaluation.logits);
+        }
+    }
+
+    /// Numbers the moves and asks for their rows, which arrive while the wide layer is added up.
+    fn prepare_policy(&mut self, threats: &Threats, leaf: &Leaf) {
+        let net = &*self.weights;
+        let rows = MoveRows::of(threats);
+        self.rows.clear();
+        self.table.clear();
+        for &m in &leaf.legal {
+            let MoveKey { row, table } = rows.key(m);
+            self.kernel.prefetch(net.policy.as_slice(), net.config.hidden, row);
+            self.rows.push(row);
+            self.table.push(table);
+        }
+    }
+
+    fn wdl(&mut self) -> Wdl {
+        let net = &*self.weights;
+        let hidden = self.hidden.as_slice();
+        self.kernel.products(net.value1.as_slice(), hidden, &net.value1_rows, &mut self.value);
+        for (unit, bias) in self.value.iter_mut().zip(&net.value1_bias) {
+            // To the nearest unit of the smaller scale.
+            *unit = ((*unit + bias + 512).max(0) >> 10).min(VALUE_MOST);
+        }
+        let mut logits = [0.0; 3];
+        let rows = net.value2.chunks_exact(self.value.len());
+        for ((row, bias), logit) in rows.zip(&net.value2_bias).zip(&mut logits) {
+            let sum: i32 = row.iter().zip(&self.value).map(|(w, unit)| w * unit).sum();
+            *logit = (sum + bias) as f32 / SUM_ONE;
+        }
+        chances(net.config.value_head, logits)
+    }
+
+    fn logits(&mut self, logits: &mut Vec<f32>) {
+        let net = &*self.weights;
+        self.products.resize(self.rows.len(), 0);
+        let hidden = self.hidden.as_slice();
+        self.kernel.products(net.policy.as_slice(), hidden, &self.rows, &mut self.products);
+        let places = self.rows.iter().zip(&self.table);
+        logits.extend(self.products.iter().zip(places).map(|(product, (&row, &table))| {
+            let bias = net.policy_bias[usize::from(row)] + net.table[usize::from(table)];
+            (product + bias) as f32 / SUM_ONE
+        }));
+    }
+}
+
+impl Evaluator for Network {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        for (leaf, evaluation) in leaves.iter().zip(evaluations) {
+            self.judge(leaf, evaluation);
+        }
+    }
+}
+
+/// The chances behind the logits of a value head; a head with one logit uses only the first.
+pub(super) fn chances(head: ValueHead, mut logits: [f32; 3]) -> Wdl {
+    match head {
+        ValueHead::Wdl => {
+            math::softmax(&mut logits, 1.0);
+            Wdl { win: logits[0], draw: logits[1], loss: logits[2] }
+        }
+        ValueHead::Score => {
+            let mut pair = [logits[0], 0.0];
+            math::softmax(&mut pair, 1.0);
+            Wdl { win: pair[0], draw: 0.0, loss: pair[1] }
+        }
+    }
+}
+
+fn rounded(values: &[f32], scale: f32) -> Lines {
+    Lines::new(values.iter().map(|value| (value * scale).round() as i16))
+}

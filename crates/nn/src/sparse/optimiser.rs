@@ -1,0 +1,184 @@
+//! Adam with decoupled weight decay, bounds for quantisation and a moving average.
+//!
+//! Rows of the input and policy layers that no position of the batch uses are left alone, with
+//! their moments ("lazy" Adam): a rare row keeps its momentum until it is seen again. Its decay
+//! and its bias correction count the steps of the whole network.
+
+use rayon::prelude::*;
+
+use super::config::{ConfigError, SparseConfig};
+use super::gradient::Gradient;
+use super::trainer::TrainerConfig;
+use super::weights::{BIAS_BOUND, HEAD_BOUND, INPUT_BOUND, Weights};
+
+/// Moments of the gradients, and the average of the weights.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Adam {
+    pub first: Weights,
+    pub second: Weights,
+    pub average: Weights,
+}
+
+/// One step's constants.
+#[derive(Clone, Copy)]
+struct Step {
+    gradient_scale: f32,
+    beta1: f32,
+    beta2: f32,
+    /// Learning rate with the bias correction of the first moment.
+    rate: f32,
+    /// Bias correction of the second moment.
+    second_scale: f32,
+    epsilon: f32,
+    /// What decay leaves of a weight.
+    keep: f32,
+}
+
+impl Adam {
+    pub fn new(weights: &Weights) -> Result<Adam, ConfigError> {
+        let config: SparseConfig = weights.config();
+        let zeros = Weights::zeros(config)?;
+        Ok(Adam { first: zeros.clone(), second: zeros, average: weights.clone() })
+    }
+
+    /// Moves the weights by the gradient times `scale` and clears the gradient.
+    pub fn update(
+        &mut self,
+        weights: &mut Weights,
+        gradient: &mut Gradient,
+        scale: f32,
+        step: u64,
+        learning_rate: f32,
+        config: &TrainerConfig,
+    ) {
+        let steps = step as f64 + 1.0;
+        let correction = |beta: f32| (1.0 - f64::from(beta).powf(steps)) as f32;
+        let step = Step {
+            gradient_scale: scale,
+            beta1: config.beta1,
+            beta2: config.beta2,
+            rate: learning_rate / correction(config.beta1),
+            second_scale: 1.0 / correction(config.beta2),
+            epsilon: config.epsilon,
+            keep: 1.0 - learning_rate * config.weight_decay,
+        };
+        self.rows(weights, gradient, step);
+        self.small(weights, gradient, step);
+        gradient.touched_input.fill(false);
+        gradient.touched_policy.fill(false);
+    }
+
+    fn rows(&mut self, weights: &mut Weights, gradient: &mut Gradient, step: Step) {
+        let width = weights.config.hidden;
+        let update = |weights: &mut [f32],
+                      first: &mut [f32],
+                      second: &mut [f32],
+                      sums: &mut [f32],
+                      touched: &[bool],
+                      bound: f32| {
+            let moments = first.par_chunks_mut(width).zip(second.par_chunks_mut(width));
+            let rows = weights.par_chunks_mut(width).zip(moments);
+            let rows = rows.zip(sums.par_chunks_mut(width)).zip(touched).with_min_len(64);
+            rows.for_each(|(((weights, (first, second)), sums), touched)| {
+                if *touched {
+                    step.apply(weights, first, second, sums, bound);
+                }
+            });
+        };
+        let (first, second, sums) = (&mut self.first, &mut self.second, &mut gradient.sums);
+        update(
+            &mut weights.input,
+            &mut first.input,
+            &mut second.input,
+            &mut sums.input,
+            &gradient.touched_input,
+            INPUT_BOUND,
+        );
+        update(
+            &mut weights.policy,
+            &mut first.policy,
+            &mut second.policy,
+            &mut sums.policy,
+            &gradient.touched_policy,
+            HEAD_BOUND,
+        );
+    }
+
+    /// All tensors but the two large ones.
+    fn small(&mut self, weights: &mut Weights, gradient: &mut Gradient, step: Step) {
+        let moments = self.first.tensors_mut().into_iter().zip(self.second.tensors_mut());
+        let tensors = weights.tensors_mut().into_iter().zip(gradient.sums.tensors_mut());
+        for ((weights, sums), (first, second)) in tensors.zip(moments) {
+            if !matches!(weights.name, "input.weight" | "policy.weight") {
+                let bound = weights.bound.min(BIAS_BOUND);
+                step.apply(weights.values, first.values, second.values, sums.values, bound);
+            }
+        }
+    }
+
+    /// Moves the average towards the weights.
+    pub fn average_in(&mut self, weights: &Weights, rate: f32) {
+        let pairs = self.average.tensors_mut().into_iter().zip(weights.tensors());
+        for (average, weights) in pairs {
+            let chunks = average.values.par_chunks_mut(1 << 14);
+            chunks.zip(weights.values.par_chunks(1 << 14)).for_each(|(average, weights)| {
+                for (average, weight) in average.iter_mut().zip(weights) {
+                    *average += rate * (weight - *average);
+                }
+            });
+        }
+    }
+}
+
+impl Step {
+    fn apply(
+        self,
+        weights: &mut [f32],
+        first: &mut [f32],
+        second: &mut [f32],
+        sums: &mut [f32],
+        bound: f32,
+    ) {
+        let moments = first.iter_mut().zip(second);
+        for ((weight, sum), (first, second)) in weights.iter_mut().zip(sums).zip(moments) {
+            let gradient = *sum * self.gradient_scale;
+            *sum = 0.0;
+            *first += (1.0 - self.beta1) * (gradient - *first);
+            *second += (1.0 - self.beta2) * (gradient * gradient - *second);
+            let size = (*second * self.second_scale).sqrt() + self.epsilon;
+            let moved = *weight * self.keep - self.rate * *first / size;
+            *weight = moved.clamp(-bound, bound);
+        }
+    }
+}
+
+/// The length of the gradient, added up row by row in a fixed order.
+pub(super) fn norm(gradient: &Gradient) -> f32 {
+    let squares = |values: &[f32]| -> f64 {
+        let mut lanes = [0.0f32; 16];
+        for chunk in values.chunks(16) {
+            for (lane, value) in lanes.iter_mut().zip(chunk) {
+                *lane += value * value;
+            }
+        }
+        lanes.iter().map(|lane| f64::from(*lane)).sum()
+    };
+    let width = gradient.sums.config.hidden;
+    let mut total = 0.0;
+    for tensor in gradient.sums.tensors() {
+        let touched = match tensor.name {
+            "input.weight" => Some(&gradient.touched_input),
+            "policy.weight" => Some(&gradient.touched_policy),
+            _ => None,
+        };
+        total += match touched {
+            None => squares(tensor.values),
+            Some(touched) => {
+                let rows = tensor.values.par_chunks(width).zip(touched).with_min_len(128);
+                let rows = rows.map(|(row, touched)| if *touched { squares(row) } else { 0.0 });
+                rows.collect::<Vec<f64>>().iter().sum::<f64>()
+            }
+        };
+    }
+    total.sqrt() as f32
+}

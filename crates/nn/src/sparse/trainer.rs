@@ -1,0 +1,205 @@
+//! The trainer: batches in, better weights out, the same bits with any number of threads.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde::{Deserialize, Serialize};
+
+use super::file::{self, WeightsError, WeightsInfo};
+use super::gradient::{Gradient, LossWeights};
+use super::kernel::Kernel;
+use super::optimiser::{Adam, norm};
+use super::sample::Sample;
+use super::weights::Weights;
+
+/// How to learn. The learning rate is given with each batch, so that any schedule will do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TrainerConfig {
+    /// Weight of the value loss.
+    pub value_weight: f32,
+    /// Weight of the policy loss.
+    pub policy_weight: f32,
+    /// Memory of the first moment.
+    pub beta1: f32,
+    /// Memory of the second moment.
+    pub beta2: f32,
+    /// Keeps Adam from dividing by zero.
+    pub epsilon: f32,
+    /// Share of a weight that decays at learning rate 1; only rows in use decay.
+    pub weight_decay: f32,
+    /// The longest mean gradient; longer ones are shortened.
+    pub clip_norm: f32,
+    /// Share of the weights that enters the moving average with each batch.
+    pub average_rate: f32,
+    /// The average is brought up to date after every so many batches, for their sum of shares.
+    pub average_every: u64,
+}
+
+impl Default for TrainerConfig {
+    fn default() -> TrainerConfig {
+        TrainerConfig {
+            value_weight: 1.0,
+            policy_weight: 1.0,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            clip_norm: 1.0,
+            average_rate: 0.005,
+            average_every: 8,
+        }
+    }
+}
+
+/// Mean losses of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Losses {
+    /// Cross entropy of the value.
+    pub value: f32,
+    /// Cross entropy of the policy.
+    pub policy: f32,
+    /// Length of the mean gradient, before it was clipped.
+    pub gradient_norm: f32,
+}
+
+/// A batch that cannot be learned from.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// No positions.
+    #[error("the batch is empty")]
+    Empty,
+    /// Threads that could not be started.
+    #[error("cannot start {threads} training threads: {message}")]
+    Threads {
+        /// How many were asked for.
+        threads: usize,
+        /// What the system says.
+        message: String,
+    },
+    /// A loss or gradient that is no number; the weights are as before the batch.
+    #[error("step {step}: value loss {value}, policy loss {policy}, gradient norm {gradient_norm}")]
+    NotFinite {
+        /// The step.
+        step: u64,
+        /// The value loss.
+        value: f32,
+        /// The policy loss.
+        policy: f32,
+        /// The length of the gradient.
+        gradient_norm: f32,
+    },
+    /// A shape that cannot be built.
+    #[error(transparent)]
+    Config(#[from] super::ConfigError),
+    /// A state that cannot be read.
+    #[error("cannot go on from this training state: {0}")]
+    State(#[from] WeightsError),
+}
+
+const FIRST: &str = "first.";
+const SECOND: &str = "second.";
+const AVERAGE: &str = "average.";
+
+/// Weights in training.
+pub struct Trainer {
+    weights: Weights,
+    adam: Adam,
+    gradient: Gradient,
+    config: TrainerConfig,
+    step: u64,
+    kernel: Kernel,
+    pool: ThreadPool,
+}
+
+impl Trainer {
+    /// Starts to train weights on so many threads.
+    pub fn new(
+        mut weights: Weights,
+        config: TrainerConfig,
+        threads: usize,
+    ) -> Result<Trainer, TrainError> {
+        weights.clip();
+        let pool = ThreadPoolBuilder::new().num_threads(threads.max(1)).build();
+        let pool =
+            pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?;
+        Ok(Trainer {
+            adam: Adam::new(&weights)?,
+            gradient: Gradient::new(weights.config())?,
+            weights,
+            config,
+            step: 0,
+            kernel: Kernel::detect(),
+            pool,
+        })
+    }
+
+    /// Learns from one batch.
+    pub fn train(&mut self, batch: &[&Sample], learning_rate: f32) -> Result<Losses, TrainError> {
+        if batch.is_empty() {
+            return Err(TrainError::Empty);
+        }
+        let losses =
+            LossWeights { value: self.config.value_weight, policy: self.config.policy_weight };
+        let Trainer { weights, adam, gradient, config, step, kernel, pool } = self;
+        pool.install(|| {
+            let sums = gradient.add(*kernel, weights, batch, losses);
+            let mean = 1.0 / batch.len() as f32;
+            let [value, policy] = sums.map(|sum| (sum / batch.len() as f64) as f32);
+            let gradient_norm = norm(gradient) * mean;
+            if !(value.is_finite() && policy.is_finite() && gradient_norm.is_finite()) {
+                *gradient = Gradient::new(weights.config())?;
+                return Err(TrainError::NotFinite { step: *step, value, policy, gradient_norm });
+            }
+            let clip = (config.clip_norm / gradient_norm.max(f32::MIN_POSITIVE)).min(1.0);
+            adam.update(weights, gradient, mean * clip, *step, learning_rate, config);
+            *step += 1;
+            let every = config.average_every.max(1);
+            if step.is_multiple_of(every) {
+                // Early on the plain mean of all averages so far forgets the start faster.
+                let rate = 1.0 - (1.0 - config.average_rate).powi(every as i32);
+                let rate = rate.max(1.0 / (*step / every) as f32);
+                adam.average_in(weights, rate);
+            }
+            Ok(Losses { value, policy, gradient_norm })
+        })
+    }
+
+    /// The weights after the last batch.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// The moving average of the weights: what should play.
+    pub fn average(&self) -> &Weights {
+        &self.adam.average
+    }
+
+    /// Everything needed to go on as if nothing had happened: weights, moments and average.
+    pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
+        let Adam { first, second, average } = &self.adam;
+        let parts = [("", &self.weights), (FIRST, first), (SECOND, second), (AVERAGE, average)];
+        file::encode_parts(&parts, WeightsInfo { step: self.step })
+    }
+
+    /// Goes on from a state.
+    pub fn restore(
+        state: &[u8],
+        config: TrainerConfig,
+        threads: usize,
+    ) -> Result<Trainer, TrainError> {
+        let (parts, info) = file::decode_parts(state, &["", FIRST, SECOND, AVERAGE])?;
+        let [weights, first, second, average] =
+            <[Weights; 4]>::try_from(parts).expect("four names, four parts");
+        let mut trainer = Trainer::new(weights, config, threads)?;
+        trainer.adam = Adam { first, second, average };
+        trainer.step = info.step;
+        Ok(trainer)
+    }
+
+    /// How many batches have been learned.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+}
+
+#[cfg(test)]
+mod tests;
