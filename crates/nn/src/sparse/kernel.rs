@@ -122,6 +122,19 @@ impl Kernel {
         assert_eq!(numbers.len(), out.len());
         dispatch!(self, dots(rows, vector, numbers, out));
     }
+
+    /// The activation in floats: clipped to [0, 1] and squared.
+    pub(super) fn square(self, sums: &[f32], hidden: &mut [f32]) {
+        assert_eq!(sums.len(), hidden.len());
+        dispatch!(self, square(sums, hidden));
+    }
+
+    /// Replaces sums by derivatives: the activation's slope there, 2x inside and 0 outside,
+    /// times the derivative behind it.
+    pub(super) fn square_back(self, back: &[f32], sums: &mut [f32]) {
+        assert_eq!(sums.len(), back.len());
+        dispatch!(self, square_back(back, sums));
+    }
 }
 
 /// Vectors are taken 64 lanes at a time, and every row must exist.

@@ -54,11 +54,7 @@ impl Task<'_> {
             move_start += sample.moves();
             piece.losses[1] += f64::from(self.policy(sample, hidden, move_delta, &mut back));
 
-            // The activation min(max(x, 0), 1)² has the derivative 2x inside and 0 outside.
-            for (delta, back) in delta.iter_mut().zip(&back) {
-                let sum = *delta;
-                *delta = if sum > 0.0 && sum < 1.0 { 2.0 * sum * back } else { 0.0 };
-            }
+            self.kernel.square_back(&back, delta);
         }
     }
 
@@ -66,10 +62,7 @@ impl Task<'_> {
     fn wide(&self, sample: &Sample, sums: &mut [f32], hidden: &mut [f32]) {
         sums.copy_from_slice(&self.weights.input_bias);
         self.kernel.add_rows(&self.weights.input, sample.features(), sums);
-        for (unit, sum) in hidden.iter_mut().zip(&*sums) {
-            let clipped = sum.clamp(0.0, 1.0);
-            *unit = clipped * clipped;
-        }
+        self.kernel.square(sums, hidden);
     }
 
     /// The value head from its bare products to the loss and back to derivatives by them.

@@ -157,7 +157,29 @@ pub unsafe fn add_scaled_rows<N: RowNumber>(
 #[target_feature(enable = "avx2,fma")]
 pub unsafe fn dots<N: RowNumber>(rows: &[f32], vector: &[f32], numbers: &[N], out: &mut [f32]) {
     let width = vector.len();
-    for (number, out) in numbers.iter().zip(out) {
+    let full = numbers.len() / 4 * 4;
+    for group in (0..full).step_by(4) {
+        // SAFETY: the rows exist and are as wide as `vector`; groups of four stop at `full`.
+        unsafe {
+            let row: [*const f32; 4] =
+                from_fn(|k| rows.as_ptr().add(numbers[group + k].index() * width));
+            let mut sums = [[_mm256_setzero_ps(); 4]; 2];
+            for start in (0..width).step_by(2 * FLOATS) {
+                for (half, sums) in sums.iter_mut().enumerate() {
+                    let at = start + half * FLOATS;
+                    let v = _mm256_loadu_ps(vector.as_ptr().add(at));
+                    for (sum, row) in sums.iter_mut().zip(row) {
+                        *sum = _mm256_fmadd_ps(_mm256_loadu_ps(row.add(at)), v, *sum);
+                    }
+                }
+            }
+            let [a, b, c, d] = from_fn(|k| _mm256_add_ps(sums[0][k], sums[1][k]));
+            let pairs = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+            let four = _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps::<1>(pairs));
+            _mm_storeu_ps(out.as_mut_ptr().add(group), four);
+        }
+    }
+    for (number, out) in numbers[full..].iter().zip(&mut out[full..]) {
         // SAFETY: the row exists and is as wide as `vector`, whose width 32 divides.
         unsafe {
             let row = rows.as_ptr().add(number.index() * width);
@@ -177,4 +199,18 @@ pub unsafe fn dots<N: RowNumber>(rows: &[f32], vector: &[f32], numbers: &[N], ou
             *out = _mm_cvtss_f32(_mm_add_ss(pair, _mm_shuffle_ps::<1>(pair, pair)));
         }
     }
+}
+
+/// # Safety
+/// AVX2.
+#[target_feature(enable = "avx2,fma")]
+pub unsafe fn square(sums: &[f32], hidden: &mut [f32]) {
+    super::portable::square(sums, hidden);
+}
+
+/// # Safety
+/// AVX2.
+#[target_feature(enable = "avx2,fma")]
+pub unsafe fn square_back(back: &[f32], sums: &mut [f32]) {
+    super::portable::square_back(back, sums);
 }

@@ -59,3 +59,20 @@ pub fn dots<N: RowNumber>(rows: &[f32], vector: &[f32], numbers: &[N], out: &mut
         *out = lanes.iter().sum();
     }
 }
+
+/// Plain enough for the compiler to use vectors; inlined so that it may use the caller's.
+#[inline(always)]
+pub fn square(sums: &[f32], hidden: &mut [f32]) {
+    for (unit, sum) in hidden.iter_mut().zip(sums) {
+        let clipped = sum.clamp(0.0, 1.0);
+        *unit = clipped * clipped;
+    }
+}
+
+#[inline(always)]
+pub fn square_back(back: &[f32], sums: &mut [f32]) {
+    for (sum, back) in sums.iter_mut().zip(back) {
+        let slope = if *sum > 0.0 && *sum < 1.0 { 2.0 * *sum } else { 0.0 };
+        *sum = slope * back;
+    }
+}

@@ -83,6 +83,22 @@ fn float_kernels_agree_with_plain_sums() {
 }
 
 #[test]
+fn the_float_activation_and_its_slope_are_the_same_everywhere() {
+    let sums: Vec<f32> = (0..64).map(|i| i as f32 / 16.0 - 1.5).collect();
+    for kernel in [Kernel::Portable, Kernel::detect()] {
+        let mut hidden = vec![9.0; 64];
+        kernel.square(&sums, &mut hidden);
+        let mut slopes = sums.clone();
+        kernel.square_back(&[3.0; 64], &mut slopes);
+        for i in 0..64 {
+            let sum = sums[i];
+            assert_eq!(hidden[i], sum.clamp(0.0, 1.0).powi(2));
+            assert_eq!(slopes[i], if sum > 0.0 && sum < 1.0 { 6.0 * sum } else { 0.0 });
+        }
+    }
+}
+
+#[test]
 #[should_panic(expected = "a row beyond the last of 2")]
 fn a_row_that_does_not_exist_is_refused() {
     Kernel::detect().add_rows(&[0.0; 128], &[2u16], &mut [0.0; 64]);
