@@ -6,10 +6,10 @@
 
 use rayon::prelude::*;
 
-use super::config::{ConfigError, SparseConfig};
+use super::config::ConfigError;
 use super::gradient::Gradient;
 use super::trainer::TrainerConfig;
-use super::weights::{BIAS_BOUND, HEAD_BOUND, INPUT_BOUND, Weights};
+use super::weights::{HEAD_BOUND, INPUT_BOUND, Weights};
 
 /// Moments of the gradients, and the average of the weights.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,8 +36,7 @@ struct Step {
 
 impl Adam {
     pub fn new(weights: &Weights) -> Result<Adam, ConfigError> {
-        let config: SparseConfig = weights.config();
-        let zeros = Weights::zeros(config)?;
+        let zeros = Weights::zeros(weights.config())?;
         Ok(Adam { first: zeros.clone(), second: zeros, average: weights.clone() })
     }
 
@@ -110,7 +109,7 @@ impl Adam {
         let tensors = weights.tensors_mut().into_iter().zip(gradient.sums.tensors_mut());
         for ((weights, sums), (first, second)) in tensors.zip(moments) {
             if !matches!(weights.name, "input.weight" | "policy.weight") {
-                let bound = weights.bound.min(BIAS_BOUND);
+                let bound = weights.bound;
                 step.apply(weights.values, first.values, second.values, sums.values, bound);
             }
         }
