@@ -142,6 +142,15 @@ fn a_uci_session() {
 }
 
 #[test]
+fn a_uci_search_proves_mates() {
+    let input = "position fen 7k/8/5K2/8/8/8/8/R7 w - - 0 1\ngo nodes 20000\nwait\nquit\n";
+    let text = dialogue(&["uci", "material"], input);
+    assert!(text.contains("score mate 2"), "{text}");
+    let text = dialogue(&["demo", "mcts", "--fen", "7k/5Q2/6K1/8/8/8/8/8 b - -"], "");
+    assert!(text.contains("There is no legal move"), "{text}");
+}
+
+#[test]
 fn the_demo_explains_a_search() {
     insta::assert_snapshot!(dialogue(&["demo", "mcts", "--sims", "6"], ""));
 }

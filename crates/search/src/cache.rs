@@ -74,6 +74,10 @@ impl<E: Evaluator> Cached<E> {
 }
 
 impl<E: Evaluator> Evaluator for Cached<E> {
+    fn history(&self) -> usize {
+        self.evaluator.history()
+    }
+
     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
         if self.evaluator.history() > 1 {
             return self.evaluator.evaluate(leaves, evaluations);
@@ -123,6 +127,16 @@ mod tests {
     use crate::evaluator::Scripted;
     use crate::mcts::{Expansion, Limit, Search, SearchParams, run};
 
+    struct Hungry;
+
+    impl Evaluator for Hungry {
+        fn evaluate(&mut self, _: &[Leaf], _: &mut [Evaluation]) {}
+
+        fn history(&self) -> usize {
+            8
+        }
+    }
+
     #[test]
     fn a_search_with_memory_finds_the_same_and_asks_less() {
         for expansion in [Expansion::FirstVisit, Expansion::SecondVisit] {
@@ -138,6 +152,7 @@ mod tests {
             let mut cached = Cached::new(Scripted::new(Seed::new(1)), 4096);
             assert_eq!(search(&mut cached), search(&mut Scripted::new(Seed::new(1))));
             assert!(cached.hit_rate() > 0.05, "{expansion:?}: {}", cached.hit_rate());
+            assert_eq!(Cached::new(Hungry, 8).history(), 8, "history is passed on");
             // A table of one position is of no use, and does no harm.
             let mut tiny = Cached::new(Scripted::new(Seed::new(1)), 1);
             assert_eq!(search(&mut tiny), search(&mut cached));

@@ -9,8 +9,8 @@ use selfmate_chess::notation::{parse_move, san, uci};
 use selfmate_chess::{Game, Seed};
 use selfmate_search::evaluator::{Material, Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{
-    Batch, Dirichlet, Expansion, Gumbel, GumbelSearch, InteriorRule, Limit, Proof, RootRule,
-    Search, SearchParams, SearchResult, Temperature, run, run_parallel,
+    Batch, Expansion, Gumbel, GumbelSearch, InteriorRule, Limit, Proof, RootRule, Search,
+    SearchParams, SearchResult, Temperature, run, run_parallel,
 };
 use selfmate_search::{Evaluator, Wdl};
 
@@ -187,7 +187,7 @@ const MATES: &[(&str, u8, u64)] = &[
 fn mates_are_proven_by_a_search_that_knows_nothing() {
     for &(fen, moves, budget) in MATES {
         let game = parse_game(fen).unwrap();
-        let result = search(small(SearchParams::default()), &mut Uniform, &game, budget, 1);
+        let result = search(SearchParams::default(), &mut Uniform, &game, budget, 1);
         let best = san(game.position(), result.best.unwrap());
         match result.proof {
             Proof::Win(plies) => assert!(
@@ -311,15 +311,86 @@ fn only_some_root_moves() {
 }
 
 #[test]
+fn mates_are_proven_among_some_root_moves_too() {
+    let game = parse_game("7k/8/5K2/8/8/8/8/R7 w - - 0 1").unwrap();
+    let all: Vec<_> = game.legal_moves().to_vec();
+    let mut search = Search::new(small(SearchParams::default()));
+    search.start_among(&game, &all, 3_000, Seed::new(1));
+    run(&mut search, &mut Uniform, &Limit::default());
+    let result = search.result();
+    assert!(matches!(result.moves[0].proof, Proof::Win(_)), "{:?}", result.moves[0]);
+}
+
+#[test]
+fn a_tree_is_not_kept_for_another_clock() {
+    let mut search = Search::new(small(SearchParams::default()));
+    let mut proof = |fen: &str| {
+        search.start(&parse_game(fen).unwrap(), 60_000, Seed::new(1));
+        run(&mut search, &mut Uniform, &Limit::default());
+        search.result().proof
+    };
+    assert!(matches!(proof("6k1/8/4K3/8/8/8/8/R7 w - - 0 1"), Proof::Win(_)));
+    // Two plies before the fifty-move rule no mate can be reached.
+    assert_eq!(proof("6k1/8/4K3/8/8/8/8/R7 w - - 98 80"), Proof::Draw);
+}
+
+#[test]
+fn a_position_without_moves_ends_threads_at_once() {
+    let game = parse_game("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1").unwrap();
+    let mut search = Search::new(small(SearchParams::default()));
+    search.start(&game, u64::MAX, Seed::new(1));
+    let mut evaluators: Vec<Box<dyn Evaluator>> = vec![Box::new(Uniform), Box::new(Uniform)];
+    run_parallel(&mut search, &mut evaluators, &Limit::default());
+    assert_eq!(search.result().best, None);
+}
+
+#[test]
+fn what_is_proven_is_the_policy_target() {
+    let game = parse_game("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1").unwrap();
+    let result = search(small(SearchParams::default()), &mut Uniform, &game, 800, 1);
+    assert_eq!(san(game.position(), result.best.unwrap()), "Ra8#");
+    assert_eq!(result.policy_target[0], 1.0);
+}
+
+#[test]
+fn a_batch_can_serve_one_search_after_another() {
+    let mut evaluator = Scripted::new(Seed::new(1));
+    let mut search = Search::new(small(SearchParams::default()));
+    let mut batch = Batch::new(&evaluator);
+    for round in 0..40 {
+        // Stopped at another step of the walk each time, also with a walk half done.
+        search.clear();
+        search.start(&Game::new(), 50, Seed::new(1));
+        for _ in 0..round {
+            search.gather(&mut batch, 1);
+            batch.evaluate(&mut evaluator);
+            search.apply(&mut batch);
+        }
+        assert!(search.simulations() <= 50);
+    }
+}
+
+#[test]
+fn a_search_goes_on_past_its_halving_table() {
+    let mut evaluator = Scripted::new(Seed::new(1));
+    let mut search = Search::new(small(SearchParams::gumbel()));
+    search.start(&Game::new(), 1 << 21, Seed::new(1));
+    run(&mut search, &mut evaluator, &Limit::default());
+    let mut visits = search.root_visits();
+    visits.sort_unstable_by(|a, b| b.cmp(a));
+    assert!(visits[1] > visits[0] / 2, "{visits:?}");
+}
+
+#[test]
 fn temperature_draws_moves_by_visits() {
     let params = SearchParams {
         temperature: Temperature { value: 1.0, plies: 60 },
-        root: RootRule::Puct(Some(Dirichlet::default())),
         ..small(SearchParams::default())
     };
     let mut seen = std::collections::HashSet::new();
     for seed in 0..40 {
-        let result = search(params.clone(), &mut Uniform, &Game::new(), 50, seed);
+        let mut evaluator = Scripted::new(Seed::new(1));
+        let result = search(params.clone(), &mut evaluator, &Game::new(), 200, seed);
         seen.insert(uci(Game::new().position(), result.best.unwrap()));
     }
     assert!(seen.len() > 8, "{seen:?}");

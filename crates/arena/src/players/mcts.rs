@@ -282,8 +282,10 @@ mod tests {
             let spec = registry.parse(text).unwrap();
             let mut player = registry.build(&spec, Seed::new(1)).unwrap();
             let limit = Limit::movetime(Duration::from_millis(30));
+            let started = Instant::now();
             let choice = player.choose(&Game::new(), &limit).unwrap();
             assert!(choice.nodes.unwrap() > 0, "{text}");
+            assert!(started.elapsed() < Duration::from_secs(2), "{text}");
         }
     }
 }

@@ -94,9 +94,12 @@ impl Engine {
     /// What a `go` allows, for one move of the player.
     fn limit(&self, game: &Game, go: &Go) -> Limit {
         let milliseconds = Duration::from_millis;
+        // Players keep the default overhead by themselves.
+        let more_overhead = self.overhead_ms.saturating_sub(DEFAULT_OVERHEAD_MS);
+        let other = go.clock(!game.turn(), 0).map_or(0, |clock| clock.remaining_ms);
         let clock = go.clock(game.turn(), self.overhead_ms).map(|clock| Clock {
-            own: milliseconds(clock.remaining_ms.saturating_sub(clock.overhead_ms)),
-            other: milliseconds(clock.remaining_ms),
+            own: milliseconds(clock.remaining_ms.saturating_sub(more_overhead)),
+            other: milliseconds(other),
             increment: milliseconds(clock.increment_ms),
             moves_to_go: clock.moves_to_go,
         });
@@ -109,7 +112,7 @@ impl Engine {
             movetime: go.movetime.filter(|_| !go.ponder).map(milliseconds),
             clock: clock.filter(|_| !go.ponder && !go.infinite),
             stop: None,
-            only: go.root_moves(game),
+            only: if go.searchmoves.is_empty() { Vec::new() } else { go.root_moves(game) },
             lines: self.lines,
         }
     }

@@ -7,6 +7,8 @@ pub(super) struct Arena<T> {
     items: Box<[T]>,
     /// The first index not given out yet.
     next: AtomicU32,
+    /// The most that was ever given out.
+    touched: AtomicU32,
 }
 
 /// A type for which zero bytes are a value.
@@ -27,17 +29,22 @@ impl<T: Zeroed> Arena<T> {
         // SAFETY: the bytes are zero, which `T` says is a value.
         let mut items = unsafe { items.assume_init() };
         ask_for_large_pages(&mut items);
-        Arena { items, next: AtomicU32::new(0) }
+        Arena { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) }
     }
 
     /// Takes everything back; items keep what was in them.
     pub fn clear(&self) {
-        self.next.store(0, Relaxed);
+        self.touched.fetch_max(self.next.swap(0, Relaxed), Relaxed);
     }
 
     /// Items given out.
     pub fn len(&self) -> usize {
         self.next.load(Relaxed) as usize
+    }
+
+    /// Items that were ever given out: what the system had to provide.
+    pub fn touched(&self) -> usize {
+        self.len().max(self.touched.load(Relaxed) as usize)
     }
 
     /// `count` items side by side; `None` when there is no room.

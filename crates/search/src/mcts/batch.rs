@@ -11,6 +11,8 @@ pub struct Batch {
     /// The walker's own copy of the game; stands at the end of the last walk.
     pub(super) game: Game,
     pub(super) root_ply: usize,
+    /// The search's generation that all of this belongs to.
+    pub(super) generation: u64,
     /// The node at which `game` stands.
     pub(super) standing_at: u32,
     pub(super) leaves: Vec<Leaf>,
@@ -34,7 +36,8 @@ impl Batch {
     pub fn new(evaluator: &dyn Evaluator) -> Batch {
         Batch {
             game: Game::new(),
-            root_ply: usize::MAX,
+            root_ply: 0,
+            generation: u64::MAX,
             standing_at: ROOT,
             leaves: Vec::new(),
             evaluations: Vec::new(),
@@ -76,6 +79,9 @@ impl Batch {
     /// Has the waiting leaves evaluated.
     pub fn evaluate(&mut self, evaluator: &mut dyn Evaluator) {
         let count = self.waiting.len();
+        if count == 0 {
+            return;
+        }
         evaluator.evaluate(&self.leaves[..count], &mut self.evaluations[..count]);
     }
 
@@ -86,16 +92,16 @@ impl Batch {
         (&self.leaves[..count], &mut self.evaluations[..count])
     }
 
-    /// Takes over the root of the search.
-    pub(super) fn begin(&mut self, root: &Game) {
+    /// Takes over the root of the search, and forgets what belonged to another tree.
+    pub(super) fn begin(&mut self, root: &Game, generation: u64) {
         debug_assert!(self.waiting.is_empty(), "a batch is applied before the next is gathered");
-        let moved =
-            self.root_ply != root.ply() || self.game.key_at(self.root_ply) != Some(root.key());
-        if moved {
+        if self.generation != generation {
+            self.generation = generation;
             self.game.clone_from(root);
             self.root_ply = root.ply();
             self.standing_at = ROOT;
             self.resumed.clear();
+            (self.tokens, self.finished) = (0, 0);
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::batch::Batch;
 use super::node::Sharing;
+use super::params::RootRule;
 use super::search::Search;
 use crate::evaluator::Evaluator;
 
@@ -32,21 +33,20 @@ impl Limit<'_> {
 /// Leaves evaluated at a time by a cheap evaluator.
 const INLINE: usize = 1;
 /// Evaluations between looks at the clock and at the visits.
-const STRIDE: usize = 64;
+const STRIDE: usize = 16;
 
 /// Searches until the budget is spent or the limit is reached.
 pub fn run(search: &mut Search, evaluator: &mut dyn Evaluator, limit: &Limit<'_>) {
     let mut batch = Batch::new(evaluator);
     let mut watch = Watch::new(search);
-    loop {
+    while !search.is_solved() {
         let busy = work(search, &mut batch, evaluator);
-        if search.is_full() {
+        if search.is_full() && !limit.reached() {
             finish(search, &mut batch, evaluator);
             if !search.recycle() {
                 return;
             }
-        } else if !busy || search.is_solved() || limit.reached() || watch.is_settled(search, limit)
-        {
+        } else if !busy || limit.reached() || watch.is_settled(search, limit) {
             return finish(search, &mut batch, evaluator);
         }
     }
@@ -95,7 +95,7 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
                 });
             }
         });
-        if !search.is_full() || !search.recycle() {
+        if !search.is_full() || limit.reached() || !search.recycle() {
             break;
         }
     }
@@ -141,7 +141,8 @@ impl Watch {
     }
 
     fn is_settled(&mut self, search: &Search, limit: &Limit<'_>) -> bool {
-        if limit.stop_when_decided {
+        // A Gumbel root does not play the most visited move.
+        if limit.stop_when_decided && !matches!(search.params().root, RootRule::Gumbel(_)) {
             let mut visits = search.root_visits();
             visits.sort_unstable_by(|a, b| b.cmp(a));
             let lead = match visits[..] {
@@ -149,7 +150,7 @@ impl Watch {
                 [_] => return true,
                 [first, second, ..] => u64::from(first - second),
             };
-            if lead > search.remaining() {
+            if lead > search.remaining() + search.unstarted() {
                 return true;
             }
         }

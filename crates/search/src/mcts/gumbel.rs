@@ -67,16 +67,16 @@ impl GumbelRoot {
             return None;
         }
         let scores = self.scores(children, raw_value);
-        // Past the table (a search that goes on longer than planned) the last pair stays.
+        // Past the table (a search that goes on longer than planned) the last pair stays: whoever
+        // of the two most visited has fewer.
         let wanted = self.table.get(self.next).copied();
-        let fewest = || {
-            (0..self.sent.len())
-                .filter(|&i| self.candidate[i])
-                .map(|i| self.sent[i])
-                .max()
-                .unwrap_or(0)
+        let second_most = || {
+            let mut sent: Vec<u32> =
+                (0..self.sent.len()).filter(|&i| self.candidate[i]).map(|i| self.sent[i]).collect();
+            sent.sort_unstable_by(|a, b| b.cmp(a));
+            sent.get(1).or(sent.first()).copied().unwrap_or(0)
         };
-        let wanted = wanted.unwrap_or_else(fewest);
+        let wanted = wanted.unwrap_or_else(second_most);
         let chosen = (0..children.len())
             .filter(|&i| self.candidate[i] && self.sent[i] == wanted)
             .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)));

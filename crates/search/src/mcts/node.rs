@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
 use super::arena::Zeroed;
@@ -14,8 +14,8 @@ use super::result::Proof;
 
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// The mean value in [-1, 1] in the low half, the mean share of draws in the high half:
-    /// together, so that one exchange updates both.
+    /// The mean value in [-1, 1] and the mean share of draws, in one word so that one exchange
+    /// updates both; see [`pack`].
     mean: AtomicU64,
     /// See [`Counts`].
     counts: AtomicU64,
@@ -82,6 +82,13 @@ impl Node {
         self.edges.store(0, Relaxed);
     }
 
+    /// Takes back the proof of a draw; one visit stays, so that children tried come before others.
+    pub fn doubt_draw(&self) {
+        self.forget();
+        self.counts.store(ONE_VISIT, Relaxed);
+        self.mean.store(pack(0.0, 1.0), Relaxed);
+    }
+
     pub fn counts(&self) -> Counts {
         Counts(self.counts.load(Relaxed))
     }
@@ -91,7 +98,7 @@ impl Node {
     }
 
     pub fn in_flight(&self) -> u16 {
-        self.counts().in_flight()
+        Counts(self.counts.load(Acquire)).in_flight()
     }
 
     pub fn proof(&self) -> Proof {
@@ -134,12 +141,14 @@ impl Node {
 
     /// Records what is proven, once; the mean becomes exact.
     pub fn prove(&self, proof: Proof) {
-        if self.proof() != Proof::Unknown {
+        let first = |counts: u64| {
+            (counts >> PROOF_SHIFT == 0).then(|| counts | u64::from(proof.to_byte()) << PROOF_SHIFT)
+        };
+        if self.counts.fetch_update(Relaxed, Relaxed, first).is_err() {
             return;
         }
-        self.counts.fetch_or(u64::from(proof.to_byte()) << PROOF_SHIFT, Relaxed);
         if let Some((value, draw)) = proof.mean() {
-            self.mean.store(pack(value, draw), Relaxed);
+            self.mean.store(pack(f64::from(value), f64::from(draw)), Relaxed);
         }
     }
 
@@ -159,10 +168,13 @@ impl Node {
         if counts.proof() != Proof::Unknown {
             return;
         }
-        let share = 1.0 / counts.visits() as f32;
+        let share = 1.0 / f64::from(counts.visits());
         let step = |bits| {
-            let (mean, mean_draw) = unpack(bits);
-            pack(mean + (value - mean) * share, mean_draw + (draw - mean_draw) * share)
+            let (mean, mean_draw) = unpack_exact(bits);
+            pack(
+                mean + (f64::from(value) - mean) * share,
+                mean_draw + (f64::from(draw) - mean_draw) * share,
+            )
         };
         match sharing {
             Sharing::Alone => self.mean.store(step(self.mean.load(Relaxed)), Relaxed),
@@ -181,7 +193,8 @@ impl Node {
                 self.counts.store(counts, Relaxed);
                 Counts(counts)
             }
-            Sharing::Threads => Counts(self.counts.fetch_add(step, Relaxed).wrapping_add(step)),
+            // Acquire and release: who sees a walk gone also sees the children it brought.
+            Sharing::Threads => Counts(self.counts.fetch_add(step, AcqRel).wrapping_add(step)),
         }
     }
 }
@@ -193,13 +206,27 @@ pub(super) enum Sharing {
     Threads,
 }
 
-fn pack(value: f32, draw: f32) -> u64 {
-    u64::from(value.to_bits()) | u64::from(draw.to_bits()) << 32
+/// A value in 40 bits and a share of draws in 24, as fixed-point numbers: a 32-bit float would
+/// stop moving after some ten million visits.
+fn pack(value: f64, draw: f64) -> u64 {
+    let value = (value * VALUE_ONE).round() as i64 as u64 & ((1 << DRAW_SHIFT) - 1);
+    value | ((draw * DRAW_ONE).round() as u64) << DRAW_SHIFT
+}
+
+fn unpack_exact(bits: u64) -> (f64, f64) {
+    // Up and down again carries the sign of the value into its upper bits.
+    let value = (bits << (64 - DRAW_SHIFT)) as i64 >> (64 - DRAW_SHIFT);
+    (value as f64 / VALUE_ONE, (bits >> DRAW_SHIFT) as f64 / DRAW_ONE)
 }
 
 fn unpack(bits: u64) -> (f32, f32) {
-    (f32::from_bits(bits as u32), f32::from_bits((bits >> 32) as u32))
+    let (value, draw) = unpack_exact(bits);
+    (value as f32, draw as f32)
 }
+
+const DRAW_SHIFT: u32 = 40;
+const VALUE_ONE: f64 = (1u64 << 38) as f64;
+const DRAW_ONE: f64 = ((1u32 << 24) - 1) as f64;
 
 #[cfg(test)]
 mod tests {
@@ -220,6 +247,22 @@ mod tests {
             }
             assert_eq!((node.visits(), node.in_flight()), (4, 0));
             assert!((node.value() - 0.125).abs() < 1e-6 && (node.draw() - 0.375).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn a_mean_still_moves_after_ten_million_visits() {
+        let node = Node::default();
+        for value in [0.3, 0.2] {
+            for _ in 0..10_000_000 {
+                node.enter(Sharing::Alone);
+                node.finish(value, 1.0 - value, Sharing::Alone);
+            }
+        }
+        assert!((node.value() - 0.25).abs() < 1e-4, "{}", node.value());
+        for value in [-1.0, -0.7, 0.0, 0.5, 1.0] {
+            let (kept, draw) = unpack_exact(pack(value, 1.0 - value.abs()));
+            assert!((kept - value).abs() < 1e-9 && (draw - (1.0 - value.abs())).abs() < 1e-6);
         }
     }
 

@@ -11,7 +11,8 @@ pub struct SearchResult {
     pub best: Option<Move>,
     /// The chances of the side to move.
     pub wdl: Wdl,
-    /// The evaluator's own view of the root, before any search.
+    /// The evaluator's own view of the root, or where the tree was kept, what it said before this
+    /// search.
     pub raw_wdl: Wdl,
     /// A policy to learn from, over all legal moves in the order of `moves`: visit shares for
     /// PUCT and UCT, the improved policy for Gumbel.

@@ -9,6 +9,7 @@ use super::params::{Dirichlet, RootRule};
 use super::result::{MoveStatistics, Proof, SearchResult};
 use super::search::{Root, Search};
 use super::tree::{Children, ROOT};
+use crate::math::{ln, softmax};
 use crate::value::Wdl;
 
 impl Search {
@@ -40,7 +41,9 @@ impl Search {
             played: children.played(child).unpack(self.game.position().board()),
             visits: children.visits(child),
             prior: children.prior(child),
-            wdl: node.map_or(Wdl::EVEN, |node| Wdl::new(node.value(), node.draw())),
+            wdl: children.proof(child).wdl().unwrap_or_else(|| {
+                node.map_or(Wdl::EVEN, |node| Wdl::new(node.value(), node.draw()))
+            }),
             proof: children.proof(child),
             line: self.line(children, child),
         }
@@ -66,9 +69,8 @@ impl Search {
 
     /// Noise or candidates, once the root has children.
     pub(super) fn prepare_root(&self) {
+        self.reserve_root();
         let children = self.root_children();
-        // All of them, so that no walk can run out of room at its first step.
-        (0..children.len()).for_each(|child| _ = children.index_or_add(child));
         let mut rng = self.seed.derive("root").rng();
         match &self.params.root {
             RootRule::Puct(None) => {}
@@ -90,16 +92,45 @@ impl Search {
         }
     }
 
+    /// Makes nodes for all of the root's children, so that no walk runs out of room at its first
+    /// step.
+    pub(super) fn reserve_root(&self) {
+        let children = self.root_children();
+        (0..children.len()).for_each(|child| _ = children.index_or_add(child));
+    }
+
+    /// Gives a root that was an inner node before the temperature of a root.
+    pub(super) fn warm_root(&self) {
+        let (inner, root) = (self.params.policy_temperature, self.params.root_policy_temperature);
+        if inner == root {
+            return;
+        }
+        let children = self.root_children();
+        let mut priors: Vec<f32> =
+            (0..children.len()).map(|child| ln(children.prior(child)) * inner).collect();
+        softmax(&mut priors, root);
+        for (child, prior) in priors.into_iter().enumerate() {
+            children.set_prior(child, prior);
+        }
+    }
+
     fn policy_target(&self, root: &Root, children: &Children<'_>) -> Vec<f32> {
         match &self.params.root {
             RootRule::Gumbel(params) => {
                 improved_policy(children, root.raw.value(), params.c_visit, params.c_scale)
             }
             RootRule::Puct(_) => {
-                let total: u32 = (0..children.len()).map(|child| children.visits(child)).sum();
+                // What is proven counts, however the visits stood when that was found.
+                let won = self.quickest_win(children);
+                let weight = |child| match (won, children.proof(child)) {
+                    (Some(won), _) => f32::from(u8::from(child == won)),
+                    (None, Proof::Loss(_)) => 0.0,
+                    _ => children.visits(child) as f32,
+                };
+                let total: f32 = (0..children.len()).map(weight).sum();
                 let share = |child| match total {
-                    0 => children.prior(child),
-                    _ => children.visits(child) as f32 / total as f32,
+                    0.0 => children.prior(child),
+                    _ => weight(child) / total,
                 };
                 (0..children.len()).map(share).collect()
             }
@@ -110,15 +141,11 @@ impl Search {
     /// while there is anything else.
     fn best_child(&self, root: &Root, children: &Children<'_>) -> Option<usize> {
         let all = 0..children.len();
-        let won = |child: &usize| match children.proof(*child) {
-            Proof::Win(plies) => Some(plies),
-            _ => None,
-        };
         let lost = |child: usize| match children.proof(child) {
             Proof::Loss(plies) => Some(plies),
             _ => None,
         };
-        if let Some(quickest) = all.clone().filter(|child| won(child).is_some()).min_by_key(won) {
+        if let Some(quickest) = self.quickest_win(children) {
             return Some(quickest);
         }
         if all.clone().all(|child| lost(child).is_some()) {
@@ -134,6 +161,14 @@ impl Search {
                     by_visits.then(children.prior(a).total_cmp(&children.prior(b))).then(b.cmp(&a))
                 })
             })
+    }
+
+    fn quickest_win(&self, children: &Children<'_>) -> Option<usize> {
+        let plies = |child| match children.proof(child) {
+            Proof::Win(plies) => Some((plies, child)),
+            _ => None,
+        };
+        (0..children.len()).filter_map(plies).min().map(|(_, child)| child)
     }
 
     /// A child drawn by visits, while the game is young enough for that.

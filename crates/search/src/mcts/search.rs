@@ -32,6 +32,8 @@ pub struct Search {
     pub(super) seed: Seed,
     /// When not empty, the only root moves to look at.
     only: Vec<Move>,
+    /// Changes whenever the tree's indices do, so that a batch notices.
+    generation: u64,
     sharing: Sharing,
     /// Simulations that may be started.
     pub(super) budget: u64,
@@ -65,8 +67,9 @@ enum Walk {
 impl Search {
     /// An empty search.
     pub fn new(params: SearchParams) -> Search {
-        // Copying needs up to half a tree beside the full one.
-        let bytes = params.memory_mb.max(1) * 1_048_576 * 2 / 3;
+        // Two trees share the limit: what is kept of one is copied to the other. The last fifth is
+        // for nodes and edges not being at their most at the same time.
+        let bytes = params.memory_mb.max(1) * 1_048_576 / 5 * 2;
         Search {
             params,
             tree: Tree::new(bytes),
@@ -74,6 +77,7 @@ impl Search {
             game: Game::new(),
             seed: Seed::new(0),
             only: Vec::new(),
+            generation: 0,
             sharing: Sharing::Alone,
             budget: 0,
             started: AtomicU64::new(0),
@@ -97,14 +101,22 @@ impl Search {
     /// As [`Search::start`], looking only at some root moves (all, when there are none).
     pub fn start_among(&mut self, game: &Game, only: &[Move], simulations: u64, seed: Seed) {
         let kept = if only.is_empty() && self.only.is_empty() { self.find(game) } else { None };
+        // Noise on the same root twice would not be the noise that was asked for.
+        let is_noisy = matches!(self.params.root, RootRule::Puct(Some(_)));
+        let kept = kept.filter(|&index| !(is_noisy && index == ROOT));
         match kept {
+            Some(ROOT) => {}
             Some(index) => self.reroot(index),
             None => self.tree.clear(),
         }
+        self.generation += 1;
         self.only = only.to_vec();
         self.game.clone_from(game);
         self.seed = seed;
-        self.budget = simulations;
+        // Visits are counted in 32 bits. Without a legal move there is nothing to simulate.
+        let most = u64::from(u32::MAX / 2 - self.tree.node(ROOT).visits().min(u32::MAX / 2));
+        let can_move = !game.legal_moves().is_empty();
+        self.budget = if can_move { simulations.min(most) } else { 0 };
         self.started.store(0, Relaxed);
         self.finished.store(0, Relaxed);
         self.full.store(false, Relaxed);
@@ -112,6 +124,7 @@ impl Search {
         let raw = if kept.is_some() { Wdl::new(-node.value(), node.draw()) } else { Wdl::EVEN };
         *self.root() = Root { raw, gumbel: None };
         if self.tree.node(ROOT).is_expanded() {
+            self.warm_root();
             self.prepare_root();
         }
     }
@@ -119,6 +132,7 @@ impl Search {
     /// Forgets the tree.
     pub fn clear(&mut self) {
         self.tree.clear();
+        self.generation += 1;
         self.game = Game::new();
         self.only.clear();
     }
@@ -129,7 +143,7 @@ impl Search {
     /// Walks that end at a known result are finished at once. Returns early after many of those,
     /// so that the caller can look at its clock.
     pub fn gather(&self, batch: &mut Batch, size: usize) -> bool {
-        batch.begin(&self.game);
+        batch.begin(&self.game, self.generation);
         let mut started = false;
         for _ in 0..size + 64 {
             if batch.waiting.len() >= size {
@@ -187,7 +201,9 @@ impl Search {
         let keep = Keep { min_visits: self.tree.visits_worth_keeping(target), forget_draws: false };
         self.spare.copy_subtree(&self.tree, ROOT, keep);
         std::mem::swap(&mut self.tree, &mut self.spare);
+        self.generation += 1;
         self.full.store(false, Relaxed);
+        self.reserve_root();
         self.tree.node(ROOT).is_expanded()
     }
 
@@ -206,9 +222,9 @@ impl Search {
         self.tree.len()
     }
 
-    /// Memory the tree takes now.
+    /// Memory that the search has taken so far, for both of its trees.
     pub fn memory_bytes(&self) -> usize {
-        self.tree.bytes()
+        self.tree.touched_bytes() + self.spare.touched_bytes()
     }
 
     /// How much of the memory is used, in thousandths.
@@ -227,6 +243,14 @@ impl Search {
         let mut most = 0;
         self.tree.for_each(|node, _| most = most.max(u32::from(node.in_flight())));
         most
+    }
+
+    /// The most simulations that threads may hold and not have started.
+    pub(super) fn unstarted(&self) -> u64 {
+        match self.sharing {
+            Sharing::Alone => 0,
+            Sharing::Threads => SHARE * 256,
+        }
     }
 
     pub(super) fn share(&mut self, sharing: Sharing) {
@@ -287,8 +311,8 @@ impl Search {
     fn reach_leaf(&self, batch: &mut Batch, path: Vec<u32>) -> Walk {
         let index = *path.last().expect("a path has at least the root");
         let node = self.tree.node(index);
-        if node.in_flight() > 1 {
-            // Another walk already waits for this evaluation.
+        if node.in_flight() > 1 || node.is_expanded() {
+            // Another walk waits for this evaluation, or has just brought it.
             self.give_up(path, batch);
             return Walk::None;
         }
@@ -303,9 +327,7 @@ impl Search {
                 self.give_up(path, batch);
                 return Walk::None;
             }
-        } else if need != Need::Policy
-            && let Some(proof) = terminal(&batch.game, batch.root_ply)
-        {
+        } else if let Some(proof) = terminal(&batch.game, batch.root_ply) {
             node.prove(proof);
             let wdl = proof.wdl().expect("the end of a game is known");
             self.back_up(path, wdl, true, batch);
@@ -389,15 +411,15 @@ impl Search {
         for &index in &path {
             self.tree.node(index).leave(self.sharing);
         }
-        if let Some(&child) = path.get(1) {
-            batch.tokens += 1;
-            if let RootRule::Gumbel(_) = self.params.root
-                && let Some(gumbel) = &mut self.root().gumbel
-            {
-                let children = self.root_children();
-                let chosen = (0..children.len()).find(|&i| children.index(i) == Some(child));
-                gumbel.unselect(chosen.expect("a walk starts with a child of the root"));
-            }
+        // The root's own evaluation took nothing from the budget.
+        batch.tokens += u64::from(path.len() > 1 || self.tree.node(ROOT).is_expanded());
+        if let RootRule::Gumbel(_) = self.params.root
+            && let Some(&child) = path.get(1)
+            && let Some(gumbel) = &mut self.root().gumbel
+        {
+            let children = self.root_children();
+            let chosen = (0..children.len()).find(|&i| children.index(i) == Some(child));
+            gumbel.unselect(chosen.expect("a walk starts with a child of the root"));
         }
         batch.idle.push(path);
     }
@@ -411,7 +433,9 @@ impl Search {
             let node = self.tree.node(index);
             if proven_below {
                 let proof = Proof::from_replies(self.tree.children(node).proofs());
-                proven_below = proof != Proof::Unknown && self.only.is_empty();
+                // A root that looks only at some moves knows nothing of the others.
+                let is_whole = index != ROOT || self.only.is_empty();
+                proven_below = proof != Proof::Unknown && is_whole;
                 if proven_below && let Some(mean) = proof.mean() {
                     node.prove(proof);
                     (value, draw) = mean;
@@ -455,8 +479,9 @@ impl Search {
     /// Where the game's position stands in the tree, when it has gone on from the root.
     fn find(&self, game: &Game) -> Option<u32> {
         let root_ply = self.game.ply();
-        let same_start = game.key_at(0) == self.game.key_at(0);
-        if !same_start || game.key_at(root_ply) != Some(self.game.key()) {
+        let same_clock = game.start().halfmoves() == self.game.start().halfmoves();
+        let same_history = (0..=root_ply).all(|ply| game.key_at(ply) == self.game.key_at(ply));
+        if !same_clock || !same_history {
             return None;
         }
         let mut index = ROOT;
@@ -473,6 +498,10 @@ impl Search {
         let keep = Keep { min_visits: 0, forget_draws: true };
         self.spare.copy_subtree(&self.tree, index, keep);
         std::mem::swap(&mut self.tree, &mut self.spare);
+        // A root without children is searched afresh, whatever was known of it.
+        if !self.tree.node(ROOT).is_expanded() {
+            self.tree.node(ROOT).forget();
+        }
     }
 
     pub(super) fn root_children(&self) -> Children<'_> {

@@ -86,12 +86,15 @@ impl Choice<'_> {
     fn uct(&self, c: f32) -> usize {
         let log_total = ln(self.parent_visits().max(1.0));
         self.best(|lanes| {
-            // A move never tried gets c times infinity.
-            std::array::from_fn(|i| lanes.value[i] + c * (log_total / lanes.visits[i]).sqrt())
+            std::array::from_fn(|i| match lanes.visits[i] {
+                0.0 => f32::INFINITY,
+                visits => lanes.value[i] + c * (log_total / visits).sqrt(),
+            })
         })
     }
 
-    /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN).
+    /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN). The node's
+    /// mean stands for the evaluator's own value, which is not kept.
     fn improved(&self, c_visit: f32, c_scale: f32) -> usize {
         let policy = improved_policy(&self.children, -self.node.value(), c_visit, c_scale);
         let walks = |node: &Node| {

@@ -73,6 +73,11 @@ impl Tree {
         self.nodes.len() * size_of::<Node>() + self.edges.len() * size_of::<AtomicU32>()
     }
 
+    /// Memory that was ever in use.
+    pub fn touched_bytes(&self) -> usize {
+        self.nodes.touched() * size_of::<Node>() + self.edges.touched() * size_of::<AtomicU32>()
+    }
+
     /// The most memory that may be in use.
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
@@ -135,7 +140,7 @@ impl Tree {
         while let Some((old_index, new_index)) = pending.pop() {
             let (old, new) = (other.node(old_index), self.node(new_index));
             if keep.forget_draws && new.proof() == Proof::Draw {
-                new.forget();
+                new.doubt_draw();
                 continue;
             }
             let children = other.children(old);
