@@ -50,16 +50,19 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 
 /// The score so far, in one line.
 pub fn live(report: &MatchReport, games: u64) -> String {
+    // A handful of games that all went one way say nothing of the difference.
+    let elo = match report.elo_error > 0.0 && !report.elo_is_bound {
+        true => format!("  Elo {:+.0} ± {:.0}", report.elo, report.elo_error),
+        false => String::new(),
+    };
     format!(
-        "{} - {}  +{} ={} -{}  {:.1}%  Elo {:+.0} ± {:.0}  game {}/{games}",
+        "{} - {}  +{} ={} -{}  {:.1}%{elo}  game {}/{games}",
         report.a,
         report.b,
         report.wins,
         report.draws,
         report.losses,
         report.score * 100.0,
-        report.elo,
-        report.elo_error,
         report.games
     )
 }
