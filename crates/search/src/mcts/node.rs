@@ -209,8 +209,8 @@ pub(super) enum Sharing {
 /// A value in 40 bits and a share of draws in 24, as fixed-point numbers: a 32-bit float would
 /// stop moving after some ten million visits.
 fn pack(value: f64, draw: f64) -> u64 {
-    let value = (value * VALUE_ONE).round() as i64 as u64 & ((1 << DRAW_SHIFT) - 1);
-    value | ((draw * DRAW_ONE).round() as u64) << DRAW_SHIFT
+    let value = (value * VALUE_ONE) as i64 as u64 & ((1 << DRAW_SHIFT) - 1);
+    value | ((draw * DRAW_ONE) as u64) << DRAW_SHIFT
 }
 
 fn unpack_exact(bits: u64) -> (f64, f64) {
