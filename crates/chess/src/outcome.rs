@@ -70,6 +70,8 @@ pub enum Reason {
     SeventyFiveMoves,
     /// The game reached the length limit and was cut off.
     PlyCap,
+    /// The players, or a rule of theirs, settled it before the end: resignation, an agreed draw.
+    Adjudication,
 }
 
 impl fmt::Display for Reason {
@@ -83,6 +85,7 @@ impl fmt::Display for Reason {
             Reason::FiftyMoves => "fifty-move rule",
             Reason::SeventyFiveMoves => "seventy-five-move rule",
             Reason::PlyCap => "ply cap",
+            Reason::Adjudication => "adjudication",
         })
     }
 }
