@@ -1,0 +1,22 @@
+//! A run: the folder that holds everything of one training.
+//!
+//! ```text
+//! runs/NAME/
+//!   run.toml               the resolved config, written first
+//!   lock                   held by the one process that writes
+//!   checkpoints/STEP/      files, and a MANIFEST with the hash of each, written last
+//!   games/NNNNNNNN.games   the sealed games of a generation
+//!   games/NNNNNNNN.open    the games of the generation that is being played
+//!   metrics.jsonl          typed records, one a line
+//!   matches/               what the arena found
+//! ```
+//!
+//! A kill at any moment leaves a folder that can be read. Damage is found by a hash or a checksum,
+//! and named. This crate does not know how learning works.
+
+mod frame;
+mod game;
+mod policy;
+mod record;
+
+pub use game::{GameRecord, Judged, RecordError};
