@@ -14,9 +14,24 @@
 //! A kill at any moment leaves a folder that can be read. Damage is found by a hash or a checksum,
 //! and named. This crate does not know how learning works.
 
+mod atomic;
+mod checkpoint;
+mod chunk;
+mod error;
 mod frame;
 mod game;
+mod journal;
+mod manifest;
+mod metric;
 mod policy;
+mod reader;
 mod record;
+mod writer;
 
+pub use checkpoint::Checkpoint;
+pub use error::{Damage, RunError};
 pub use game::{GameRecord, Judged, RecordError};
+pub use journal::Journal;
+pub use metric::{Alarm, Progress, Rating, Record};
+pub use reader::{RunReader, list};
+pub use writer::Run;

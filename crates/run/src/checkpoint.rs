@@ -1,0 +1,226 @@
+//! Checkpoints: folders of files that are there whole or not at all.
+//!
+//! A new one is built beside its place, the MANIFEST last, and moved there when the disk has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::atomic;
+use crate::error::{Damage, RunError, there_are};
+use crate::manifest::{self, Entry, Manifest};
+use crate::reader::RunReader;
+use crate::writer::Run;
+
+/// Where a checkpoint waits while another takes its place.
+const OLD: &str = "old";
+
+/// The files of a checkpoint, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Batches the learner had learned from.
+    pub step: u64,
+    /// The files by name.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
+
+/// What was found in the place of a checkpoint.
+enum Found {
+    Whole(Checkpoint),
+    Damaged(Damage),
+    Nothing,
+}
+
+impl RunReader {
+    /// The steps of all checkpoints, whole or not, in order.
+    pub fn steps(&self) -> Result<Vec<u64>, RunError> {
+        let names = atomic::names(&self.checkpoints_path())?;
+        // Only what we write ourselves: no leading zeros, no sign.
+        let step = |name: &String| name.parse().ok().filter(|step: &u64| step.to_string() == *name);
+        let mut steps: Vec<u64> = names.iter().filter_map(step).collect();
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    /// The checkpoint of a step.
+    pub fn load_checkpoint(&self, step: u64) -> Result<Checkpoint, RunError> {
+        match self.find_checkpoint(step)? {
+            Found::Whole(checkpoint) => Ok(checkpoint),
+            Found::Damaged(damage) => Err(RunError::Damaged(damage)),
+            Found::Nothing => {
+                let steps: Vec<String> = self.steps()?.iter().map(u64::to_string).collect();
+                let what = format!("no checkpoint of step {step}: {}", there_are(&steps));
+                Err(RunError::refused(&self.checkpoints_path(), what))
+            }
+        }
+    }
+
+    /// The newest checkpoint that is whole and has the required files; and what is damaged among
+    /// those that are newer.
+    pub fn latest_checkpoint(
+        &self,
+        required: &[&str],
+    ) -> Result<(Option<Checkpoint>, Vec<Damage>), RunError> {
+        let mut damages = Vec::new();
+        for step in self.steps()?.into_iter().rev() {
+            match self.find_checkpoint(step)? {
+                Found::Whole(checkpoint) => {
+                    if required.iter().all(|&name| checkpoint.files.contains_key(name)) {
+                        return Ok((Some(checkpoint), damages));
+                    }
+                }
+                Found::Damaged(damage) => damages.push(damage),
+                Found::Nothing => {}
+            }
+        }
+        Ok((None, damages))
+    }
+
+    fn checkpoint_path(&self, step: u64) -> PathBuf {
+        self.checkpoints_path().join(step.to_string())
+    }
+
+    fn find_checkpoint(&self, step: u64) -> Result<Found, RunError> {
+        let folder = self.checkpoint_path(step);
+        let path = folder.join(manifest::NAME);
+        // A writer may change the checkpoint in the middle of this: then it is read anew.
+        loop {
+            let Some(text) = atomic::read(&path)? else {
+                if !folder.is_dir() {
+                    return Ok(Found::Nothing);
+                }
+                if path.exists() {
+                    continue;
+                }
+                return Ok(Found::Damaged(Damage::new(&path, "is missing")));
+            };
+            let found = read_files(&folder, step, &text)?;
+            if matches!(found, Found::Whole(_)) || atomic::read(&path)?.as_ref() == Some(&text) {
+                return Ok(found);
+            }
+        }
+    }
+}
+
+fn read_files(folder: &Path, step: u64, text: &[u8]) -> Result<Found, RunError> {
+    let damaged =
+        |name: &str, what: &str| Ok(Found::Damaged(Damage::new(&folder.join(name), what)));
+    let manifest = match Manifest::parse(text) {
+        Ok(manifest) if manifest.step == step => manifest,
+        Ok(other) => {
+            return damaged(manifest::NAME, &format!("of step {}: expected {step}", other.step));
+        }
+        Err(what) => return damaged(manifest::NAME, &what),
+    };
+    let mut files = BTreeMap::new();
+    for (name, entry) in manifest.files {
+        let Some(bytes) = atomic::read(&folder.join(&name))? else {
+            return damaged(&name, "is missing");
+        };
+        if let Err(what) = entry.check(&bytes) {
+            return damaged(&name, &what);
+        }
+        files.insert(name, bytes);
+    }
+    Ok(Found::Whole(Checkpoint { step, files }))
+}
+
+impl Run {
+    /// Writes a checkpoint; it takes the place of one of the same step.
+    pub fn save_checkpoint(&mut self, step: u64, files: &[(&str, &[u8])]) -> Result<(), RunError> {
+        let folder = self.checkpoint_path(step);
+        let mut manifest = Manifest { step, files: BTreeMap::new(), dropped: BTreeSet::new() };
+        for &(name, bytes) in files {
+            manifest::check_name(name).map_err(|what| RunError::refused(&folder, what))?;
+            if manifest.files.insert(name.to_owned(), Entry::of(bytes)).is_some() {
+                return Err(RunError::refused(&folder, format!("two files named '{name}'")));
+            }
+        }
+        let partial = atomic::with_suffix(&folder, atomic::PARTIAL);
+        atomic::remove(&partial)?;
+        fs::create_dir(&partial).map_err(RunError::io(&partial))?;
+        for &(name, bytes) in files {
+            atomic::write_synced(&partial.join(name), bytes)?;
+        }
+        let text = manifest.to_text();
+        atomic::write_synced(&partial.join(manifest::NAME), text.as_bytes())?;
+        atomic::sync_folder(&partial)?;
+        let old = atomic::with_suffix(&folder, OLD);
+        if folder.exists() {
+            atomic::rename(&folder, &old)?;
+        }
+        atomic::rename(&partial, &folder)?;
+        atomic::remove(&old)
+    }
+
+    /// As [`RunReader::latest_checkpoint`], and puts damaged ones out of the way, to `STEP.damaged`.
+    pub fn recover_checkpoint(
+        &mut self,
+        required: &[&str],
+    ) -> Result<(Option<Checkpoint>, Vec<Damage>), RunError> {
+        let found = self.latest_checkpoint(required)?;
+        for damage in &found.1 {
+            let folder = damage.path.parent().expect("a file in the folder of a checkpoint");
+            atomic::set_aside(folder)?;
+        }
+        Ok(found)
+    }
+
+    /// Takes files away from a checkpoint that will not be gone on with, to save space.
+    pub fn thin_checkpoint(&mut self, step: u64, drop: &[&str]) -> Result<(), RunError> {
+        let folder = self.checkpoint_path(step);
+        let path = folder.join(manifest::NAME);
+        let bytes = fs::read(&path).map_err(RunError::io(&path))?;
+        let mut manifest =
+            Manifest::parse(&bytes).map_err(|what| RunError::damaged(&path, what))?;
+        for &name in drop {
+            if manifest.files.remove(name).is_some() {
+                manifest.dropped.insert(name.to_owned());
+            }
+        }
+        // From here on the files are no part of the checkpoint, gone or not.
+        atomic::write(&path, manifest.to_text().as_bytes())?;
+        remove_dropped(&folder, &manifest)
+    }
+
+    /// Removes a checkpoint.
+    pub fn remove_checkpoint(&mut self, step: u64) -> Result<(), RunError> {
+        let folder = self.checkpoint_path(step);
+        let partial = atomic::with_suffix(&folder, atomic::PARTIAL);
+        atomic::remove(&partial)?;
+        if folder.exists() {
+            atomic::rename(&folder, &partial)?;
+        }
+        atomic::remove(&partial)
+    }
+
+    /// Finishes what a kill left half done.
+    pub(crate) fn tidy_checkpoints(&mut self) -> Result<(), RunError> {
+        let checkpoints = self.checkpoints_path();
+        for name in atomic::names(&checkpoints)? {
+            let path = checkpoints.join(&name);
+            if let Some(step) = name.strip_suffix(".old") {
+                // The new one took its place, or never came.
+                let place = checkpoints.join(step);
+                if place.exists() { atomic::remove(&path)? } else { atomic::rename(&path, &place)? }
+            }
+        }
+        for step in self.steps()? {
+            let folder = self.checkpoint_path(step);
+            let path = folder.join(manifest::NAME);
+            atomic::remove(&atomic::with_suffix(&path, atomic::PARTIAL))?;
+            // A damaged manifest is found when the checkpoint is wanted.
+            if let Some(Ok(manifest)) = atomic::read(&path)?.map(|bytes| Manifest::parse(&bytes)) {
+                remove_dropped(&folder, &manifest)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn remove_dropped(folder: &Path, manifest: &Manifest) -> Result<(), RunError> {
+    for name in &manifest.dropped {
+        atomic::remove(&folder.join(name))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! The games of the generation that is being played, in the order in which they end.
+//!
+//! Records are only ever added, so a kill leaves at worst a last one that is torn; it is cut off
+//! and its game played again.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use crate::atomic;
+use crate::chunk;
+use crate::error::RunError;
+use crate::frame::{self, Frames};
+use crate::game::GameRecord;
+use crate::writer::Run;
+
+/// An open journal.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    generation: u64,
+    /// Bytes of whole records.
+    length: u64,
+}
+
+impl Run {
+    /// Opens the journal of a generation, or begins it; gives the games it already has, by number.
+    /// Of games with the same number the last counts.
+    pub fn journal(&mut self, generation: u64) -> Result<(Journal, Vec<GameRecord>), RunError> {
+        let path = self.journal_path(generation);
+        let bytes = atomic::read(&path)?.unwrap_or_default();
+        let mut frames = Frames::new(&bytes);
+        let mut games = BTreeMap::new();
+        // A torn record ends the iteration, and so does a damaged one: what follows it is lost.
+        for record in frames.by_ref().map_while(Result::ok) {
+            let game = GameRecord::decode(record);
+            let game = game.map_err(|error| RunError::damaged(&path, error))?;
+            games.insert(game.number, game);
+        }
+        let length = frames.place() as u64;
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = file.map_err(RunError::io(&path))?;
+        file.set_len(length).map_err(RunError::io(&path))?;
+        let journal = Journal { file, path, generation, length };
+        Ok((journal, games.into_values().collect()))
+    }
+}
+
+impl Journal {
+    /// The generation whose games these are.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Adds a game. A kill after this returns does not lose it.
+    pub fn append(&mut self, game: &GameRecord) -> Result<(), RunError> {
+        let record = game.encode();
+        let record = record.map_err(|error| RunError::Game { path: self.path.clone(), error })?;
+        let mut bytes = Vec::with_capacity(record.len() + 8);
+        frame::push(&mut bytes, &record);
+        if let Err(error) = self.file.write_all(&bytes) {
+            // On a full disk, say: what comes after half a record could not be read again.
+            let _ = self.file.set_len(self.length);
+            return Err(RunError::Io { path: self.path.clone(), error });
+        }
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Forgets all games, for a generation that is to be played afresh.
+    pub fn clear(&mut self) -> Result<(), RunError> {
+        self.file.set_len(0).map_err(RunError::io(&self.path))?;
+        self.length = 0;
+        Ok(())
+    }
+
+    /// Seals these games as the generation's chunk and removes the journal.
+    pub fn seal(self, run: &Run, games: &[GameRecord]) -> Result<(), RunError> {
+        let path = run.chunk_path(self.generation);
+        let bytes = chunk::encode(&path, self.generation, games)?;
+        atomic::write(&path, &bytes)?;
+        drop(self.file);
+        atomic::remove(&self.path)
+    }
+}

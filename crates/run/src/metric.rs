@@ -1,0 +1,327 @@
+//! What happened in a run, as typed records, one JSON document a line.
+//!
+//! The only source for plots, page and terminal. Lines are only ever added, but for a resume that
+//! goes back to an earlier generation.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic;
+use crate::error::RunError;
+use crate::reader::RunReader;
+use crate::writer::Run;
+
+/// A line of the metrics.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Record {
+    /// The run began.
+    Start {
+        /// Of selfmate.
+        version: String,
+        /// The seed of the run.
+        seed: u64,
+        /// Threads it began with.
+        threads: u64,
+    },
+    /// The run goes on after a stop or a kill.
+    Resume {
+        /// Seconds of training before.
+        elapsed_s: f64,
+        /// The step it goes on from.
+        step: u64,
+        /// The last generation that counts.
+        generation: u64,
+        /// What was found damaged, and what was done about it.
+        #[serde(default)]
+        notes: Vec<String>,
+    },
+    /// A generation is done.
+    Progress(Progress),
+    /// The player was rated.
+    Rating(Rating),
+    /// Something looks wrong.
+    Alarm(Alarm),
+    /// The training ended, for now.
+    End {
+        /// Seconds of training.
+        elapsed_s: f64,
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// How far a run is: totals since its start, and the learner's own curves.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Seconds of training.
+    pub elapsed_s: f64,
+    /// The generation that was finished.
+    pub generation: u64,
+    /// Games played.
+    pub games: u64,
+    /// Positions recorded.
+    pub positions: u64,
+    /// Simulations searched.
+    pub simulations: u64,
+    /// Batches learned from.
+    pub steps: u64,
+    /// Curves by name, such as `loss.value` or `draw_share`.
+    #[serde(default)]
+    pub values: BTreeMap<String, f64>,
+}
+
+/// A rating of the player.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rating {
+    /// Seconds of training.
+    pub elapsed_s: f64,
+    /// The step that was rated.
+    pub step: u64,
+    /// The generation of that step.
+    pub generation: u64,
+    /// The rating.
+    pub elo: f64,
+    /// The lower end of its 95 % interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+    /// Games it took.
+    pub games: u64,
+}
+
+/// Something that looks wrong.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Alarm {
+    /// Seconds of training.
+    pub elapsed_s: f64,
+    /// The generation in which it was seen.
+    pub generation: u64,
+    /// What was looked at, such as `draw_share`.
+    pub name: String,
+    /// What it is.
+    pub value: f64,
+    /// What it should not pass.
+    pub bound: f64,
+    /// What that means, for people.
+    pub meaning: String,
+    /// What is done about it, or what to do.
+    pub action: String,
+}
+
+impl Record {
+    /// Seconds of training, where the record tells.
+    pub fn elapsed_s(&self) -> Option<f64> {
+        match self {
+            Record::Start { .. } => None,
+            Record::Resume { elapsed_s, .. } | Record::End { elapsed_s, .. } => Some(*elapsed_s),
+            Record::Progress(progress) => Some(progress.elapsed_s),
+            Record::Rating(rating) => Some(rating.elapsed_s),
+            Record::Alarm(alarm) => Some(alarm.elapsed_s),
+        }
+    }
+
+    fn generation(&self) -> Option<u64> {
+        match self {
+            Record::Start { .. } | Record::End { .. } => None,
+            Record::Resume { generation, .. } => Some(*generation),
+            Record::Progress(progress) => Some(progress.generation),
+            Record::Rating(rating) => Some(rating.generation),
+            Record::Alarm(alarm) => Some(alarm.generation),
+        }
+    }
+
+    /// The first number that JSON cannot hold.
+    fn not_finite(&self) -> Option<(&str, f64)> {
+        let mut numbers = vec![("elapsed_s", self.elapsed_s().unwrap_or_default())];
+        match self {
+            Record::Progress(progress) => {
+                numbers.extend(progress.values.iter().map(|(name, &value)| (name.as_str(), value)));
+            }
+            Record::Rating(Rating { elo, low, high, .. }) => {
+                numbers.extend([("elo", *elo), ("low", *low), ("high", *high)]);
+            }
+            Record::Alarm(Alarm { value, bound, .. }) => {
+                numbers.extend([("value", *value), ("bound", *bound)]);
+            }
+            Record::Start { .. } | Record::Resume { .. } | Record::End { .. } => {}
+        }
+        numbers.into_iter().find(|(_, number)| !number.is_finite())
+    }
+}
+
+impl RunReader {
+    /// All records. A last line that is not finished is left out.
+    pub fn metrics(&self) -> Result<Vec<Record>, RunError> {
+        Ok(self.metric_lines()?.into_iter().map(|(record, _)| record).collect())
+    }
+
+    /// All records with the lines they stand on.
+    fn metric_lines(&self) -> Result<Vec<(Record, Vec<u8>)>, RunError> {
+        let path = self.metrics_path();
+        let bytes = atomic::read(&path)?.unwrap_or_default();
+        let lines = bytes[..whole_lines(&bytes)].split_inclusive(|&byte| byte == b'\n');
+        let record = |(index, line): (usize, &[u8])| match serde_json::from_slice(line) {
+            Ok(record) => Ok((record, line.to_vec())),
+            Err(error) => {
+                let (path, what) = (path.clone(), error.to_string());
+                Err(RunError::Line { path, line: index + 1, what })
+            }
+        };
+        lines.enumerate().map(record).collect()
+    }
+}
+
+impl Run {
+    /// Adds a record. A kill after this returns does not lose it.
+    pub fn append_metric(&mut self, record: &Record) -> Result<(), RunError> {
+        let path = self.metrics_path();
+        if let Some((name, number)) = record.not_finite() {
+            let what = format!("{name} is {number}: expected a finite number");
+            return Err(RunError::refused(&path, what));
+        }
+        let mut line = serde_json::to_string(record).expect("plain data with text keys");
+        line.push('\n');
+        self.metrics.write_all(line.as_bytes()).map_err(|error| {
+            // On a full disk, say: the next record must not stand behind half a line.
+            if let Ok(metrics) = Run::open_metrics(self) {
+                self.metrics = metrics;
+            }
+            RunError::Io { path, error }
+        })
+    }
+
+    /// Drops the records of generations after this one: a resume will play those again.
+    pub fn rewind_metrics(&mut self, generation: u64) -> Result<(), RunError> {
+        let lines = self.metric_lines()?;
+        let mut kept = Vec::new();
+        let mut keep = true;
+        for (record, line) in &lines {
+            // A record without a generation belongs to the one before it.
+            keep = record.generation().map_or(keep, |of| of <= generation);
+            if keep {
+                kept.extend(line);
+            }
+        }
+        let path = self.metrics_path();
+        atomic::write(&path, &kept)?;
+        self.metrics = Run::open_metrics(self)?;
+        Ok(())
+    }
+
+    /// Opens the metrics for appending, without a last line that is not finished.
+    pub(crate) fn open_metrics(reader: &RunReader) -> Result<File, RunError> {
+        let path = reader.metrics_path();
+        let length = whole_lines(&atomic::read(&path)?.unwrap_or_default());
+        let open = || {
+            let file = OpenOptions::new().append(true).create(true).open(&path)?;
+            file.set_len(length as u64)?;
+            Ok(file)
+        };
+        open().map_err(RunError::io(&path))
+    }
+}
+
+/// Where the last line that was finished ends.
+fn whole_lines(bytes: &[u8]) -> usize {
+    bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn progress(generation: u64) -> Record {
+        let values = [("loss.value".to_owned(), 0.1 + generation as f64)].into();
+        Record::Progress(Progress {
+            generation,
+            games: 10 * generation,
+            values,
+            ..Progress::default()
+        })
+    }
+
+    fn rating(generation: u64) -> Record {
+        let (elo, low, high) = (512.5, 480.0, 545.25);
+        Record::Rating(Rating { elapsed_s: 1.0, step: 9, generation, elo, low, high, games: 40 })
+    }
+
+    fn end() -> Record {
+        Record::End { elapsed_s: 60.0, reason: "60 minutes are over".into() }
+    }
+
+    #[test]
+    fn records_come_back_and_a_torn_line_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(folder.path()).unwrap();
+        let start = Record::Start { version: "0.1.0".into(), seed: 1, threads: 2 };
+        let alarm = Record::Alarm(Alarm {
+            elapsed_s: 2.0,
+            generation: 1,
+            name: "draw_share".into(),
+            value: 0.95,
+            bound: 0.9,
+            meaning: "almost all games are draws".into(),
+            action: "openings are longer from here on".into(),
+        });
+        let notes = vec!["checkpoints/3/model: is missing".to_owned()];
+        let resume = Record::Resume { elapsed_s: 3.0, step: 4, generation: 1, notes };
+        let records = [start, progress(1), rating(1), alarm, resume, end()];
+        for record in &records {
+            run.append_metric(record).unwrap();
+        }
+        assert_eq!(run.metrics().unwrap(), records);
+        let path = run.metrics_path();
+        let whole = std::fs::read(&path).unwrap();
+        drop(run);
+        std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
+        assert_eq!(RunReader::new(folder.path()).metrics().unwrap(), records[..5]);
+        // Whoever writes on does so on a line of its own.
+        let mut run = Run::open(folder.path()).unwrap();
+        run.append_metric(&end()).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), whole);
+    }
+
+    #[test]
+    fn broken_lines_are_named_and_unknown_fields_tolerated() {
+        let folder = tempfile::tempdir().unwrap();
+        let reader = RunReader::new(folder.path());
+        assert!(reader.metrics().unwrap().is_empty());
+        let line = r#"{"kind":"end","elapsed_s":1,"reason":"x","mood":"good"}"#;
+        let path = folder.path().join("metrics.jsonl");
+        std::fs::write(&path, format!("{line}\n")).unwrap();
+        assert_eq!(reader.metrics().unwrap().len(), 1);
+        std::fs::write(&path, format!("{line}\n{{\"kind\":\"e\n{line}\n")).unwrap();
+        let error = reader.metrics().unwrap_err().to_string();
+        assert!(error.contains("metrics.jsonl, line 2: "), "{error}");
+    }
+
+    #[test]
+    fn rewinding_drops_what_belongs_to_later_generations() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(folder.path()).unwrap();
+        for record in [progress(1), end(), progress(2), rating(1), progress(3), end()] {
+            run.append_metric(&record).unwrap();
+        }
+        run.rewind_metrics(1).unwrap();
+        run.append_metric(&progress(2)).unwrap();
+        let expected = [progress(1), end(), rating(1), progress(2)];
+        assert_eq!(run.metrics().unwrap(), expected);
+        run.rewind_metrics(9).unwrap();
+        assert_eq!(run.metrics().unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_number_is_refused_by_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(folder.path()).unwrap();
+        let values = [("loss.policy".to_owned(), f64::NAN)].into();
+        let record = Record::Progress(Progress { values, ..Progress::default() });
+        let error = run.append_metric(&record).unwrap_err().to_string();
+        assert!(error.ends_with("loss.policy is NaN: expected a finite number"), "{error}");
+        assert!(run.metrics().unwrap().is_empty());
+    }
+}

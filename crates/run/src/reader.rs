@@ -1,0 +1,121 @@
+//! A run as others see it: without the lock, while another process may write.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::atomic;
+use crate::chunk;
+use crate::error::RunError;
+use crate::game::GameRecord;
+
+const CONFIG: &str = "run.toml";
+
+/// A run to read.
+#[derive(Clone, Debug)]
+pub struct RunReader {
+    path: PathBuf,
+}
+
+/// The names of the runs in a folder, in order; none when there is no such folder.
+pub fn list(runs: &Path) -> Result<Vec<String>, RunError> {
+    let mut names = atomic::names(runs)?;
+    names.retain(|name| runs.join(name).join(CONFIG).is_file());
+    Ok(names)
+}
+
+impl RunReader {
+    /// The run in this folder, whatever it holds.
+    pub fn new(path: &Path) -> RunReader {
+        RunReader { path: path.to_owned() }
+    }
+
+    /// A run by its name; the error says which there are.
+    pub fn find(runs: &Path, name: &str) -> Result<RunReader, RunError> {
+        let names = list(runs)?;
+        if names.iter().any(|known| known == name) {
+            return Ok(RunReader::new(&runs.join(name)));
+        }
+        Err(RunError::Unknown { name: name.to_owned(), runs: runs.to_owned(), names })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name of the folder.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
+    }
+
+    /// When the run was begun; `None` when the system does not tell.
+    pub fn begun(&self) -> Option<SystemTime> {
+        // The lock is made first, and nothing is ever written to it.
+        fs::metadata(self.lock_path()).and_then(|lock| lock.modified()).ok()
+    }
+
+    /// When something was last recorded; `None` when nothing was.
+    pub fn recorded(&self) -> Option<SystemTime> {
+        fs::metadata(self.metrics_path()).and_then(|metrics| metrics.modified()).ok()
+    }
+
+    /// The resolved config; `None` before it was written.
+    pub fn config(&self) -> Result<Option<String>, RunError> {
+        let path = self.config_path();
+        let Some(bytes) = atomic::read(&path)? else { return Ok(None) };
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(RunError::damaged(&path, "is not text")),
+        }
+    }
+
+    /// The generations whose games are sealed, in order.
+    pub fn chunks(&self) -> Result<Vec<u64>, RunError> {
+        let names = atomic::names(&self.games_path())?;
+        let generation = |name: &String| name.strip_suffix(".games")?.parse().ok();
+        let mut chunks: Vec<u64> = names.iter().filter_map(generation).collect();
+        chunks.sort_unstable();
+        Ok(chunks)
+    }
+
+    /// The games of a generation, by number, every bit checked.
+    pub fn read_chunk(&self, generation: u64) -> Result<Vec<GameRecord>, RunError> {
+        let path = self.chunk_path(generation);
+        let bytes = fs::read(&path).map_err(RunError::io(&path))?;
+        chunk::decode(generation, &bytes).map_err(|what| RunError::damaged(&path, what))
+    }
+
+    /// Where what the arena finds is kept.
+    pub fn matches_path(&self) -> PathBuf {
+        self.path.join("matches")
+    }
+
+    pub(crate) fn lock_path(&self) -> PathBuf {
+        self.path.join("lock")
+    }
+
+    pub(crate) fn config_path(&self) -> PathBuf {
+        self.path.join(CONFIG)
+    }
+
+    pub(crate) fn metrics_path(&self) -> PathBuf {
+        self.path.join("metrics.jsonl")
+    }
+
+    pub(crate) fn checkpoints_path(&self) -> PathBuf {
+        self.path.join("checkpoints")
+    }
+
+    pub(crate) fn games_path(&self) -> PathBuf {
+        self.path.join("games")
+    }
+
+    pub(crate) fn chunk_path(&self, generation: u64) -> PathBuf {
+        self.games_path().join(format!("{generation:08}.games"))
+    }
+
+    pub(crate) fn journal_path(&self, generation: u64) -> PathBuf {
+        self.games_path().join(format!("{generation:08}.open"))
+    }
+}
