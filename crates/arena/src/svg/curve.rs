@@ -1,0 +1,342 @@
+//! Curves over time: a picture of panels with one time axis.
+
+use std::fmt::Write as _;
+
+use super::{Scale, begin, escape};
+
+/// A part of the picture with curves that share their numbers.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    /// What it shows.
+    pub title: String,
+    /// How its numbers are written.
+    pub unit: Unit,
+    /// The whole width of the picture rather than half of it.
+    pub is_wide: bool,
+    /// The curves, five at most in colours of their own.
+    pub curves: Vec<Curve>,
+}
+
+/// How the numbers of a panel are written, and where they begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Numbers from the lowest to the highest.
+    Number,
+    /// Numbers from zero.
+    Amount,
+    /// Parts of one, as percent from 0 to 100.
+    Share,
+}
+
+/// One line in a panel.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// What it is called.
+    pub name: String,
+    /// Its points, in the order of time.
+    pub points: Vec<Point>,
+}
+
+/// A number at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Point {
+    /// Minutes since the start.
+    pub minutes: f64,
+    /// The number.
+    pub value: f64,
+    /// The error bar from low to high.
+    pub bar: Option<(f64, f64)>,
+}
+
+const HALF: f64 = 480.0;
+const HEIGHT: f64 = 214.0;
+/// Of a wide panel.
+const TALL: f64 = 300.0;
+const TOP: f64 = 58.0;
+/// Space in a panel around the curves.
+const LEFT: f64 = 60.0;
+const RIGHT: f64 = 18.0;
+const ABOVE: f64 = 32.0;
+const BELOW: f64 = 32.0;
+/// A curve of more points is drawn as means.
+const MOST_POINTS: usize = 400;
+
+const STYLE: &str = "text{font-size:12px}.title{font-size:16px}.name{font-size:13px;font-weight:600}\
+.dim{font-size:11px}.axis{stroke:#8888}.mark{stroke:#c0392b;stroke-dasharray:3 3;opacity:.7}\
+path{fill:none;stroke-width:1.8;stroke-linejoin:round}.whisker{stroke-width:1.3;opacity:.7}\
+.s0{stroke:#4682b4}.s1{stroke:#d2691e}.s2{stroke:#2e9b62}.s3{stroke:#a45fb8}.s4{stroke:#888}\
+.f0{fill:#4682b4}.f1{fill:#d2691e}.f2{fill:#2e9b62}.f3{fill:#a45fb8}.f4{fill:#888}";
+
+/// Draws panels, two beside each other. `marks` are minutes to be marked in all of them.
+pub fn curves_svg(title: &str, subtitle: &str, panels: &[Panel], marks: &[f64]) -> String {
+    let mut places = Vec::new();
+    let (mut x, mut y) = (0.0, TOP);
+    for panel in panels {
+        if panel.is_wide && x > 0.0 {
+            (x, y) = (0.0, y + HEIGHT);
+        }
+        places.push((x, y));
+        (x, y) = match panel.is_wide {
+            true => (0.0, y + TALL),
+            false if x > 0.0 => (0.0, y + HEIGHT),
+            false => (HALF, y),
+        };
+    }
+    let bottom = if x > 0.0 { y + HEIGHT } else { y };
+    let mut svg = begin(title, STYLE, 2.0 * HALF, bottom + 8.0);
+    // Writing to a String cannot fail.
+    let _ = writeln!(svg, "<text class=\"dim\" x=\"16\" y=\"46\">{}</text>", escape(subtitle));
+    let points = panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
+    let end = points.map(|point| point.minutes).fold(0.0, f64::max);
+    let end = if end > 0.0 { end } else { 1.0 };
+    for (panel, (x, y)) in panels.iter().zip(places) {
+        let (width, height, ticks) =
+            if panel.is_wide { (2.0 * HALF, TALL, 14.0) } else { (HALF, HEIGHT, 7.0) };
+        let frame = Frame {
+            left: x + LEFT,
+            right: x + width - RIGHT,
+            top: y + ABOVE,
+            bottom: y + height - BELOW,
+            minutes: Scale::new(0.0, end, ticks, -3),
+            numbers: numbers(panel),
+        };
+        draw(&mut svg, panel, &frame, marks);
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Where a panel's curves are drawn.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    minutes: Scale,
+    numbers: Scale,
+}
+
+impl Frame {
+    fn x(&self, minutes: f64) -> f64 {
+        self.left + (self.right - self.left) * self.minutes.place(minutes)
+    }
+
+    fn y(&self, number: f64) -> f64 {
+        self.bottom - (self.bottom - self.top) * self.numbers.place(number)
+    }
+}
+
+/// The range that a panel's numbers need.
+fn numbers(panel: &Panel) -> Scale {
+    if panel.unit == Unit::Share {
+        return Scale { low: 0.0, high: 1.0, step: 0.25 };
+    }
+    let points = panel.curves.iter().flat_map(|curve| &curve.points);
+    let ends = points.flat_map(|point| {
+        let (low, high) = point.bar.unwrap_or((point.value, point.value));
+        [low, high]
+    });
+    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
+        (f64::min(low, end), f64::max(high, end))
+    });
+    let low = if panel.unit == Unit::Amount { low.min(0.0) } else { low };
+    // A curve that never moves still needs a height.
+    let (low, high) = match (low.is_finite() && high.is_finite(), low < high) {
+        (true, true) => (low, high),
+        (true, false) if low != 0.0 => (low - low.abs() / 2.0, low + low.abs() / 2.0),
+        (true, false) => (-1.0, 1.0),
+        (false, _) => (0.0, 1.0),
+    };
+    Scale::new(low, high, if panel.is_wide { 9.0 } else { 5.0 }, -6).widened()
+}
+
+fn draw(svg: &mut String, panel: &Panel, frame: &Frame, marks: &[f64]) {
+    let Frame { left, right, top, bottom, .. } = *frame;
+    let _ = writeln!(
+        svg,
+        "<g><text class=\"name\" x=\"{left}\" y=\"{:.0}\">{}</text>",
+        top - 12.0,
+        escape(&panel.title)
+    );
+    for tick in frame.numbers.ticks() {
+        let y = frame.y(tick);
+        let _ = writeln!(
+            svg,
+            "<line class=\"grid\" x1=\"{left}\" x2=\"{right}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text class=\"dim\" x=\"{:.0}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            left - 8.0,
+            y + 4.0,
+            label(panel.unit, tick, frame.numbers.step)
+        );
+    }
+    let _ = writeln!(
+        svg,
+        "<line class=\"axis\" x1=\"{left}\" x2=\"{right}\" y1=\"{bottom}\" y2=\"{bottom}\"/>"
+    );
+    for tick in frame.minutes.ticks() {
+        let x = frame.x(tick);
+        let unit = if tick == 0.0 { " min" } else { "" };
+        let _ = writeln!(
+            svg,
+            "<line class=\"axis\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{bottom}\" y2=\"{:.0}\"/>\
+             <text class=\"dim\" x=\"{x:.1}\" y=\"{:.0}\" text-anchor=\"middle\">{}{unit}</text>",
+            bottom + 4.0,
+            bottom + 17.0,
+            label(Unit::Number, tick, frame.minutes.step)
+        );
+    }
+    for &mark in marks.iter().filter(|&&mark| (0.0..=frame.minutes.high).contains(&mark)) {
+        let x = frame.x(mark);
+        let _ = writeln!(
+            svg,
+            "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{bottom}\"/>"
+        );
+    }
+    // The last curve is named first, from the right.
+    let mut end = right;
+    for (index, curve) in panel.curves.iter().enumerate().rev() {
+        let Some(last) = curve.points.last() else { continue };
+        let step = last.value.abs().max(1e-6) / 100.0;
+        let text = format!("{} {}", curve.name, label(panel.unit, last.value, step));
+        let text = text.trim();
+        let _ = writeln!(
+            svg,
+            "<text class=\"f{}\" x=\"{end:.0}\" y=\"{:.0}\" text-anchor=\"end\">{}</text>",
+            index.min(4),
+            top - 12.0,
+            escape(text)
+        );
+        end -= 6.6 * text.chars().count() as f64 + 14.0;
+    }
+    for (index, curve) in panel.curves.iter().enumerate() {
+        line(svg, frame, index.min(4), &thinned(&curve.points));
+    }
+    svg.push_str("</g>\n");
+}
+
+fn line(svg: &mut String, frame: &Frame, colour: usize, points: &[Point]) {
+    let has_bars = points.iter().any(|point| point.bar.is_some());
+    for point in points {
+        let (x, y) = (frame.x(point.minutes), frame.y(point.value));
+        if let Some((low, high)) = point.bar {
+            let (low, high, left, right) = (frame.y(low), frame.y(high), x - 4.0, x + 4.0);
+            let _ = writeln!(
+                svg,
+                "<path class=\"whisker s{colour}\" d=\"M{left:.1} {low:.1}H{right:.1}M{left:.1} {high:.1}\
+                 H{right:.1}M{x:.1} {low:.1}V{high:.1}\"/>"
+            );
+        }
+        if has_bars || points.len() == 1 {
+            let _ =
+                writeln!(svg, "<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"/>");
+        }
+    }
+    if points.len() > 1 {
+        let path =
+            points.iter().map(|p| format!("{:.1} {:.1}", frame.x(p.minutes), frame.y(p.value)));
+        let path = path.collect::<Vec<_>>().join("L");
+        let _ = writeln!(svg, "<path class=\"s{colour}\" d=\"M{path}\"/>");
+    }
+}
+
+/// At most [`MOST_POINTS`], each the mean of as many neighbours. Points with error bars all stay.
+fn thinned(points: &[Point]) -> Vec<Point> {
+    let group = points.len().div_ceil(MOST_POINTS).max(1);
+    if group == 1 || points.iter().any(|point| point.bar.is_some()) {
+        return points.to_vec();
+    }
+    let mean = |group: &[Point]| {
+        let count = group.len() as f64;
+        let of = |number: fn(&Point) -> f64| group.iter().map(number).sum::<f64>() / count;
+        Point { minutes: of(|p| p.minutes), value: of(|p| p.value), bar: None }
+    };
+    points.chunks(group).map(mean).collect()
+}
+
+/// A number for a label, as exact as numbers a step apart need.
+fn label(unit: Unit, number: f64, step: f64) -> String {
+    if unit == Unit::Share {
+        return format!("{:.0}%", number * 100.0);
+    }
+    if number == 0.0 {
+        return "0".into();
+    }
+    let (number, step, end) = match number.abs().max(step) {
+        size if size >= 1e6 => (number / 1e6, step / 1e6, "M"),
+        size if size >= 10e3 => (number / 1e3, step / 1e3, "k"),
+        _ => (number, step, ""),
+    };
+    let decimals = (0..6).find(|&decimals| step * 10f64.powi(decimals) >= 0.999).unwrap_or(6);
+    format!("{number:.*}{end}", decimals as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(name: &str, points: &[(f64, f64)]) -> Curve {
+        let point = |&(minutes, value)| Point { minutes, value, bar: None };
+        Curve { name: name.into(), points: points.iter().map(point).collect() }
+    }
+
+    fn panel(title: &str, unit: Unit, curves: Vec<Curve>) -> Panel {
+        Panel { title: title.into(), unit, is_wide: false, curves }
+    }
+
+    #[test]
+    fn curves_become_a_picture() {
+        let mut elo = curve("", &[(0.0, 100.0), (5.0, 420.0), (10.0, 615.0)]);
+        for point in &mut elo.points {
+            point.bar = Some((point.value - 60.0, point.value + 70.0));
+        }
+        let panels = [
+            Panel { is_wide: true, ..panel("Elo", Unit::Number, vec![elo]) },
+            panel(
+                "Losses",
+                Unit::Number,
+                vec![
+                    curve("policy", &[(0.0, 3.2), (10.0, 2.1)]),
+                    curve("value", &[(0.0, 1.0), (10.0, 0.62)]),
+                ],
+            ),
+            panel(
+                "Drawn & <capped>",
+                Unit::Share,
+                vec![curve("drawn", &[(0.0, 0.1), (10.0, 0.4)])],
+            ),
+            panel("Simulations a second", Unit::Amount, vec![curve("", &[(3.0, 51_234.0)])]),
+        ];
+        insta::assert_snapshot!(curves_svg("first", "zero, seed 1", &panels, &[4.0]));
+    }
+
+    #[test]
+    fn odd_curves_give_finite_pictures() {
+        let flat = curve("flat", &[(0.0, 2.0), (1.0, 2.0)]);
+        let huge = curve("huge", &[(0.0, -1e300), (1.0, 1e300)]);
+        for curves in [vec![], vec![curve("none", &[])], vec![flat], vec![huge]] {
+            for unit in [Unit::Number, Unit::Amount, Unit::Share] {
+                let svg = curves_svg("", "", &[panel("", unit, curves.clone())], &[f64::NAN, 9.0]);
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+                assert!(svg.ends_with("</svg>\n"));
+            }
+        }
+    }
+
+    #[test]
+    fn long_curves_are_thinned_to_means() {
+        let points: Vec<_> = (0..1000).map(|n| (f64::from(n), f64::from(n % 2))).collect();
+        let thin = thinned(&curve("", &points).points);
+        assert!(thin.len() <= MOST_POINTS);
+        assert_eq!(thin[0], Point { minutes: 1.0, value: 1.0 / 3.0, bar: None });
+    }
+
+    #[test]
+    fn labels_are_as_exact_as_needed() {
+        let cases = [(0.25, 0.05, "0.25"), (1500.0, 500.0, "1500"), (51_234.0, 512.0, "51.2k")];
+        for (number, step, text) in cases {
+            assert_eq!(label(Unit::Number, number, step), text);
+        }
+        assert_eq!(label(Unit::Share, 0.123, 0.1), "12%");
+        assert_eq!(label(Unit::Amount, 0.0, 20_000.0), "0");
+    }
+}
