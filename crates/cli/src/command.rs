@@ -10,7 +10,10 @@ pub mod ladder;
 pub mod match_;
 pub mod perft;
 pub mod play;
+pub mod plot;
 pub mod rate;
+pub mod runs;
+pub mod show;
 pub mod suite;
 pub mod uci;
 

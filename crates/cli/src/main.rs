@@ -5,6 +5,7 @@ mod command;
 mod output;
 mod player;
 mod progress;
+mod runs;
 mod think;
 
 use std::io;
@@ -42,6 +43,12 @@ enum Command {
     Rate(command::rate::Args),
     /// Positions with known answers, or agreement with an opening book
     Suite(command::suite::Args),
+    /// All runs: what there is
+    Runs(command::runs::Args),
+    /// How a run goes: progress, ratings, alarms, checkpoints
+    Show(command::show::Args),
+    /// A run's curves as a picture
+    Plot(command::plot::Args),
     /// Explain a part step by step
     Demo(command::demo::Args),
     /// Measure the speed of every part
@@ -70,6 +77,9 @@ fn main() -> ExitCode {
         Command::Ladder(args) => command::ladder::run(&args, &output),
         Command::Rate(args) => command::rate::run(&args, &output),
         Command::Suite(args) => command::suite::run(&args, &output),
+        Command::Runs(args) => command::runs::run(&args, &output),
+        Command::Show(args) => command::show::run(&args, &output),
+        Command::Plot(args) => command::plot::run(&args, &output),
         Command::Demo(args) => command::demo::run(&args),
         Command::Bench(args) => command::bench::run(&args, &output),
         Command::Perft(args) => command::perft::run(&args, &output),

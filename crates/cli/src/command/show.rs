@@ -1,0 +1,145 @@
+//! `selfmate show`: how a run goes.
+
+use std::io::{self, Write};
+
+use selfmate_run::{Alarm, Rating, Record};
+use serde::Serialize;
+
+use crate::output::{Output, thousands};
+use crate::runs::{self, RunsArgs, Summary, span};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The name of the run
+    run: String,
+    #[command(flatten)]
+    runs: RunsArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    summary: Summary,
+    ratings: Vec<Rating>,
+    alarms: Vec<Alarm>,
+    /// What resumes had to say.
+    notes: Vec<String>,
+    config: toml::Table,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let run = args.runs.find(&args.run)?;
+    let config = runs::config(&run)?;
+    let metrics = run.metrics()?;
+    let summary = runs::summary(&run, &config, &metrics)?;
+    let mut report = Report { summary, ratings: vec![], alarms: vec![], notes: vec![], config };
+    for record in metrics {
+        match record {
+            Record::Rating(rating) => report.ratings.push(rating),
+            Record::Alarm(alarm) => report.alarms.push(alarm),
+            Record::Resume { notes, .. } => report.notes.extend(notes),
+            Record::Start { .. } | Record::Progress(_) | Record::End { .. } => {}
+        }
+    }
+    output.report(&report, print)
+}
+
+fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let summary = &report.summary;
+    let learner = summary.learner.as_deref().unwrap_or("no learner");
+    let seed = summary.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    writeln!(out, "{}: {learner}{seed}", summary.run)?;
+    writeln!(out, "{}", state(summary))?;
+    writeln!(
+        out,
+        "\ngeneration {}, {} games, {} positions, {} simulations, {} steps",
+        thousands(summary.generation),
+        thousands(summary.games),
+        thousands(summary.positions),
+        thousands(summary.simulations),
+        thousands(summary.steps)
+    )?;
+    match summary.checkpoints.as_slice() {
+        [] => writeln!(out, "no checkpoint yet")?,
+        [only] => writeln!(out, "1 checkpoint, of step {}", thousands(*only))?,
+        [.., last] => {
+            let count = summary.checkpoints.len();
+            writeln!(out, "{count} checkpoints, the newest of step {}", thousands(*last))?;
+        }
+    }
+    if !summary.latest.values.is_empty() {
+        writeln!(out, "\nlatest values")?;
+        for (name, value) in &summary.latest.values {
+            writeln!(out, "  {name:24}{:>12}", number(*value))?;
+        }
+    }
+    if !report.ratings.is_empty() {
+        writeln!(out, "\nratings")?;
+        for rating in &report.ratings {
+            let (time, step) = (span(rating.elapsed_s), thousands(rating.step));
+            let (elo, games) = (rating_text(rating), rating.games);
+            writeln!(out, "  {time:>10}  step {step:>9}  {elo} in {games} games")?;
+        }
+    }
+    if !report.alarms.is_empty() {
+        writeln!(out, "\nalarms")?;
+        for alarm in &report.alarms {
+            let (time, value) = (span(alarm.elapsed_s), number(alarm.value));
+            let Alarm { name, meaning, action, .. } = alarm;
+            let bound = number(alarm.bound);
+            writeln!(out, "  {time:>10}  {name} is {value} (bound {bound}): {meaning}; {action}")?;
+        }
+    }
+    if !report.notes.is_empty() {
+        writeln!(out, "\nnotes")?;
+        for note in &report.notes {
+            writeln!(out, "  {note}")?;
+        }
+    }
+    writeln!(out, "\nconfig")?;
+    print_config(&report.config, out)
+}
+
+/// Tables take one line each, whatever stands outside of them the first.
+fn print_config(config: &toml::Table, out: &mut dyn Write) -> io::Result<()> {
+    let line = |table: &toml::Table| {
+        let values = table.iter().filter(|(_, value)| !value.is_table());
+        values.map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>().join(", ")
+    };
+    writeln!(out, "  {}", line(config))?;
+    for (name, table) in config.iter().filter_map(|(name, value)| Some((name, value.as_table()?))) {
+        writeln!(out, "  {name}: {}", line(table))?;
+        for (inner, table) in
+            table.iter().filter_map(|(name, value)| Some((name, value.as_table()?)))
+        {
+            writeln!(out, "  {name}.{inner}: {}", line(table))?;
+        }
+    }
+    Ok(())
+}
+
+/// How long it was trained, and whether it still is.
+fn state(summary: &Summary) -> String {
+    let trained = format!("trained for {}", span(summary.elapsed_s));
+    let recorded = summary.recorded_s.map(span);
+    match (&summary.ended, recorded) {
+        (Some(reason), Some(ago)) => format!("{trained}, ended {ago} ago: {reason}"),
+        (None, Some(ago)) => format!("{trained}, last record {ago} ago"),
+        (_, None) => "not trained yet".into(),
+    }
+}
+
+/// `612 [560, 668]`.
+pub fn rating_text(rating: &Rating) -> String {
+    format!("{:.0} [{:.0}, {:.0}]", rating.elo, rating.low, rating.high)
+}
+
+/// About four digits of a number.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 0.01 || size == 0.0 => format!("{value:.3}"),
+        _ => format!("{value:.2e}"),
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs as the commands see them: where they are, and what one comes to.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use selfmate_run::{Alarm, Progress, Rating, Record, RunReader};
+use serde::Serialize;
+
+/// Where the runs are.
+#[derive(clap::Args, Clone, Debug)]
+pub struct RunsArgs {
+    /// The folder of runs
+    #[arg(long = "runs", value_name = "DIR", env = "SELFMATE_RUNS", default_value = "./runs")]
+    pub folder: PathBuf,
+}
+
+impl RunsArgs {
+    /// A run by its name; the error says which there are.
+    pub fn find(&self, name: &str) -> anyhow::Result<RunReader> {
+        Ok(RunReader::find(&self.folder, name)?)
+    }
+}
+
+/// What a run comes to so far.
+#[derive(Serialize)]
+pub struct Summary {
+    pub run: String,
+    /// From the config.
+    pub learner: Option<String>,
+    /// From the config.
+    pub seed: Option<u64>,
+    /// Seconds since the run was begun.
+    pub age_s: Option<f64>,
+    /// Seconds since something was last recorded.
+    pub recorded_s: Option<f64>,
+    /// Seconds of training.
+    pub elapsed_s: f64,
+    pub generation: u64,
+    pub games: u64,
+    pub positions: u64,
+    pub simulations: u64,
+    pub steps: u64,
+    /// The steps of the checkpoints.
+    pub checkpoints: Vec<u64>,
+    pub latest: Latest,
+    /// Why the training ended; `None` while it goes on, and after a kill.
+    pub ended: Option<String>,
+}
+
+/// The newest of everything.
+#[derive(Default, Serialize)]
+pub struct Latest {
+    /// The step of the newest checkpoint.
+    pub checkpoint: Option<u64>,
+    pub rating: Option<Rating>,
+    pub alarm: Option<Alarm>,
+    /// The learner's curves.
+    pub values: BTreeMap<String, f64>,
+}
+
+/// The config of a run.
+pub fn config(run: &RunReader) -> anyhow::Result<toml::Table> {
+    let text = run.config()?.unwrap_or_default();
+    text.parse().map_err(|error: toml::de::Error| {
+        // Its text is a picture of the line; the first line says where.
+        let (place, what) = (error.to_string(), error.message());
+        let place = place.lines().next().unwrap_or_default();
+        anyhow::anyhow!("{}: {place}: {what}", run.path().join("run.toml").display())
+    })
+}
+
+/// Adds up a run.
+pub fn summary(
+    run: &RunReader,
+    config: &toml::Table,
+    metrics: &[Record],
+) -> anyhow::Result<Summary> {
+    let checkpoints = run.steps()?;
+    let mut latest = Latest { checkpoint: checkpoints.last().copied(), ..Latest::default() };
+    let mut progress = &Progress::default();
+    let mut elapsed_s = 0.0;
+    let mut ended = None;
+    for record in metrics {
+        elapsed_s = record.elapsed_s().map_or(elapsed_s, |seconds| f64::max(elapsed_s, seconds));
+        ended = None;
+        match record {
+            Record::Start { .. } | Record::Resume { .. } => {}
+            Record::Progress(newer) => progress = newer,
+            Record::Rating(rating) => latest.rating = Some(rating.clone()),
+            Record::Alarm(alarm) => latest.alarm = Some(alarm.clone()),
+            Record::End { reason, .. } => ended = Some(reason.clone()),
+        }
+    }
+    latest.values.clone_from(&progress.values);
+    Ok(Summary {
+        run: run.name(),
+        learner: config.get("learner").and_then(toml::Value::as_str).map(str::to_owned),
+        seed: config
+            .get("seed")
+            .and_then(toml::Value::as_integer)
+            .and_then(|seed| u64::try_from(seed).ok()),
+        age_s: run.begun().map(seconds_since),
+        recorded_s: run.recorded().map(seconds_since),
+        elapsed_s,
+        generation: progress.generation,
+        games: progress.games,
+        positions: progress.positions,
+        simulations: progress.simulations,
+        steps: progress.steps,
+        checkpoints,
+        latest,
+        ended,
+    })
+}
+
+/// A span of time as people say it: `45 s`, `12 min`, `3 h 05`, `2 d 4 h`.
+pub fn span(seconds: f64) -> String {
+    let minutes = (seconds / 60.0).floor() as u64;
+    match minutes {
+        _ if seconds < 90.0 => format!("{seconds:.0} s"),
+        0..90 => format!("{minutes} min"),
+        90..2880 => format!("{} h {:02}", minutes / 60, minutes % 60),
+        _ => format!("{} d {} h", minutes / 1440, minutes % 1440 / 60),
+    }
+}
+
+fn seconds_since(then: SystemTime) -> f64 {
+    // A file from the future has no age.
+    SystemTime::now().duration_since(then).unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_said_as_people_say_them() {
+        let cases = [
+            (0.0, "0 s"),
+            (89.0, "89 s"),
+            (91.0, "1 min"),
+            (3600.0, "60 min"),
+            (11_100.0, "3 h 05"),
+            (187_200.0, "2 d 4 h"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(span(seconds), text);
+        }
+    }
+}
