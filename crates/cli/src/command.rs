@@ -15,6 +15,7 @@ pub mod rate;
 pub mod runs;
 pub mod show;
 pub mod suite;
+pub mod train;
 pub mod uci;
 
 use selfmate_chess::Chess;

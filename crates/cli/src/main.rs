@@ -29,6 +29,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Learn chess: start a run, or go on with it
+    Train(command::train::Args),
     /// Play a game in the terminal
     Play(command::play::Args),
     /// Be a UCI engine on standard input and output
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
     let result = match cli.command {
+        Command::Train(args) => command::train::run(&args),
         Command::Play(args) => command::play::run(&args),
         Command::Uci(args) => command::uci::run(&args),
         Command::Analyse(args) => command::analyse::run(&args, &output),

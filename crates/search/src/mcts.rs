@@ -22,11 +22,11 @@ mod select;
 mod tree;
 
 pub use batch::Batch;
-pub use driver::{Limit, run, run_parallel};
+pub use driver::{Limit, run, run_in, run_parallel};
 pub use halving::considered_visits;
 pub use params::{
     Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Puct, RootRule,
     SearchParams, Temperature,
 };
-pub use result::{MoveStatistics, Proof, SearchResult};
+pub use result::{Decision, MoveStatistics, Proof, SearchResult};
 pub use search::Search;

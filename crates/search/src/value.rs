@@ -33,7 +33,9 @@ impl Wdl {
     pub fn new(value: f32, draw: f32) -> Wdl {
         let value = value.clamp(-1.0, 1.0);
         let draw = draw.clamp(0.0, 1.0 - value.abs());
-        Wdl { win: (1.0 - draw + value) / 2.0, draw, loss: (1.0 - draw - value) / 2.0 }
+        // Rounding may leave a hair below nothing.
+        let half = |twice: f32| (twice / 2.0).max(0.0);
+        Wdl { win: half(1.0 - draw + value), draw, loss: half(1.0 - draw - value) }
     }
 
     /// A finished game as the given side sees it; a game that was cut off counts as drawn.
@@ -80,7 +82,9 @@ mod tests {
 
     #[test]
     fn chances_add_up_and_keep_the_value() {
-        for (value, draw) in [(0.0, 0.3), (0.9, 0.8), (-1.0, 0.5), (2.0, 0.0), (-0.25, 0.75)] {
+        let rounding = (0..1000).map(|n| (n as f32 / 999.0, 1.0 - n as f32 / 999.0));
+        let pairs = [(0.0, 0.3), (0.9, 0.8), (-1.0, 0.5), (2.0, 0.0), (-0.25, 0.75)];
+        for (value, draw) in pairs.into_iter().chain(rounding) {
             let wdl = Wdl::new(value, draw);
             assert!((wdl.win + wdl.draw + wdl.loss - 1.0).abs() < 1e-6);
             assert!((wdl.value() - value.clamp(-1.0, 1.0)).abs() < 1e-6);

@@ -4,6 +4,7 @@
 //! does not enter it.
 
 mod search;
+mod zero;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -44,6 +45,9 @@ struct Part {
     unit: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_simulation: Option<f64>,
+    /// The part of the time that the network takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network_share: Option<f64>,
     #[serde(skip)]
     label: &'static str,
 }
@@ -66,6 +70,11 @@ const PARTS: &[(&str, Measure)] = &[
     ("mcts_800", search::mcts_800),
     ("rollout", search::rollout),
     ("rollout_full", search::rollout_full),
+    ("network_value", zero::values),
+    ("network_policy", zero::policies),
+    ("zero_trees", zero::trees),
+    ("zero_selfplay", zero::selfplay),
+    ("zero_training", zero::training),
 ];
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
@@ -86,10 +95,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             let part = &report.parts[name];
             let per_second = thousands(part.per_second);
             write!(out, "{:38} {per_second:>14} {}/s", part.label, part.unit)?;
-            match part.bytes_per_simulation {
-                Some(bytes) => writeln!(out, ", {bytes:.0} bytes each")?,
-                None => writeln!(out)?,
+            if let Some(bytes) = part.bytes_per_simulation {
+                write!(out, ", {bytes:.0} bytes each")?;
             }
+            if let Some(share) = part.network_share {
+                write!(out, ", network {:.0} % of the time", 100.0 * share)?;
+            }
+            writeln!(out)?;
         }
         writeln!(out, "\nSignature       : {}", report.signature)?;
         writeln!(out, "Nodes searched  : {}", report.nodes)?;
@@ -212,5 +224,5 @@ fn sample_games() -> Vec<Game> {
 
 fn per_second(label: &'static str, count: u64, elapsed: Duration, unit: &'static str) -> Part {
     let per_second = (count as f64 / elapsed.as_secs_f64().max(1e-9)) as u64;
-    Part { per_second, unit, bytes_per_simulation: None, label }
+    Part { per_second, unit, bytes_per_simulation: None, network_share: None, label }
 }

@@ -37,17 +37,27 @@ const STRIDE: usize = 16;
 
 /// Searches until the budget is spent or the limit is reached.
 pub fn run(search: &mut Search, evaluator: &mut dyn Evaluator, limit: &Limit<'_>) {
-    let mut batch = Batch::new(evaluator);
+    run_in(search, &mut Batch::new(evaluator), evaluator, limit);
+}
+
+/// As [`run`], in working memory that is used again: small searches would spend a good part of
+/// their time on making their own.
+pub fn run_in(
+    search: &mut Search,
+    batch: &mut Batch,
+    evaluator: &mut dyn Evaluator,
+    limit: &Limit<'_>,
+) {
     let mut watch = Watch::new(search);
     while !search.is_solved() {
-        let busy = work(search, &mut batch, evaluator);
+        let busy = work(search, batch, evaluator);
         if search.is_full() && !limit.reached() {
-            finish(search, &mut batch, evaluator);
+            finish(search, batch, evaluator);
             if !search.recycle() {
                 return;
             }
         } else if !busy || limit.reached() || watch.is_settled(search, limit) {
-            return finish(search, &mut batch, evaluator);
+            return finish(search, batch, evaluator);
         }
     }
 }

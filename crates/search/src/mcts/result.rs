@@ -25,6 +25,17 @@ pub struct SearchResult {
     pub proof: Proof,
 }
 
+/// What self-play wants of a search: less than a [`SearchResult`], and much cheaper.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The move to play.
+    pub best: Move,
+    /// The chances of the side to move.
+    pub wdl: Wdl,
+    /// A policy to learn from, in the order of the legal moves.
+    pub policy_target: Vec<f32>,
+}
+
 /// What a search knows of a root move, for the side to move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveStatistics {

@@ -2,14 +2,15 @@
 
 use std::cmp::Reverse;
 
-use selfmate_chess::{Move, Position};
+use selfmate_chess::{Move, MoveList, Position};
 
 use super::gumbel::{GumbelRoot, improved_policy};
 use super::params::{Dirichlet, RootRule};
-use super::result::{MoveStatistics, Proof, SearchResult};
+use super::result::{Decision, MoveStatistics, Proof, SearchResult};
 use super::search::{Root, Search};
 use super::tree::{Children, ROOT};
 use crate::math::{ln, softmax};
+use crate::packed_move::PackedMove;
 use crate::value::Wdl;
 
 impl Search {
@@ -33,6 +34,28 @@ impl Search {
             simulations: self.simulations(),
             proof: node.proof().flip(),
         }
+    }
+
+    /// The move to play and the targets to learn from; `None` when there is no legal move.
+    ///
+    /// `legal` are the root's legal moves.
+    pub fn decision(&self, legal: &MoveList) -> Option<Decision> {
+        let node = self.tree.node(ROOT);
+        let children = self.root_children();
+        let root = self.root();
+        let best = self.best_child(&root, &children)?;
+        let mut policy_target = vec![0.0; legal.len()];
+        for (child, share) in self.policy_target(&root, &children).into_iter().enumerate() {
+            let m = children.played(child);
+            if let Some(place) = legal.iter().position(|&legal| PackedMove::new(legal) == m) {
+                policy_target[place] = share;
+            }
+        }
+        Some(Decision {
+            best: children.played(best).unpack(self.game.position().board()),
+            wdl: node.proof().flip().wdl().unwrap_or_else(|| Wdl::new(-node.value(), node.draw())),
+            policy_target,
+        })
     }
 
     fn statistics<'a>(&'a self, children: Children<'a>, child: usize) -> MoveStatistics {

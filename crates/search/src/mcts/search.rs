@@ -92,6 +92,11 @@ impl Search {
         &self.params
     }
 
+    /// Chooses at the root by another rule from the next start on.
+    pub fn set_root_rule(&mut self, rule: RootRule) {
+        self.params.root = rule;
+    }
+
     /// Sets the root, with a budget of simulations. Keeps the part of the tree that is still
     /// good when the game has gone on from the last root.
     pub fn start(&mut self, game: &Game, simulations: u64, seed: Seed) {

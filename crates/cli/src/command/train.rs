@@ -1,0 +1,156 @@
+//! `selfmate train`: start or resume a run.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread;
+
+use anyhow::{Context, bail, ensure};
+use selfmate_learn::zero::{self, End, ZeroConfig};
+use selfmate_learn::{Budget, RunConfig, config};
+use selfmate_run::Run;
+
+use crate::progress::stop_on_signal;
+use crate::runs::RunsArgs;
+
+mod lines;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// What to train
+    #[arg(default_value = "zero", value_parser = ["zero"])]
+    learner: String,
+    /// The run's name; a run that is there goes on
+    #[arg(long, default_value = "zero", value_name = "NAME")]
+    run: String,
+    #[command(flatten)]
+    runs: RunsArgs,
+    /// Stop after so many minutes of training, earlier sessions included
+    #[arg(long, value_name = "M")]
+    minutes: Option<f64>,
+    /// Stop after so many games, earlier sessions included
+    #[arg(long, value_name = "N")]
+    games: Option<u64>,
+    /// Stop after so many batches, earlier sessions included
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// The seed of all randomness [default: 1]
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Threads [default: one for each core]
+    #[arg(long, value_name = "T")]
+    threads: Option<NonZeroUsize>,
+    /// Settings by name
+    #[arg(long, value_parser = ZeroConfig::PRESETS, value_name = "P")]
+    preset: Option<String>,
+    /// One setting, such as selfplay.sims.to=200; `show RUN` lists them
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Settings from a TOML file, as in a run's run.toml under [zero]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(minutes) = args.minutes {
+        ensure!(minutes.is_finite() && minutes >= 0.0, "--minutes {minutes}: expected a number");
+    }
+    ensure!(
+        !args.run.is_empty() && !args.run.contains(['/', '\\']) && !args.run.starts_with('.'),
+        "--run '{}': expected a plain name",
+        args.run
+    );
+    let threads = args.threads.map_or_else(
+        || thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        NonZeroUsize::get,
+    );
+    let path = args.runs.folder.join(&args.run);
+    let mut run = Run::open(&path)?;
+    let config = match run.config()? {
+        Some(text) => {
+            let stored = RunConfig::parse(&text).with_context(|| path.display().to_string())?;
+            args.check_same(&stored)?;
+            stored
+        }
+        None => {
+            let config = args.new_config(threads)?;
+            run.write_config(&config.to_toml())?;
+            config
+        }
+    };
+    let stop = stop_on_signal()?;
+    let budget = Budget { minutes: args.minutes, games: args.games, steps: args.steps };
+    let mut lines = lines::Lines::new(&args.run);
+    let end = zero::train(&mut run, &config, budget, threads, &stop, &mut lines)?;
+    match end {
+        End::Collapsed(reason) => bail!("{reason}"),
+        End::Finished | End::Stopped => {
+            lines.finish(&end);
+            Ok(())
+        }
+    }
+}
+
+impl Args {
+    /// The settings that the flags ask for.
+    fn asked(&self) -> anyhow::Result<ZeroConfig> {
+        let preset = self.preset.as_deref().unwrap_or("default");
+        let mut zero = ZeroConfig::preset(preset).context("clap knows the presets")?;
+        if let Some(path) = &self.config {
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read {}", path.display()))?;
+            zero = toml::from_str(&text).with_context(|| path.display().to_string())?;
+        }
+        let zero = config::set(&zero, &self.settings)?;
+        zero.check()?;
+        Ok(zero)
+    }
+
+    /// The config of a new run.
+    fn new_config(&self, threads: usize) -> anyhow::Result<RunConfig> {
+        let mut zero = self.asked()?;
+        if !self.plans_itself() {
+            zero.plan_games = match (self.games, self.minutes) {
+                (Some(games), _) => games.max(1),
+                (None, minutes) => {
+                    zero::plan_games(&zero, minutes.unwrap_or(DEFAULT_MINUTES), threads)?
+                }
+            };
+        }
+        Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), zero))
+    }
+
+    fn plans_itself(&self) -> bool {
+        self.config.is_some()
+            || self.preset.as_deref() == Some("tiny")
+            || self.settings.iter().any(|setting| setting.starts_with("plan_games="))
+    }
+
+    /// Refuses flags that a stored run does not follow.
+    fn check_same(&self, stored: &RunConfig) -> anyhow::Result<()> {
+        let (name, seed) = (&self.run, stored.seed);
+        if let Some(asked) = self.seed {
+            ensure!(
+                asked == seed,
+                "run '{name}' has seed {seed}, not {asked}: choose another --run"
+            );
+        }
+        if self.preset.is_none() && self.settings.is_empty() && self.config.is_none() {
+            return Ok(());
+        }
+        let mut asked = self.asked()?;
+        if !self.plans_itself() {
+            asked.plan_games = stored.zero.plan_games;
+        }
+        if asked != stored.zero {
+            let (asked, stored) = (toml::to_string(&asked)?, toml::to_string(&stored.zero)?);
+            let differ = asked.lines().zip(stored.lines()).find(|(asked, stored)| asked != stored);
+            let (asked, stored) = differ.unwrap_or_default();
+            bail!("run '{name}' was started with {stored}, not {asked}: choose another --run");
+        }
+        Ok(())
+    }
+}
+
+const DEFAULT_SEED: u64 = 1;
+/// What ramps are planned for when nobody says how long to train.
+const DEFAULT_MINUTES: f64 = 60.0;

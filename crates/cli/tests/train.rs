@@ -1,0 +1,84 @@
+//! `selfmate train`, killed and resumed for real.
+#![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use selfmate_chess::Seed;
+use selfmate_run::{Record, RunReader};
+
+const GAMES: &str = "600";
+
+fn train(runs: &Path, run: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+    command.args(["train", "--preset", "tiny", "--games", GAMES, "--seed", "5", "--run", run]);
+    command.arg("--runs").arg(runs).stderr(Stdio::piped());
+    command
+}
+
+/// The sealed games and the last network.
+fn results(run: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(run.join("games")).unwrap() {
+        let path = entry.unwrap().path();
+        files.insert(
+            path.file_name().unwrap().to_string_lossy().into_owned(),
+            fs::read(&path).unwrap(),
+        );
+    }
+    let reader = RunReader::new(run);
+    let step = *reader.steps().unwrap().last().unwrap();
+    let network = run.join("checkpoints").join(step.to_string()).join("model.safetensors");
+    files.insert("network".to_owned(), fs::read(network).unwrap());
+    files
+}
+
+#[test]
+fn twenty_kills_lose_nothing_and_count_nothing_twice() {
+    let runs = tempfile::tempdir().unwrap();
+    let whole = train(runs.path(), "whole").output().unwrap();
+    assert!(whole.status.success(), "{}", String::from_utf8_lossy(&whole.stderr));
+
+    let mut rng = Seed::new(20).rng();
+    for kill in 1..=20 {
+        let mut child = train(runs.path(), "killed").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(20 + rng.below(200) as u64));
+        // SIGKILL: nothing can be tidied up.
+        child.kill().unwrap();
+        assert!(!child.wait().unwrap().success(), "kill {kill} came too late");
+    }
+    let last = train(runs.path(), "killed").output().unwrap();
+    assert!(last.status.success(), "{}", String::from_utf8_lossy(&last.stderr));
+    let (whole, killed) = (runs.path().join("whole"), runs.path().join("killed"));
+    assert!(results(&whole) == results(&killed));
+
+    let progress = |run: &Path| -> Vec<(u64, u64, u64, u64)> {
+        let metrics = RunReader::new(run).metrics().unwrap();
+        let numbers = metrics.into_iter().filter_map(|record| match record {
+            Record::Progress(p) => Some((p.generation, p.games, p.positions, p.steps)),
+            _ => None,
+        });
+        numbers.collect()
+    };
+    assert_eq!(progress(&whole), progress(&killed));
+}
+
+#[test]
+fn a_stored_run_refuses_other_settings_and_bad_ones_are_named() {
+    let runs = tempfile::tempdir().unwrap();
+    let error = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+        command.args(["train", "--preset", "tiny", "--games", "16", "--run", "r"]).args(arguments);
+        let output = command.arg("--runs").arg(runs.path()).output().unwrap();
+        (!output.status.success()).then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    assert!(error(&["--set", "selfplay.simms=3"]).unwrap().contains("there is no 'simms'"));
+    assert!(error(&["--set", "learning.batch=0"]).unwrap().contains("learning.batch is 0"));
+    assert_eq!(error(&[]), None);
+    assert_eq!(error(&[]), None);
+    assert!(error(&["--seed", "2"]).unwrap().contains("has seed 1, not 2"));
+    assert!(error(&["--set", "learning.batch=32"]).unwrap().contains("batch = 64, not batch = 32"));
+}

@@ -1,0 +1,370 @@
+//! The settings of the `zero` learner.
+
+use selfmate_nn::sparse::{SparseConfig, TrainerConfig};
+use serde::{Deserialize, Serialize};
+
+use crate::config::ConfigError;
+
+/// The settings of the `zero` learner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ZeroConfig {
+    /// The games after which ramps end: learning rate, simulations and targets depend on the
+    /// share of these that have been played, never on the clock.
+    pub plan_games: u64,
+    /// The network's shape.
+    pub network: SparseConfig,
+    /// How games are played.
+    pub selfplay: SelfPlayConfig,
+    /// How they are learned from.
+    pub learning: LearningConfig,
+    /// When to raise an alarm.
+    pub guards: GuardConfig,
+    /// How strength is watched.
+    pub rating: RatingConfig,
+}
+
+/// How games are played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SelfPlayConfig {
+    /// Games between one network and the next.
+    pub generation_games: u64,
+    /// Simulations for a move.
+    pub sims: Ramp,
+    /// Moves that a Gumbel root looks at.
+    pub candidates: usize,
+    /// See [`selfmate_search::mcts::Gumbel`].
+    pub c_visit: f32,
+    /// See [`selfmate_search::mcts::Gumbel`].
+    pub c_scale: f32,
+    /// The weight of exploration below the root.
+    pub c_puct: f32,
+    /// How much worse than its parent a move not yet tried counts.
+    pub first_play_urgency: f32,
+    /// A value is worth this much less a ply further away, in the search and in the result.
+    pub discount: f32,
+    /// Plies in which moves are drawn with noise; later ones are the best found.
+    pub noisy_plies: u32,
+    /// The share of moves searched with few simulations and not recorded.
+    pub quick_share: f64,
+    /// Simulations of those.
+    pub quick_sims: u32,
+    /// Games start with up to so many random plies.
+    pub opening_plies: u32,
+    /// The share of games with up to `wild_plies` random plies instead.
+    pub wild_share: f64,
+    /// See `wild_share`.
+    pub wild_plies: u32,
+    /// The share of games that start from a random endgame.
+    pub endgame_share: f64,
+    /// The most men in those, kings included.
+    pub endgame_men: usize,
+    /// Games are cut off after so many plies (random ones not counted).
+    pub max_plies: u32,
+    /// A game is given up once the search is this sure of the winner...
+    pub resign_value: f32,
+    /// ...for so many plies...
+    pub resign_plies: u32,
+    /// ...in this share of games. The others show how often it would have been wrong.
+    pub resign_share: f64,
+    /// Megabytes for each tree.
+    pub memory_mb: usize,
+}
+
+/// How games are learned from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LearningConfig {
+    /// Positions in a batch.
+    pub batch: usize,
+    /// How often a position is learned from, on average.
+    pub reuse: f64,
+    /// The learning rate.
+    pub rate: Ramp,
+    /// The learning rate rises to that over so many batches.
+    pub warmup_steps: u64,
+    /// The most positions to draw batches from.
+    pub window: usize,
+    /// The window holds at most this share of all positions so far, so that the first games are
+    /// soon forgotten.
+    pub window_share: f64,
+    /// The weight of the game's result in the value target; the rest is the search's value.
+    pub result_weight: Ramp,
+    /// The optimiser.
+    pub trainer: TrainerConfig,
+    /// Seconds between checkpoints.
+    pub checkpoint_seconds: f64,
+    /// Batches between networks that are kept for good.
+    pub keep_steps: u64,
+}
+
+/// When to raise an alarm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GuardConfig {
+    /// Generations before any alarm: random networks are all alarming.
+    pub patience: u64,
+    /// The largest share of draws among finished games.
+    pub max_draws: f64,
+    /// The largest share of games cut off.
+    pub max_capped: f64,
+    /// The smallest standard deviation of search values.
+    pub min_value_spread: f64,
+    /// The smallest mean entropy of policy targets, in nats.
+    pub min_entropy: f64,
+    /// The largest mean divergence of policy targets from the network's policy, in nats.
+    pub max_divergence: f64,
+    /// Generations of more varied games that an alarm brings.
+    pub remedy_generations: u64,
+    /// Remedies in a row after which the run stops.
+    pub max_remedies: u32,
+}
+
+/// How strength is watched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RatingConfig {
+    /// Seconds of training between ratings; 0 for none.
+    pub every_seconds: f64,
+    /// Games for each.
+    pub games: u64,
+    /// Simulations for a move.
+    pub sims: u64,
+}
+
+/// A number that goes in a straight line from one value to another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ramp {
+    /// The value at first.
+    pub from: f64,
+    /// The value at last.
+    pub to: f64,
+    /// The share of the plan at which it begins to move.
+    pub begin: f64,
+    /// The share at which it arrives.
+    pub end: f64,
+}
+
+impl Ramp {
+    /// A ramp between two shares of the plan.
+    pub const fn new(from: f64, to: f64, begin: f64, end: f64) -> Ramp {
+        Ramp { from, to, begin, end }
+    }
+
+    /// The value once this share of the plan is done.
+    pub fn at(&self, progress: f64) -> f64 {
+        let span = (self.end - self.begin).max(f64::MIN_POSITIVE);
+        let share = ((progress - self.begin) / span).clamp(0.0, 1.0);
+        self.from + (self.to - self.from) * share
+    }
+}
+
+impl Default for ZeroConfig {
+    fn default() -> ZeroConfig {
+        ZeroConfig {
+            plan_games: 250_000,
+            network: SparseConfig::default(),
+            selfplay: SelfPlayConfig::default(),
+            learning: LearningConfig::default(),
+            guards: GuardConfig::default(),
+            rating: RatingConfig::default(),
+        }
+    }
+}
+
+impl Default for SelfPlayConfig {
+    fn default() -> SelfPlayConfig {
+        SelfPlayConfig {
+            generation_games: 1024,
+            sims: Ramp::new(32.0, 128.0, 0.0, 1.0),
+            candidates: 16,
+            c_visit: 50.0,
+            c_scale: 0.2,
+            c_puct: 1.5,
+            first_play_urgency: 0.3,
+            discount: 0.998,
+            noisy_plies: 30,
+            quick_share: 0.0,
+            quick_sims: 16,
+            opening_plies: 8,
+            wild_share: 0.15,
+            wild_plies: 50,
+            endgame_share: 0.05,
+            endgame_men: 8,
+            max_plies: 200,
+            resign_value: 0.9,
+            resign_plies: 6,
+            resign_share: 0.85,
+            memory_mb: 8,
+        }
+    }
+}
+
+impl Default for LearningConfig {
+    fn default() -> LearningConfig {
+        LearningConfig {
+            batch: 4096,
+            reuse: 5.0,
+            rate: Ramp::new(1.5e-3, 1.5e-4, 0.4, 1.0),
+            warmup_steps: 100,
+            window: 3_000_000,
+            window_share: 0.5,
+            result_weight: Ramp::new(1.0, 0.5, 0.05, 0.2),
+            trainer: TrainerConfig::default(),
+            checkpoint_seconds: 30.0,
+            keep_steps: 500,
+        }
+    }
+}
+
+impl Default for GuardConfig {
+    fn default() -> GuardConfig {
+        GuardConfig {
+            patience: 16,
+            max_draws: 0.85,
+            max_capped: 0.5,
+            min_value_spread: 0.08,
+            min_entropy: 0.05,
+            max_divergence: 2.0,
+            remedy_generations: 8,
+            max_remedies: 6,
+        }
+    }
+}
+
+impl Default for RatingConfig {
+    fn default() -> RatingConfig {
+        RatingConfig { every_seconds: 120.0, games: 40, sims: 400 }
+    }
+}
+
+impl ZeroConfig {
+    /// The names that [`ZeroConfig::preset`] knows.
+    pub const PRESETS: [&str; 2] = ["default", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<ZeroConfig> {
+        match name {
+            "default" => Some(ZeroConfig::default()),
+            "tiny" => Some(ZeroConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// A run of seconds that learns next to nothing: for tests and for a first look.
+    pub fn tiny() -> ZeroConfig {
+        ZeroConfig {
+            plan_games: 256,
+            network: SparseConfig { hidden: 64, value_hidden: 8, ..SparseConfig::default() },
+            selfplay: SelfPlayConfig {
+                generation_games: 16,
+                sims: Ramp::new(4.0, 8.0, 0.0, 1.0),
+                candidates: 4,
+                max_plies: 60,
+                memory_mb: 1,
+                ..SelfPlayConfig::default()
+            },
+            learning: LearningConfig {
+                batch: 64,
+                window: 4000,
+                warmup_steps: 4,
+                checkpoint_seconds: 0.2,
+                keep_steps: 50,
+                ..LearningConfig::default()
+            },
+            rating: RatingConfig { every_seconds: 0.0, ..RatingConfig::default() },
+            ..ZeroConfig::default()
+        }
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.network.check().map_err(|error| ConfigError::Parse {
+            file: "network".to_owned(),
+            message: error.to_string(),
+        })?;
+        let (play, learning) = (&self.selfplay, &self.learning);
+        let from = |least: f64, field, value: f64| {
+            let ok = value.is_finite() && value >= least;
+            let expected =
+                if least > 0.0 { "a number of at least 1" } else { "no negative number" };
+            (ok, field, value, expected)
+        };
+        let share =
+            |field, value: f64| ((0.0..=1.0).contains(&value), field, value, "a share from 0 to 1");
+        let positive = |field, value: f64| {
+            (value.is_finite() && value > 0.0, field, value, "a number above 0")
+        };
+        let checks = [
+            from(1.0, "plan_games", self.plan_games as f64),
+            from(1.0, "selfplay.generation_games", play.generation_games as f64),
+            from(1.0, "selfplay.sims.from", play.sims.from),
+            from(1.0, "selfplay.sims.to", play.sims.to),
+            from(1.0, "selfplay.candidates", play.candidates as f64),
+            from(1.0, "selfplay.quick_sims", f64::from(play.quick_sims)),
+            from(1.0, "selfplay.max_plies", f64::from(play.max_plies)),
+            from(1.0, "selfplay.resign_plies", f64::from(play.resign_plies)),
+            from(1.0, "selfplay.memory_mb", play.memory_mb as f64),
+            from(0.0, "selfplay.c_visit", f64::from(play.c_visit)),
+            from(0.0, "selfplay.c_scale", f64::from(play.c_scale)),
+            from(0.0, "selfplay.c_puct", f64::from(play.c_puct)),
+            from(0.0, "selfplay.first_play_urgency", f64::from(play.first_play_urgency)),
+            share("selfplay.discount", f64::from(play.discount)),
+            share("selfplay.quick_share", play.quick_share),
+            share("selfplay.wild_share", play.wild_share),
+            share("selfplay.endgame_share", play.endgame_share),
+            share("selfplay.resign_share", play.resign_share),
+            from(1.0, "learning.batch", learning.batch as f64),
+            from(0.0, "learning.reuse", learning.reuse),
+            from(1.0, "learning.window", learning.window as f64),
+            from(1.0, "learning.keep_steps", learning.keep_steps as f64),
+            positive("learning.rate.from", learning.rate.from),
+            positive("learning.rate.to", learning.rate.to),
+            positive("learning.window_share", learning.window_share),
+            share("learning.result_weight.from", learning.result_weight.from),
+            share("learning.result_weight.to", learning.result_weight.to),
+            from(0.0, "learning.checkpoint_seconds", learning.checkpoint_seconds),
+            from(0.0, "rating.every_seconds", self.rating.every_seconds),
+            from(1.0, "rating.sims", self.rating.sims as f64),
+        ];
+        for (ok, field, got, expected) in checks {
+            if !ok {
+                return Err(ConfigError::Value { field, got: got.to_string(), expected });
+            }
+        }
+        if !(3..=32).contains(&play.endgame_men) {
+            return Err(ConfigError::Value {
+                field: "selfplay.endgame_men",
+                got: play.endgame_men.to_string(),
+                expected: "3 to 32",
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ramp_stands_moves_and_stands() {
+        let ramp = Ramp::new(1.0, 3.0, 0.25, 0.75);
+        assert_eq!([0.0, 0.25, 0.5, 0.75, 2.0].map(|p| ramp.at(p)), [1.0, 1.0, 2.0, 3.0, 3.0]);
+        assert_eq!(Ramp::new(1.0, 3.0, 0.5, 0.5).at(0.5), 1.0);
+        assert_eq!(Ramp::new(1.0, 3.0, 0.5, 0.5).at(0.6), 3.0);
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for name in ZeroConfig::PRESETS {
+            ZeroConfig::preset(name).unwrap().check().unwrap();
+        }
+        let mut config = ZeroConfig::default();
+        config.selfplay.wild_share = 1.5;
+        let error = config.check().unwrap_err().to_string();
+        assert_eq!(error, "selfplay.wild_share is 1.5: expected a share from 0 to 1");
+    }
+}

@@ -1,0 +1,171 @@
+//! Whole runs of the `zero` learner with a tiny config.
+#![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use selfmate_chess::Seed;
+use selfmate_learn::zero::{End, LearnError, ZeroConfig, train};
+use selfmate_learn::{Budget, RunConfig, Watch};
+use selfmate_run::{Record, Run};
+
+const GAMES: u64 = 96;
+
+struct Notes(Vec<String>);
+
+impl Watch for Notes {
+    fn note(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}
+
+fn config() -> RunConfig {
+    RunConfig::new(3, ZeroConfig::tiny())
+}
+
+fn run_to(path: &Path, games: u64, threads: usize) -> Result<(End, Vec<String>), LearnError> {
+    let mut run = Run::open(path)?;
+    let config = config();
+    run.write_config(&config.to_toml())?;
+    let mut notes = Notes(Vec::new());
+    let budget = Budget { games: Some(games), ..Budget::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    let end = train(&mut run, &config, budget, threads, &stop, &mut notes)?;
+    Ok((end, notes.0))
+}
+
+/// Every sealed chunk, and the network and optimiser of the last checkpoint.
+fn results(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(path.join("games")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.ends_with(".games") {
+            files.insert(name, fs::read(path).unwrap());
+        }
+    }
+    let last = checkpoints(path).pop().unwrap();
+    for name in ["model.safetensors", "trainer.safetensors"] {
+        files.insert(name.to_owned(), fs::read(last.join(name)).unwrap());
+    }
+    files
+}
+
+/// The folders of the checkpoints, oldest first.
+fn checkpoints(path: &Path) -> Vec<PathBuf> {
+    let steps = fs::read_dir(path.join("checkpoints")).unwrap();
+    let mut steps: Vec<(u64, PathBuf)> = steps
+        .filter_map(|entry| {
+            let path = entry.unwrap().path();
+            let step = path.file_name()?.to_str()?.parse().ok()?;
+            Some((step, path))
+        })
+        .collect();
+    steps.sort();
+    steps.into_iter().map(|(_, path)| path).collect()
+}
+
+#[test]
+fn the_number_of_threads_and_pauses_change_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two, paused] = ["one", "two", "paused"].map(|name| folder.path().join(name));
+    assert_eq!(run_to(&one, GAMES, 1).unwrap().0, End::Finished);
+    run_to(&two, GAMES, 2).unwrap();
+    for games in (16..=GAMES).step_by(16) {
+        run_to(&paused, games, 2).unwrap();
+    }
+    let expected = results(&one);
+    assert!(expected.len() == 6 + 2);
+    assert!(expected == results(&two), "two threads");
+    assert!(expected == results(&paused), "a pause after every generation");
+}
+
+#[test]
+fn metrics_count_every_game_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    run_to(&path, 32, 2).unwrap();
+    run_to(&path, GAMES, 2).unwrap();
+    let run = Run::open(&path).unwrap();
+    let metrics = run.metrics().unwrap();
+    let games: Vec<u64> = metrics
+        .iter()
+        .filter_map(|record| match record {
+            Record::Progress(progress) => Some(progress.games),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(games, [16, 32, 48, 64, 80, 96]);
+    assert!(matches!(metrics[0], Record::Start { .. }));
+    assert!(metrics.iter().any(|record| matches!(record, Record::Resume { .. })));
+}
+
+#[test]
+fn damage_is_named_and_the_run_goes_on_as_if_there_had_been_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    run_to(&whole, GAMES, 2).unwrap();
+    let expected = results(&whole);
+    let mut rng = Seed::new(9).rng();
+    for (number, victim) in
+        ["model.safetensors", "trainer.safetensors", "learner.json", "MANIFEST"].iter().enumerate()
+    {
+        let path = folder.path().join(format!("run{number}"));
+        for games in [16, 32, 48] {
+            run_to(&path, games, 2).unwrap();
+        }
+        let file = checkpoints(&path).pop().unwrap().join(victim);
+        let mut bytes = fs::read(&file).unwrap();
+        let bit = rng.below(bytes.len() * 8);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&file, bytes).unwrap();
+        let (_, notes) = run_to(&path, GAMES, 2).unwrap();
+        assert!(notes.iter().any(|note| note.contains(victim)), "{victim}: {notes:?}");
+        assert!(expected == results(&path), "{victim}");
+    }
+}
+
+#[test]
+fn a_damaged_chunk_is_played_again_or_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    run_to(&path, 64, 2).unwrap();
+    // The newest checkpoint is gone, and with it what was learned from the newest games, which
+    // are damaged too; those before are only in the window.
+    fs::remove_dir_all(checkpoints(&path).pop().unwrap()).unwrap();
+    let mut chunks: Vec<PathBuf> =
+        fs::read_dir(path.join("games")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    chunks.sort();
+    for chunk in &chunks[2..] {
+        let mut bytes = fs::read(chunk).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 4;
+        fs::write(chunk, bytes).unwrap();
+    }
+    let (end, notes) = run_to(&path, GAMES, 2).unwrap();
+    assert_eq!(end, End::Finished);
+    assert!(notes.iter().any(|note| note.contains("games")), "{notes:?}");
+    assert_eq!(results(&path).len(), 5 + 2, "all generations but the one left out");
+}
+
+#[test]
+fn a_run_that_cannot_recover_stops_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(&folder.path().join("run")).unwrap();
+    let mut config = config();
+    config.zero.guards.patience = 1;
+    config.zero.guards.max_remedies = 1;
+    config.zero.guards.remedy_generations = 1;
+    config.zero.guards.max_capped = 1.0;
+    config.zero.guards.max_draws = 1.0;
+    config.zero.guards.min_value_spread = 2.0;
+    let stop = Arc::new(AtomicBool::new(false));
+    let end = train(&mut run, &config, Budget::default(), 2, &stop, &mut ()).unwrap();
+    let End::Collapsed(reason) = end else { panic!("{end:?}") };
+    assert!(reason.contains("value_spread") && reason.contains("collapsed"), "{reason}");
+    let metrics = run.metrics().unwrap();
+    assert!(metrics.iter().any(|record| matches!(record, Record::Alarm(_))));
+}
