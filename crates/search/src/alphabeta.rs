@@ -2,7 +2,7 @@
 //!
 //! Start at [`AlphaBeta::search`]. From the root down: `driver` deepens, `negamax` is the
 //! search, `prune` what it leaves out, `quiesce` settles captures, `order` picks moves, `see` counts exchanges, `table`
-//! remembers positions, `eval` judges them with [`Weights`]. It knows nothing of clocks
+//! remembers positions, `eval` judges them with [`Weights`] unless a [`Judge`] does. It knows nothing of clocks
 //! (callers turn them into an [`AlphaBetaLimit`]) nor of the UCI protocol.
 
 mod bench;
@@ -10,6 +10,7 @@ mod captures;
 mod driver;
 mod eval;
 mod history;
+mod judge;
 mod negamax;
 mod node;
 mod order;
@@ -30,12 +31,14 @@ use std::time::{Duration, Instant};
 
 use selfmate_chess::{Game, Move};
 
-pub use bench::bench;
+pub use bench::{bench, bench_search};
 pub use eval::StaticEval;
+pub use judge::Judge;
 pub use score::Score;
 pub use settings::{SettingInfo, Settings};
 pub use weights::{Term, WeightInfo, Weights};
 
+use judge::CachedJudge;
 use table::Table;
 use worker::{Memory, Shared};
 
@@ -162,10 +165,23 @@ impl AlphaBeta {
     pub fn set_threads(&mut self, threads: usize) {
         let weights = self.weights().clone();
         let settings = &self.settings;
-        self.memories.resize_with(threads.max(1), || Memory::new(weights.clone(), settings));
+        let judge = self.memories[0].judge.as_ref().map(CachedJudge::copy);
+        self.memories.resize_with(threads.max(1), || Memory {
+            judge: judge.as_ref().map(CachedJudge::copy),
+            ..Memory::new(weights.clone(), settings)
+        });
     }
 
-    /// The weights in use.
+    /// Lets a judge take the place of the hand-written evaluation, and forgets what that has taught.
+    pub fn set_judge(&mut self, judge: Box<dyn Judge>) {
+        let judge = CachedJudge::new(judge);
+        for memory in &mut self.memories {
+            memory.judge = Some(judge.copy());
+        }
+        self.clear();
+    }
+
+    /// The weights of the hand-written evaluation.
     pub fn weights(&self) -> &Weights {
         self.memories[0].eval.weights()
     }
@@ -185,7 +201,11 @@ impl AlphaBeta {
 
     /// The static evaluation of a position for its side to move.
     pub fn evaluate(&mut self, game: &Game) -> i32 {
-        self.memories[0].eval.score(game.position())
+        let memory = &mut self.memories[0];
+        match &mut memory.judge {
+            None => memory.eval.score(game.position()),
+            Some(judge) => judge.judge(game.position()),
+        }
     }
 
     /// Looks for the best move until the limit or `stop`, and reports each finished iteration.

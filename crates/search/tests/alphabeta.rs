@@ -3,9 +3,9 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use selfmate_chess::{Game, Position, fen, notation};
+use selfmate_chess::{Bitboard, Chess, Game, Position, Role, fen, notation};
 use selfmate_search::alphabeta::{
-    AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Score, Weights, bench,
+    AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Judge, Score, Weights, bench,
 };
 
 const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
@@ -212,4 +212,80 @@ fn odd_positions_do_not_panic() {
 fn the_signature_of_the_bench_is_known() {
     // Changes with every change of search or evaluation: say so in the commit.
     assert_eq!(bench(), 539_736);
+}
+
+/// Counts pieces, and fails when it is asked in check.
+struct Counter;
+
+impl Judge for Counter {
+    fn judge(&mut self, position: &Chess) -> i32 {
+        assert!(!position.is_check());
+        let worth =
+            [(Role::Pawn, 100), (Role::Knight, 300), (Role::Bishop, 300), (Role::Rook, 500)];
+        let side = |men: Bitboard| -> i32 {
+            let count = |role| (men & position.board().by_role(role)).count() as i32;
+            900 * count(Role::Queen)
+                + worth.map(|(role, worth)| worth * count(role)).iter().sum::<i32>()
+        };
+        side(position.us()) - side(position.them())
+    }
+
+    fn copy(&self) -> Box<dyn Judge> {
+        Box::new(Counter)
+    }
+}
+
+/// The same opinion of everything.
+struct Stubborn(i32);
+
+impl Judge for Stubborn {
+    fn judge(&mut self, _: &Chess) -> i32 {
+        self.0
+    }
+
+    fn copy(&self) -> Box<dyn Judge> {
+        Box::new(Stubborn(self.0))
+    }
+}
+
+#[test]
+fn nothing_of_the_evaluation_leaks_into_the_score_of_a_judge() {
+    let endgame = "8/8/8/4k3/8/8/2R5/4K3 w - - 0 1";
+    for text in [KIWIPETE, endgame] {
+        let game = game(text);
+        let by_weights = [Weights::default(), Weights::plain()].map(|weights| {
+            let mut engine = AlphaBeta::new(weights, 8);
+            engine.set_judge(Box::new(Counter));
+            assert_eq!(engine.evaluate(&game), Counter.judge(game.position()));
+            let never = AtomicBool::new(false);
+            engine.search(&game, &AlphaBetaLimit::depth(8), &never, &mut |_| {})
+        });
+        assert_eq!(by_weights[0], by_weights[1]);
+    }
+}
+
+#[test]
+fn a_judge_that_sees_nothing_finds_everything_level_but_mates() {
+    let never = AtomicBool::new(false);
+    for threads in [1, 2] {
+        let mut engine = AlphaBeta::new(Weights::default(), 8);
+        engine.set_judge(Box::new(Stubborn(0)));
+        engine.set_threads(threads);
+        let limit = AlphaBetaLimit::depth(6);
+        assert_eq!(engine.search(&Game::new(), &limit, &never, &mut |_| {}).score, Score::Cp(0));
+        let mate = game("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1");
+        assert_eq!(engine.search(&mate, &limit, &never, &mut |_| {}).score, Score::Mate(1));
+    }
+}
+
+#[test]
+fn the_highest_opinion_is_no_mate() {
+    let never = AtomicBool::new(false);
+    for opinion in [i32::MAX, i32::MIN] {
+        let mut engine = AlphaBeta::new(Weights::default(), 8);
+        engine.set_judge(Box::new(Stubborn(opinion)));
+        let limit = AlphaBetaLimit::depth(4);
+        let result = engine.search(&Game::new(), &limit, &never, &mut |_| {});
+        assert!(matches!(result.score, Score::Cp(_)), "{result:?}");
+    }
 }

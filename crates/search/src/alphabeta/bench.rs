@@ -28,7 +28,11 @@ const POSITIONS: [&str; 12] = [
 ///
 /// The number changes when, and only when, the behaviour of search or evaluation changes.
 pub fn bench() -> u64 {
-    let mut search = AlphaBeta::new(Weights::default(), 16);
+    bench_search(&mut AlphaBeta::new(Weights::default(), 16))
+}
+
+/// The same searches with another mind: its settings, table and judge.
+pub fn bench_search(search: &mut AlphaBeta) -> u64 {
     let never = AtomicBool::new(false);
     let mut nodes = 0;
     for text in POSITIONS {

@@ -42,7 +42,7 @@ impl Worker<'_> {
                 return 0;
             }
             if ply >= MAX_PLY {
-                return if in_check { 0 } else { self.memory.eval.evaluate(&self.stack[ply].node) };
+                return if in_check { 0 } else { self.memory.evaluate(&self.stack[ply].node) };
             }
             // No line from here can be better than mating now or worse than being mated now.
             alpha = alpha.max(mated_in(ply));
@@ -73,7 +73,7 @@ impl Worker<'_> {
             if excluded == 0 {
                 raw_eval = match known {
                     Some(entry) => entry.eval,
-                    None => self.memory.eval.evaluate(&self.stack[ply].node),
+                    None => self.memory.evaluate(&self.stack[ply].node),
                 };
                 self.stack[ply].eval = Some(self.corrected(ply, raw_eval));
             }

@@ -23,7 +23,7 @@ impl Worker<'_> {
         }
         let in_check = self.stack[ply].node.in_check();
         if ply >= MAX_PLY {
-            return if in_check { 0 } else { self.memory.eval.evaluate(&self.stack[ply].node) };
+            return if in_check { 0 } else { self.memory.evaluate(&self.stack[ply].node) };
         }
         let key = self.stack[ply].node.key;
         let known = self.shared.table.probe(key, ply);
@@ -39,7 +39,7 @@ impl Worker<'_> {
         if !in_check {
             raw_eval = match known {
                 Some(entry) => entry.eval,
-                None => self.memory.eval.evaluate(&self.stack[ply].node),
+                None => self.memory.evaluate(&self.stack[ply].node),
             };
             best_score = self.corrected(ply, raw_eval);
             if let Some(entry) = known

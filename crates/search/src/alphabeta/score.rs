@@ -13,7 +13,7 @@ pub(super) const MATE: i32 = 32_000;
 /// Any score at or above this is a forced mate.
 pub(super) const MATE_BOUND: i32 = MATE - 2 * MAX_PLY as i32;
 /// No static evaluation goes beyond this.
-const EVAL_LIMIT: i32 = MATE_BOUND - 1;
+pub(super) const EVAL_LIMIT: i32 = MATE_BOUND - 1;
 
 /// What the side to move can expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,6 +8,7 @@ use selfmate_chess::{Game, Move, Position};
 
 use super::eval::StaticEval;
 use super::history::History;
+use super::judge::CachedJudge;
 use super::node::{Node, position_key};
 use super::score::MAX_PLY;
 use super::settings::Settings;
@@ -32,6 +33,8 @@ pub(super) struct Shared<'a> {
 /// What one thread remembers from search to search.
 pub(super) struct Memory {
     pub(super) eval: StaticEval,
+    /// Whoever judges in place of `eval`.
+    pub(super) judge: Option<CachedJudge>,
     pub(super) history: History,
     pub(super) correction: Correction,
     pub(super) reductions: Reductions,
@@ -41,9 +44,19 @@ impl Memory {
     pub(super) fn new(weights: Weights, settings: &Settings) -> Memory {
         Memory {
             eval: StaticEval::new(weights),
+            judge: None,
             history: History::new(),
             correction: Correction::new(),
             reductions: Reductions::new(settings),
+        }
+    }
+
+    /// The static evaluation of a node that is not in check.
+    #[inline]
+    pub(super) fn evaluate(&mut self, node: &Node) -> i32 {
+        match &mut self.judge {
+            None => self.eval.evaluate(node),
+            Some(judge) => judge.evaluate(node),
         }
     }
 
