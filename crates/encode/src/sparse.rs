@@ -7,10 +7,12 @@
 
 mod attacks;
 mod rows;
+mod set;
 mod threats;
 
 pub use attacks::Attacks;
 pub use rows::{MOVE_ROWS, MOVE_TABLE, MoveKey, MoveRows, THREAT_ROWS, THREAT_ROWS_VERSION};
+pub use set::FeatureSet;
 pub use threats::{Features, THREATS3084, THREATS3084_LEN, THREATS3084_VERSION, Threats};
 
 use selfmate_chess::{Chess, Position};

@@ -8,8 +8,8 @@ use selfmate_chess::fen::{parse_fen, parse_game};
 use selfmate_chess::notation::parse_move;
 use selfmate_chess::{Chess, Color, Game, Position, Role, Seed};
 use selfmate_encode::sparse::{
-    Attacks, MOVE_ROWS, MOVE_TABLE, MoveKey, MoveRows, THREAT_ROWS, THREAT_ROWS_VERSION,
-    THREATS3084, THREATS3084_LEN, THREATS3084_VERSION, Threats,
+    Attacks, FeatureSet, MOVE_ROWS, MOVE_TABLE, MoveKey, MoveRows, THREAT_ROWS,
+    THREAT_ROWS_VERSION, THREATS3084, THREATS3084_LEN, THREATS3084_VERSION, Threats,
 };
 use shakmaty::{Bitboard, CastlingMode, EnPassantMode, Setup};
 
@@ -105,6 +105,23 @@ proptest! {
         });
         prop_assert_eq!(features(&plain), features(&twin));
         prop_assert_eq!(keys(&plain), keys(&twin));
+    }
+
+    #[test]
+    fn the_set_holds_the_features_of_the_list(position in positions(), other in positions()) {
+        let set = Threats::of(&position).feature_set();
+        let mut all = Vec::new();
+        set.differences(&FeatureSet::EMPTY, |feature, on| {
+            assert!(on);
+            all.push(feature);
+        });
+        prop_assert_eq!(&all, &features(&position));
+
+        let others = features(&other);
+        set.differences(&Threats::of(&other).feature_set(), |feature, on| {
+            assert_eq!(on, all.contains(&feature));
+            assert_eq!(!on, others.contains(&feature));
+        });
     }
 
     #[test]

@@ -76,11 +76,13 @@ impl<'a> Threats<'a> {
                 }
             }
         }
-        self.push_rights(&mut features);
+        self.each_right(|feature| features.push(feature));
         features
     }
 
-    fn push_rights(&self, features: &mut Features) {
+    /// Castling rights and en passant.
+    #[inline(always)]
+    pub(super) fn each_right(&self, mut push: impl FnMut(usize)) {
         let castles = self.position.castles();
         if castles.any() {
             let mover = self.position.turn();
@@ -88,7 +90,7 @@ impl<'a> Threats<'a> {
                 for (left, wing) in CastlingSide::ALL.into_iter().enumerate() {
                     if castles.has(color, wing) {
                         // Only Chess960 has rights on a mirrored board: right and left swap.
-                        features.push(CASTLING + side * 2 + (left ^ usize::from(self.mirrored())));
+                        push(CASTLING + side * 2 + (left ^ usize::from(self.mirrored())));
                     }
                 }
             }
@@ -97,7 +99,7 @@ impl<'a> Threats<'a> {
         if self.position.maybe_ep_square().is_some()
             && let Some(square) = self.position.legal_ep_square()
         {
-            features.push(EN_PASSANT + usize::from(self.seen(square) & 7));
+            push(EN_PASSANT + usize::from(self.seen(square) & 7));
         }
     }
 

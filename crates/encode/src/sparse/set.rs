@@ -1,0 +1,67 @@
+//! The features of `threats3084` as a set of bits: two positions are told apart in a few
+//! instructions, without a list of either.
+
+use selfmate_chess::{Color, Position, Role};
+
+use super::Threats;
+use super::threats::THREATS3084_LEN;
+
+const WORDS: usize = THREATS3084_LEN.div_ceil(64);
+
+/// The features that are on: feature `f` is bit `f % 64` of word `f / 64`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeatureSet([u64; WORDS]);
+
+impl FeatureSet {
+    /// No features.
+    pub const EMPTY: FeatureSet = FeatureSet([0; WORDS]);
+
+    /// Calls `change` with each feature that is in one of the sets only, and whether it is here.
+    #[inline(always)]
+    pub fn differences(&self, other: &FeatureSet, mut change: impl FnMut(u16, bool)) {
+        for (index, (here, there)) in self.0.iter().zip(&other.0).enumerate() {
+            let mut bits = here ^ there;
+            while bits != 0 {
+                let bit = bits.trailing_zeros();
+                bits &= bits - 1;
+                change(index as u16 * 64 + bit as u16, here >> bit & 1 == 1);
+            }
+        }
+    }
+}
+
+impl Threats<'_> {
+    /// The features that are on, as a set.
+    pub fn feature_set(&self) -> FeatureSet {
+        let mut words = [0; WORDS];
+        let (board, mover) = (self.position.board(), self.position.turn());
+        let roles = Role::ALL.map(|role| self.seen_board(board.by_role(role).0));
+        let attacks = |color: Color| self.seen_board(self.attacks.by(color).0);
+        let (by_mover, by_other) = (attacks(mover), attacks(!mover));
+        for (side, color) in [mover, !mover].into_iter().enumerate() {
+            let men = self.seen_board(board.by_color(color).0);
+            let (attacked, defended) =
+                if side == 0 { (by_other, by_mover) } else { (by_mover, by_other) };
+            let buckets = [
+                !attacked & !defended,
+                !attacked & defended,
+                attacked & !defended,
+                attacked & defended,
+            ];
+            for (bucket, among) in buckets.into_iter().enumerate() {
+                for (kind, role) in roles.into_iter().enumerate() {
+                    words[bucket * 12 + side * 6 + kind] = role & men & among;
+                }
+            }
+        }
+        self.each_right(|feature| words[feature / 64] |= 1 << (feature % 64));
+        FeatureSet(words)
+    }
+
+    /// All squares of a board as the mover sees them.
+    #[inline(always)]
+    fn seen_board(&self, board: u64) -> u64 {
+        let board = if self.turn & 56 == 0 { board } else { board.swap_bytes() };
+        if self.mirrored() { board.swap_bytes().reverse_bits() } else { board }
+    }
+}
