@@ -1,10 +1,13 @@
 //! Speed of the sparse network: `cargo run --release -p selfmate-nn --example speed [HIDDEN]`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use selfmate_chess::Seed;
-use selfmate_nn::sparse::{Kernel, Network, SparseConfig, Trainer, TrainerConfig, Weights, bench};
+use selfmate_nn::sparse::{
+    Kernel, Network, NetworkJudge, SparseConfig, Trainer, TrainerConfig, Weights, bench,
+};
 use selfmate_search::Need;
+use selfmate_search::alphabeta::{self, AlphaBeta};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let hidden = std::env::args().nth(1).map_or(Ok(256), |text| text.parse())?;
@@ -27,6 +30,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let speed = bench::evaluations(&mut network, &leaves, time);
             report(&format!("evaluation {name} {need:?}"), speed);
         }
+    }
+    let mut search = AlphaBeta::new(alphabeta::Weights::default(), 16);
+    for name in ["hand-written", "network"] {
+        let start = Instant::now();
+        let nodes = alphabeta::bench_search(&mut search);
+        let speed = nodes as f64 / start.elapsed().as_secs_f64();
+        report(&format!("alpha-beta, {name}"), speed);
+        search.set_judge(Box::new(NetworkJudge::new(Network::new(&weights))));
     }
     let samples = bench::samples(16 * 4096, seed);
     for threads in [1, 2] {

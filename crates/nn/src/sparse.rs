@@ -4,11 +4,13 @@
 //! them. The hidden layer sums one row of weights for each feature that is on; the value head
 //! looks at all of it, the policy head takes one dot product for each legal move.
 
+mod accumulator;
 pub mod bench;
 mod config;
 mod file;
 mod float;
 mod gradient;
+mod judge;
 mod kernel;
 mod network;
 mod optimiser;
@@ -19,6 +21,7 @@ mod weights;
 pub use config::{ConfigError, SparseConfig, ValueHead};
 pub use file::{WeightsError, WeightsInfo, decode, encode, load, save};
 pub use float::{FloatOutput, evaluate};
+pub use judge::NetworkJudge;
 pub use kernel::Kernel;
 pub use network::Network;
 pub use sample::{Sample, SampleError};

@@ -1,11 +1,12 @@
 //! The network in integers against floats and against itself, and whether it learns.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use selfmate_chess::{Color, Position, Role, Seed};
+use selfmate_chess::{Color, Position, Role, Seed, fen};
 use selfmate_nn::sparse::{
-    Kernel, Network, Sample, SparseConfig, Trainer, TrainerConfig, ValueHead, Weights, bench,
-    evaluate,
+    Kernel, Network, NetworkJudge, Sample, SparseConfig, Trainer, TrainerConfig, ValueHead,
+    Weights, bench, evaluate,
 };
+use selfmate_search::alphabeta::Judge;
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need, Wdl};
 
 fn judged(network: &mut Network, leaf: &Leaf) -> Evaluation {
@@ -137,7 +138,28 @@ fn it_learns_material_and_integers_agree_with_floats() {
     }
     println!("value off by at most {furthest}, top move the same in {agree} of 1000");
     println!("wrong side in {wrong_side} of {clear}");
+    // To the judge a pawn is worth a pawn, and a queen a good deal more.
+    let mut judge = NetworkJudge::new(network.clone());
+    let mut without = |board: &str| {
+        let text = format!("{board} w - - 0 1");
+        judge.judge(&fen::parse_fen(&text).unwrap())
+    };
+    let level = without("r2qkb1r/pppppppp/8/8/8/8/PPPPPPPP/R2QKB1R");
+    let pawn = without("r2qkb1r/pppp1ppp/8/8/8/8/PPPPPPPP/R2QKB1R") - level;
+    let queen = without("r3kb1r/pppppppp/8/8/8/8/PPPPPPPP/R2QKB1R") - level;
+    println!("scale {}, a pawn {pawn}, a queen {queen}", judge.scale());
+    assert!((30..250).contains(&pawn) && queen > 2 * pawn, "{pawn} {queen}");
     assert!(furthest < 0.01, "{furthest}");
     assert!(agree >= 970, "{agree}");
     assert!(wrong_side * 4 < clear, "{wrong_side} of {clear}");
+}
+
+#[test]
+fn the_value_alone_is_the_value_of_the_whole() {
+    let weights = Weights::random(SparseConfig::default(), Seed::new(5)).unwrap();
+    let mut network = Network::new(&weights);
+    for leaf in bench::leaves(200, Seed::new(6), Need::Both) {
+        let whole = judged(&mut network, &leaf);
+        assert_eq!(network.wdl(leaf.game.position()), whole.wdl);
+    }
 }

@@ -71,6 +71,22 @@ impl Kernel {
         dispatch!(self, hidden(rows, bias, features, out));
     }
 
+    /// The same from earlier sums: rows are added and taken away, and the new sums clipped and
+    /// squared into `out`.
+    pub(super) fn update(
+        self,
+        rows: &[i16],
+        added: &[u16],
+        removed: &[u16],
+        sums: &mut [i16],
+        out: &mut [i16],
+    ) {
+        check_rows(rows.len(), out.len(), added);
+        check_rows(rows.len(), out.len(), removed);
+        assert_eq!(sums.len(), out.len());
+        dispatch!(self, update(rows, added, removed, sums, out));
+    }
+
     /// `out[i]` becomes the product of `hidden` with row `numbers[i]`.
     pub(super) fn products(self, rows: &[i16], hidden: &[i16], numbers: &[u16], out: &mut [i32]) {
         check_rows(rows.len(), hidden.len(), numbers);

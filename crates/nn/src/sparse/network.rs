@@ -4,9 +4,11 @@
 //! out in units of 2⁻²⁰. With weights inside the bounds of [`super::Weights::clip`] no sum can
 //! overflow. Floats appear only when the finished sums are handed over.
 
+use selfmate_chess::Chess;
 use selfmate_encode::sparse::{MoveKey, MoveRows, Threats};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl, math};
 
+use super::accumulator::{Accumulators, Step};
 use super::config::{SparseConfig, ValueHead};
 use super::kernel::{Kernel, Lines};
 use super::weights::Weights;
@@ -100,18 +102,43 @@ impl Network {
         if policy {
             self.prepare_policy(&threats, leaf);
         }
-        let net = &*self.weights;
-        let features = threats.features();
-        let hidden = self.hidden.as_mut_slice();
-        let (input, bias) = (net.input.as_slice(), net.input_bias.as_slice());
-        self.kernel.hidden(input, bias, features.as_slice(), hidden);
+        self.fill_hidden(&threats);
         if leaf.need.value() {
-            evaluation.wdl = self.wdl();
+            evaluation.wdl = self.value();
         }
         evaluation.logits.clear();
         if policy {
             self.logits(&mut evaluation.logits);
         }
+    }
+
+    /// The chances of the side to move, without anything of its moves.
+    pub fn wdl(&mut self, position: &Chess) -> Wdl {
+        self.fill_hidden(&Threats::of(position));
+        self.value()
+    }
+
+    /// As [`Network::wdl`], with sums carried on from positions judged before.
+    pub(super) fn wdl_from(&mut self, earlier: &mut Accumulators, position: &Chess) -> Wdl {
+        let net = &*self.weights;
+        let Step { added, removed, sums } = earlier.step(position, &net.input_bias);
+        let hidden = self.hidden.as_mut_slice();
+        self.kernel.update(net.input.as_slice(), added, removed, sums, hidden);
+        self.value()
+    }
+
+    /// Sums to start from.
+    pub(super) fn accumulators(&self) -> Accumulators {
+        Accumulators::new(&self.weights.input_bias)
+    }
+
+    /// Adds up the wide layer.
+    fn fill_hidden(&mut self, threats: &Threats) {
+        let net = &*self.weights;
+        let features = threats.features();
+        let hidden = self.hidden.as_mut_slice();
+        let (input, bias) = (net.input.as_slice(), net.input_bias.as_slice());
+        self.kernel.hidden(input, bias, features.as_slice(), hidden);
     }
 
     /// Numbers the moves and asks for their rows, which arrive while the wide layer is added up.
@@ -128,7 +155,8 @@ impl Network {
         }
     }
 
-    fn wdl(&mut self) -> Wdl {
+    /// What the value head makes of the wide layer.
+    fn value(&mut self) -> Wdl {
         let net = &*self.weights;
         let hidden = self.hidden.as_slice();
         self.kernel.products(net.value1.as_slice(), hidden, &net.value1_rows, &mut self.value);

@@ -55,14 +55,80 @@ unsafe fn hidden_block<const N: usize>(
                 *sum = _mm256_add_epi16(*sum, weights);
             }
         }
-        let one = _mm256_set1_epi16(super::INPUT_ONE);
         for (i, sum) in sums.into_iter().enumerate() {
-            let clipped = _mm256_min_epi16(_mm256_max_epi16(sum, _mm256_setzero_si256()), one);
-            let squared = _mm256_mulhrs_epi16(
-                _mm256_slli_epi16::<3>(clipped),
-                _mm256_slli_epi16::<2>(clipped),
-            );
-            _mm256_storeu_si256(out.as_mut_ptr().add(start + i * SHORTS).cast(), squared);
+            _mm256_storeu_si256(out.as_mut_ptr().add(start + i * SHORTS).cast(), activate(sum));
+        }
+    }
+}
+
+/// # Safety
+/// AVX2.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+unsafe fn activate(sum: __m256i) -> __m256i {
+    let one = _mm256_set1_epi16(super::INPUT_ONE);
+    let clipped = _mm256_min_epi16(_mm256_max_epi16(sum, _mm256_setzero_si256()), one);
+    _mm256_mulhrs_epi16(_mm256_slli_epi16::<3>(clipped), _mm256_slli_epi16::<2>(clipped))
+}
+
+/// # Safety
+/// AVX2; rows of `out.len()`, a multiple of 64; `sums` as long as `out`; every feature a row.
+#[target_feature(enable = "avx2,fma")]
+pub unsafe fn update(
+    rows: &[i16],
+    added: &[u16],
+    removed: &[u16],
+    sums: &mut [i16],
+    out: &mut [i16],
+) {
+    let width = out.len();
+    let mut start = 0;
+    while start < width {
+        // SAFETY: each block ends within the row, as the width is a multiple of 64.
+        unsafe {
+            if width - start >= 128 {
+                update_block::<8>(rows, added, removed, sums, out, start);
+                start += 128;
+            } else {
+                update_block::<4>(rows, added, removed, sums, out, start);
+                start += 64;
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`update`], and `start` + 16 × N within the row.
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+unsafe fn update_block<const N: usize>(
+    rows: &[i16],
+    added: &[u16],
+    removed: &[u16],
+    sums: &mut [i16],
+    out: &mut [i16],
+    start: usize,
+) {
+    let width = out.len();
+    // SAFETY: the caller promises that every row, and this block of it, exists.
+    unsafe {
+        let kept = sums.as_mut_ptr().add(start);
+        let mut sums: [__m256i; N] = from_fn(|i| _mm256_loadu_si256(kept.add(i * SHORTS).cast()));
+        for feature in added {
+            let row = rows.as_ptr().add(feature.index() * width + start);
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = _mm256_add_epi16(*sum, _mm256_loadu_si256(row.add(i * SHORTS).cast()));
+            }
+        }
+        for feature in removed {
+            let row = rows.as_ptr().add(feature.index() * width + start);
+            for (i, sum) in sums.iter_mut().enumerate() {
+                *sum = _mm256_sub_epi16(*sum, _mm256_loadu_si256(row.add(i * SHORTS).cast()));
+            }
+        }
+        for (i, sum) in sums.into_iter().enumerate() {
+            _mm256_storeu_si256(kept.add(i * SHORTS).cast(), sum);
+            _mm256_storeu_si256(out.as_mut_ptr().add(start + i * SHORTS).cast(), activate(sum));
         }
     }
 }

@@ -16,6 +16,25 @@ pub fn hidden(rows: &[i16], bias: &[i16], features: &[u16], out: &mut [i16]) {
     }
 }
 
+pub fn update(rows: &[i16], added: &[u16], removed: &[u16], sums: &mut [i16], out: &mut [i16]) {
+    let width = out.len();
+    for feature in added {
+        let row = &rows[feature.index() * width..][..width];
+        for (sum, weight) in sums.iter_mut().zip(row) {
+            *sum = sum.wrapping_add(*weight);
+        }
+    }
+    for feature in removed {
+        let row = &rows[feature.index() * width..][..width];
+        for (sum, weight) in sums.iter_mut().zip(row) {
+            *sum = sum.wrapping_sub(*weight);
+        }
+    }
+    for (unit, sum) in out.iter_mut().zip(sums) {
+        *unit = activate(*sum);
+    }
+}
+
 pub fn products(rows: &[i16], hidden: &[i16], numbers: &[u16], out: &mut [i32]) {
     let width = hidden.len();
     for (number, out) in numbers.iter().zip(out) {

@@ -26,6 +26,16 @@ fn integer_kernels_give_the_same_bits() {
             assert_eq!(plain, fast);
             assert!(plain.iter().all(|h| (0..=ACTIVATION_ONE).contains(h)));
 
+            let removed = numbers(&mut rng, count / 3, 50);
+            let (mut slow_sums, mut sums) = (bias.clone(), bias.clone());
+            let (mut slow, mut quick) = (vec![0; width], vec![0; width]);
+            Kernel::Portable.update(&rows, &chosen, &removed, &mut slow_sums, &mut slow);
+            Kernel::detect().update(&rows, &chosen, &removed, &mut sums, &mut quick);
+            assert_eq!((&slow, &slow_sums), (&quick, &sums));
+            // Adding what was removed gives what was never removed.
+            Kernel::detect().update(&rows, &removed, &[], &mut sums, &mut quick);
+            assert_eq!(quick, plain);
+
             let rows = shorts(&mut rng, 50 * width, 1946);
             let (mut slow, mut quick) = (vec![0; count], vec![0; count]);
             Kernel::Portable.products(&rows, &plain, &chosen, &mut slow);
