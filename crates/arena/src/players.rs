@@ -1,8 +1,9 @@
-//! The players that need no training, one file each, and how their specs are read.
+//! The players, one file each, and how their specs are read.
 
 mod alphabeta;
 mod greedy;
 mod mcts;
+pub mod net;
 mod random;
 mod stockfish;
 
@@ -50,6 +51,7 @@ pub(crate) fn kinds() -> Vec<PlayerKind> {
             },
         )),
         alphabeta::kind(),
+        net::kind(),
         stockfish::kind(),
         PlayerKind::new(
             COMMAND_KIND,

@@ -40,7 +40,7 @@ impl Registry {
         Registry::default()
     }
 
-    /// The players that need no training.
+    /// The players that need no run.
     pub fn standard() -> Registry {
         let mut registry = Registry::empty();
         for kind in players::kinds() {

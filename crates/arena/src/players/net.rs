@@ -1,0 +1,150 @@
+//! A trained network as a player, in either of our searches.
+//!
+//! In Monte Carlo tree search the network gives values and priors; in alpha-beta its value
+//! takes the place of the hand-written evaluation.
+
+use std::path::Path;
+
+use selfmate_nn::sparse::{self, Network, NetworkJudge, Weights};
+use selfmate_search::Player;
+use selfmate_search::alphabeta::{self, AlphaBeta};
+use selfmate_search::mcts::SearchParams;
+
+use super::{AlphaBetaPlayer, MctsOptions};
+use crate::limit::OwnLimit;
+use crate::registry::PlayerKind;
+use crate::spec::{SpecError, SpecOptions};
+
+/// Options that mean nothing to alpha-beta, and those that mean nothing to a tree search.
+const ONLY_MCTS: [&str; 5] = ["sims", "root", "cpuct", "policy_temperature", "temperature"];
+const ONLY_ALPHABETA: [&str; 2] = ["depth", "nodes"];
+
+/// `net:FILE,search=alphabeta`.
+pub(super) fn kind() -> PlayerKind {
+    let kind = PlayerKind::new("net", "a network from its weight file", |options| {
+        let path = options.argument("FILE")?;
+        let (weights, _) = sparse::load(Path::new(path)).map_err(|error| SpecError::Other {
+            spec: options.label(),
+            reason: error.to_string(),
+        })?;
+        build(options, &weights)
+    });
+    declare(kind.argument("FILE"))
+}
+
+/// Adds the options of [`build`] to a kind.
+#[must_use]
+pub fn declare(kind: PlayerKind) -> PlayerKind {
+    MctsOptions::declare(kind.option("search", "mcts or alphabeta (mcts)"))
+        .option("depth", "plies of search, for alphabeta (6)")
+        .option("nodes", "nodes for each move, for alphabeta")
+}
+
+/// A player with these weights, searching as the options say. `memory` is the size of the tree
+/// (256 MB unless given) or of alpha-beta's table (16 MB).
+pub fn build(options: &SpecOptions<'_>, weights: &Weights) -> Result<Box<dyn Player>, SpecError> {
+    let network = Network::new(weights);
+    if options.choice("search", &["mcts", "alphabeta"])? == Some(1) {
+        refuse(options, &ONLY_MCTS, "search=mcts")?;
+        let memory = options.number("memory", 1..=1 << 20)?.unwrap_or(16);
+        let mut search = AlphaBeta::new(alphabeta::Weights::default(), memory as usize);
+        search.set_judge(Box::new(NetworkJudge::new(network)));
+        search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+        let own = OwnLimit::from_options(options)?;
+        return Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)));
+    }
+    refuse(options, &ONLY_ALPHABETA, "search=alphabeta")?;
+    let settings = MctsOptions::read(options, SearchParams::default())?;
+    let make = move |_| Box::new(network.clone()) as Box<dyn selfmate_search::Evaluator>;
+    Ok(Box::new(settings.player(&options.label(), options.seed, make)))
+}
+
+/// Names an option that the chosen search does not have.
+fn refuse(options: &SpecOptions<'_>, names: &[&str], search: &str) -> Result<(), SpecError> {
+    let found = names.iter().find_map(|name| Some((name, options.spec.option(name)?)));
+    match found {
+        Some((name, value)) => Err(options.bad(name, value, &format!("{search} beside it"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::{Seed, fen, notation};
+    use selfmate_nn::sparse::{SparseConfig, WeightsInfo};
+    use selfmate_search::player::{Limit, Score};
+
+    use super::*;
+    use crate::registry::Registry;
+
+    fn file(folder: &tempfile::TempDir) -> String {
+        let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
+        let weights = Weights::random(config, Seed::new(1)).unwrap();
+        let path = folder.path().join("random.safetensors");
+        sparse::save(&weights, WeightsInfo::default(), &path).unwrap();
+        path.display().to_string()
+    }
+
+    fn player(text: &str) -> Result<Box<dyn Player>, SpecError> {
+        let registry = Registry::standard();
+        registry.build(&registry.parse(text)?, Seed::new(1))
+    }
+
+    #[test]
+    fn both_searches_mate_and_repeat_with_a_random_network() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = file(&folder);
+        let game = fen::parse_game("6rk/6pp/8/6N1/8/8/8/K7 w - - 0 1").unwrap();
+        for options in [
+            "sims=200",
+            "sims=64,root=gumbel,memory=1",
+            "search=mcts,threads=2,sims=200",
+            "search=alphabeta",
+            "search=alphabeta,depth=3,memory=1,threads=2",
+            "search=alphabeta,nodes=2000",
+        ] {
+            let text = format!("net:{file},{options}");
+            let mut player = player(&text).unwrap();
+            assert_eq!(player.name(), text);
+            let choice = player.choose(&game, &Limit::default()).unwrap();
+            assert_eq!(notation::san(game.position(), choice.played), "Nf7#", "{text}");
+            assert_eq!(choice.score, Some(Score::Mate(1)), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_network_and_not_the_hand_judges_in_alphabeta() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut player = player(&format!("net:{},search=alphabeta", file(&folder))).unwrap();
+        // A random network sees nothing in a queen.
+        let game = fen::parse_game("4k3/8/8/8/8/8/8/3QK3 w - - 0 1").unwrap();
+        let choice = player.choose(&game, &Limit::depth(1)).unwrap();
+        assert!(matches!(choice.score, Some(Score::Centipawns(-300..=300))), "{choice:?}");
+    }
+
+    #[test]
+    fn files_and_options_that_do_not_fit_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let good = file(&folder);
+        let cut = folder.path().join("cut.safetensors");
+        let bytes = std::fs::read(&good).unwrap();
+        std::fs::write(&cut, &bytes[..bytes.len() - 1]).unwrap();
+        let message = |text: String| player(&text).err().map(|error| error.to_string()).unwrap();
+        let contains = |text: String, parts: &[&str]| {
+            let message = message(text);
+            assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        };
+        contains("net:nowhere.safetensors".into(), &["nowhere.safetensors: ", "No such file"]);
+        contains(format!("net:{}", cut.display()), &["cut.safetensors: not a whole safetensors"]);
+        assert_eq!(message("net".into()), "player 'net': expected net:FILE");
+        contains(format!("net:{good},search=best"), &["option search: expected mcts or alphabeta"]);
+        contains(
+            format!("net:{good},depth=3"),
+            &["option depth: expected search=alphabeta beside it, got '3'"],
+        );
+        contains(
+            format!("net:{good},search=alphabeta,sims=3"),
+            &["option sims: expected search=mcts beside it, got '3'"],
+        );
+    }
+}
