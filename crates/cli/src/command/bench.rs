@@ -25,6 +25,9 @@ pub struct Args {
     /// Seconds to spend on each part
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
+    /// Only this part; the JSON report names them
+    #[arg(long, value_name = "NAME", value_parser = PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>())]
+    part: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -88,11 +91,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let nodes = alphabeta::bench();
     let nodes_per_second = per_second("", nodes, started.elapsed(), "nodes").per_second;
     let signature = signature(nodes);
-    let parts = PARTS.iter().map(|(name, measure)| (*name, measure(time))).collect();
+    let is_wanted = |name: &str| args.part.as_deref().is_none_or(|part| part == name);
+    let wanted = PARTS.iter().filter(|(name, _)| is_wanted(name));
+    let parts = wanted.map(|(name, measure)| (*name, measure(time))).collect();
     let report = Report { signature, nodes, nodes_per_second, parts };
     output.report(&report, |report, out| {
-        for (name, _) in PARTS {
-            let part = &report.parts[name];
+        // In the order of the list, from the rules up.
+        for part in PARTS.iter().filter_map(|(name, _)| report.parts.get(name)) {
             let per_second = thousands(part.per_second);
             write!(out, "{:38} {per_second:>14} {}/s", part.label, part.unit)?;
             if let Some(bytes) = part.bytes_per_simulation {

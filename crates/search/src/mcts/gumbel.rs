@@ -66,7 +66,6 @@ impl GumbelRoot {
         if self.params.search == GumbelSearch::TopK {
             return None;
         }
-        let scores = self.scores(children, raw_value);
         // Past the table (a search that goes on longer than planned) the last pair stays: whoever
         // of the two most visited has fewer.
         let wanted = self.table.get(self.next).copied();
@@ -77,10 +76,15 @@ impl GumbelRoot {
             sent.get(1).or(sent.first()).copied().unwrap_or(0)
         };
         let wanted = wanted.unwrap_or_else(second_most);
-        let chosen = (0..children.len())
-            .filter(|&i| self.candidate[i] && self.sent[i] == wanted)
-            .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)));
-        let chosen = chosen.or_else(|| self.winner_by(&scores));
+        let is_next = |i: usize| self.candidate[i] && self.sent[i] == wanted;
+        let chosen = if (0..children.len()).any(|i| is_next(i) && children.visits(i) > 0) {
+            let scores = self.scores(children, raw_value);
+            best(&scores, is_next).or_else(|| self.winner_by(&scores))
+        } else {
+            // Moves never tried all count with the same value: the noisy priors decide.
+            best(&self.noisy_logits, is_next)
+                .or_else(|| self.winner_by(&self.scores(children, raw_value)))
+        };
         self.next += 1;
         if let Some(index) = chosen {
             self.sent[index] += 1;
@@ -120,6 +124,13 @@ impl GumbelRoot {
         }
         scores
     }
+}
+
+/// The best of those that pass, the first among equals.
+fn best(scores: &[f32], passes: impl Fn(usize) -> bool) -> Option<usize> {
+    (0..scores.len())
+        .filter(|&i| passes(i))
+        .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
 }
 
 /// The improved policy: softmax of log prior + σ(completed q). `raw_value` is the evaluator's
