@@ -25,6 +25,9 @@ struct Cli {
     /// One JSON document on standard output instead of text
     #[arg(long, global = true)]
     json: bool,
+
+    #[command(flatten)]
+    runs: runs::RunsArgs,
 }
 
 #[derive(Subcommand)]
@@ -46,7 +49,7 @@ enum Command {
     /// Positions with known answers, or agreement with an opening book
     Suite(command::suite::Args),
     /// All runs: what there is
-    Runs(command::runs::Args),
+    Runs,
     /// How a run goes: progress, ratings, alarms, checkpoints
     Show(command::show::Args),
     /// A run's curves as a picture
@@ -71,6 +74,7 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
+    runs::set_folder(&cli.runs);
     let result = match cli.command {
         Command::Train(args) => command::train::run(&args),
         Command::Play(args) => command::play::run(&args),
@@ -80,7 +84,7 @@ fn main() -> ExitCode {
         Command::Ladder(args) => command::ladder::run(&args, &output),
         Command::Rate(args) => command::rate::run(&args, &output),
         Command::Suite(args) => command::suite::run(&args, &output),
-        Command::Runs(args) => command::runs::run(&args, &output),
+        Command::Runs => command::runs::run(&output),
         Command::Show(args) => command::show::run(&args, &output),
         Command::Plot(args) => command::plot::run(&args, &output),
         Command::Demo(args) => command::demo::run(&args),

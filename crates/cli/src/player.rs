@@ -5,9 +5,13 @@ use selfmate_arena::{PlayerSpec, Registry};
 use selfmate_chess::Seed;
 use selfmate_search::Player;
 
+use crate::runs;
+
 /// Every kind of player this binary knows.
 pub fn registry() -> Registry {
-    Registry::standard()
+    let mut registry = Registry::standard();
+    selfmate_learn::players::register(&mut registry, runs::folder());
+    registry
 }
 
 /// Builds the player that a spec names.

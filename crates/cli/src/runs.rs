@@ -1,7 +1,8 @@
 //! Runs as the commands see them: where they are, and what one comes to.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use selfmate_run::{Alarm, Progress, Rating, Record, RunReader};
@@ -11,15 +12,32 @@ use serde::Serialize;
 #[derive(clap::Args, Clone, Debug)]
 pub struct RunsArgs {
     /// The folder of runs
-    #[arg(long = "runs", value_name = "DIR", env = "SELFMATE_RUNS", default_value = "./runs")]
+    #[arg(
+        long = "runs",
+        value_name = "DIR",
+        env = "SELFMATE_RUNS",
+        default_value = "./runs",
+        global = true
+    )]
     pub folder: PathBuf,
 }
 
-impl RunsArgs {
-    /// A run by its name; the error says which there are.
-    pub fn find(&self, name: &str) -> anyhow::Result<RunReader> {
-        Ok(RunReader::find(&self.folder, name)?)
-    }
+static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says once, at the start of the program, where the runs are: every player spec may name one.
+pub fn set_folder(args: &RunsArgs) {
+    FOLDER.get_or_init(|| args.folder.clone());
+}
+
+/// The folder of runs.
+pub fn folder() -> &'static Path {
+    // Help texts are made before the flags are read.
+    FOLDER.get().map_or(Path::new("./runs"), PathBuf::as_path)
+}
+
+/// A run by its name; the error says which there are.
+pub fn find(name: &str) -> anyhow::Result<RunReader> {
+    Ok(RunReader::find(folder(), name)?)
 }
 
 /// What a run comes to so far.

@@ -82,3 +82,28 @@ fn a_stored_run_refuses_other_settings_and_bad_ones_are_named() {
     assert!(error(&["--seed", "2"]).unwrap().contains("has seed 1, not 2"));
     assert!(error(&["--set", "learning.batch=32"]).unwrap().contains("batch = 64, not batch = 32"));
 }
+
+#[test]
+fn a_run_is_a_player_in_every_command() {
+    let runs = tempfile::tempdir().unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+        let output = command.args(arguments).arg("--runs").arg(runs.path()).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let train = ["train", "--preset", "tiny", "--games", "32", "--run", "small"];
+    assert!(command(&train).0);
+    let (done, text) = command(&["match", "run:small", "random", "--sims", "8", "--games", "4"]);
+    assert!(done && text.contains("run:small"), "{text}");
+    let (done, text) = command(&["analyse", "run:small,search=alphabeta,depth=2"]);
+    assert!(done, "{text}");
+    for (player, message) in [
+        ("run:large", "no run 'large'"),
+        ("run:small@7", "no checkpoint of step 7: there are "),
+        ("run:small@new", "'new' is no step: expected a number, as in small@1000"),
+    ] {
+        let (done, text) = command(&["analyse", player]);
+        assert!(!done && text.contains(message), "{text}");
+    }
+}

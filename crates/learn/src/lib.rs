@@ -4,6 +4,7 @@
 //! terminals, browsers or brokers: what happens is told to a [`Watch`].
 
 pub mod config;
+pub mod players;
 pub mod watch;
 pub mod zero;
 

@@ -32,10 +32,11 @@ pub use plan::plan_games;
 pub use selfplay::{Generation, Played, SelfPlayer};
 pub use state::{MODEL, STATE, State, TRAINER, WindowEntry};
 pub use statistics::Statistics;
+pub use window::{Targets, samples};
 
 use crate::config::{Budget, ConfigError, RunConfig};
 use crate::watch::{Stage, Status, Watch};
-use window::{Targets, Window};
+use window::Window;
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -369,7 +370,7 @@ impl<'a> Learner<'a> {
             result_weight: entry.result_weight as f32,
             discount: self.config.zero.selfplay.discount,
         };
-        let samples = self.pool.install(|| window::samples(games, targets))?;
+        let samples = self.pool.install(|| samples(games, targets))?;
         self.window.push(samples);
         self.state.window.push(entry);
         Ok(())
@@ -423,7 +424,7 @@ impl<'a> Learner<'a> {
         if self.saved_step == Some(step) {
             return Ok(());
         }
-        let model = sparse::encode(self.trainer.average(), WeightsInfo { step })?;
+        let model = sparse::encode_for_play(self.trainer.average(), WeightsInfo { step })?;
         let trainer = self.trainer.state()?;
         let state = serde_json::to_vec(&self.state).expect("a state is plain data");
         self.run.save_checkpoint(step, &[(MODEL, &model), (TRAINER, &trainer), (STATE, &state)])?;

@@ -19,7 +19,7 @@ mod trainer;
 mod weights;
 
 pub use config::{ConfigError, SparseConfig, ValueHead};
-pub use file::{WeightsError, WeightsInfo, decode, encode, load, save};
+pub use file::{WeightsError, WeightsInfo, decode, encode, encode_for_play, load, save};
 pub use float::{FloatOutput, evaluate};
 pub use judge::NetworkJudge;
 pub use kernel::Kernel;

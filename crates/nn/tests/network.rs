@@ -3,8 +3,8 @@
 
 use selfmate_chess::{Color, Position, Role, Seed, fen};
 use selfmate_nn::sparse::{
-    Kernel, Network, NetworkJudge, Sample, SparseConfig, Trainer, TrainerConfig, ValueHead,
-    Weights, bench, evaluate,
+    self, Kernel, Network, NetworkJudge, Sample, SparseConfig, Trainer, TrainerConfig, ValueHead,
+    Weights, WeightsInfo, bench, evaluate,
 };
 use selfmate_search::alphabeta::Judge;
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need, Wdl};
@@ -53,6 +53,19 @@ fn every_kernel_gives_the_same_bits() {
                 assert!((ours.wdl.win + ours.wdl.draw + ours.wdl.loss - 1.0).abs() < 1e-5);
             }
         }
+    }
+}
+
+#[test]
+fn a_file_for_play_is_half_as_large_and_plays_the_same() {
+    let weights = Weights::random(SparseConfig::default(), Seed::new(3)).unwrap();
+    let whole = sparse::encode(&weights, WeightsInfo::default()).unwrap();
+    let small = sparse::encode_for_play(&weights, WeightsInfo::default()).unwrap();
+    assert!(small.len() * 19 < whole.len() * 10, "{} of {}", small.len(), whole.len());
+    let (rounded, _) = sparse::decode(&small).unwrap();
+    let (mut one, mut other) = (Network::new(&weights), Network::new(&rounded));
+    for leaf in bench::leaves(300, Seed::new(2), Need::Both) {
+        assert_eq!(bits(&judged(&mut one, &leaf)), bits(&judged(&mut other, &leaf)));
     }
 }
 

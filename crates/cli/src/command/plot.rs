@@ -9,7 +9,7 @@ use selfmate_run::{Progress, Record};
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
-use crate::runs::{self, RunsArgs, Summary};
+use crate::runs::{self, Summary};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -18,8 +18,6 @@ pub struct Args {
     /// The picture to write (SVG)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    #[command(flatten)]
-    runs: RunsArgs,
 }
 
 #[derive(Serialize)]
@@ -30,7 +28,7 @@ struct Report {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let run = args.runs.find(&args.run)?;
+    let run = runs::find(&args.run)?;
     let metrics = run.metrics()?;
     let panels = panels(&metrics);
     anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", args.run);

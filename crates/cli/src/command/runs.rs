@@ -6,13 +6,7 @@ use selfmate_run::RunReader;
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
-use crate::runs::{self, RunsArgs, Summary, span};
-
-#[derive(clap::Args)]
-pub struct Args {
-    #[command(flatten)]
-    runs: RunsArgs,
-}
+use crate::runs::{self, Summary, span};
 
 #[derive(Serialize)]
 struct Report {
@@ -28,8 +22,8 @@ enum Row {
     Bad { run: String, error: String },
 }
 
-pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let folder = &args.runs.folder;
+pub fn run(output: &Output) -> anyhow::Result<()> {
+    let folder = runs::folder();
     let rows = selfmate_run::list(folder)?.into_iter().map(|name| {
         match summary(&RunReader::new(&folder.join(&name))) {
             Ok(summary) => Row::Good(Box::new(summary)),

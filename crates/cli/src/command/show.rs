@@ -6,14 +6,12 @@ use selfmate_run::{Alarm, Rating, Record};
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
-use crate::runs::{self, RunsArgs, Summary, span};
+use crate::runs::{self, Summary, span};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The name of the run
     run: String,
-    #[command(flatten)]
-    runs: RunsArgs,
 }
 
 #[derive(Serialize)]
@@ -28,7 +26,7 @@ struct Report {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let run = args.runs.find(&args.run)?;
+    let run = runs::find(&args.run)?;
     let config = runs::config(&run)?;
     let metrics = run.metrics()?;
     let summary = runs::summary(&run, &config, &metrics)?;

@@ -10,7 +10,7 @@ use selfmate_learn::{Budget, RunConfig, config};
 use selfmate_run::Run;
 
 use crate::progress::stop_on_signal;
-use crate::runs::RunsArgs;
+use crate::runs;
 
 mod lines;
 
@@ -22,8 +22,6 @@ pub struct Args {
     /// The run's name; a run that is there goes on
     #[arg(long, default_value = "zero", value_name = "NAME")]
     run: String,
-    #[command(flatten)]
-    runs: RunsArgs,
     /// Stop after so many minutes of training, earlier sessions included
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
@@ -63,7 +61,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         || thread::available_parallelism().map_or(1, NonZeroUsize::get),
         NonZeroUsize::get,
     );
-    let path = args.runs.folder.join(&args.run);
+    let path = runs::folder().join(&args.run);
     let mut run = Run::open(&path)?;
     let config = match run.config()? {
         Some(text) => {

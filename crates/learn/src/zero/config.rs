@@ -178,7 +178,7 @@ impl Default for SelfPlayConfig {
     fn default() -> SelfPlayConfig {
         SelfPlayConfig {
             generation_games: 1024,
-            sims: Ramp::new(32.0, 128.0, 0.0, 1.0),
+            sims: Ramp::new(32.0, 160.0, 0.0, 1.0),
             candidates: 16,
             c_visit: 50.0,
             c_scale: 0.2,
@@ -207,7 +207,7 @@ impl Default for LearningConfig {
         LearningConfig {
             batch: 4096,
             reuse: 5.0,
-            rate: Ramp::new(1.5e-3, 1.5e-4, 0.4, 1.0),
+            rate: Ramp::new(1.5e-3, 1e-4, 0.4, 1.0),
             warmup_steps: 100,
             window: 3_000_000,
             window_share: 0.5,

@@ -13,6 +13,7 @@ use selfmate_encode::sparse::{THREAT_ROWS, THREAT_ROWS_VERSION, THREATS3084, THR
 use serde::{Deserialize, Serialize};
 
 use super::config::{ConfigError, SparseConfig};
+use super::network::WEIGHT_ONE;
 use super::weights::Weights;
 
 /// The one key of the metadata: more than one would be written in random order.
@@ -110,7 +111,24 @@ struct Header {
 
 /// Weights as the bytes of a file.
 pub fn encode(weights: &Weights, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
-    encode_parts(&[("", weights)], info)
+    encode_parts(&[("", weights)], info, Precision::Float)
+}
+
+/// Weights as the bytes of a file half as large, rounded as a [`super::Network`] rounds them: it
+/// plays the same.
+pub fn encode_for_play(weights: &Weights, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
+    let mut weights = weights.clone();
+    weights.clip();
+    encode_parts(&[("", &weights)], info, Precision::Play)
+}
+
+/// How exactly matrices are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Precision {
+    /// As they are.
+    Float,
+    /// In 16 bits, in units of 1/1024.
+    Play,
 }
 
 /// Weights from the bytes of a file.
@@ -140,6 +158,7 @@ pub fn load(path: &Path) -> Result<(Weights, WeightsInfo), WeightsError> {
 pub(super) fn encode_parts(
     parts: &[(&str, &Weights)],
     info: WeightsInfo,
+    precision: Precision,
 ) -> Result<Vec<u8>, WeightsError> {
     let header = Header {
         architecture: ARCHITECTURE.to_owned(),
@@ -157,12 +176,18 @@ pub(super) fn encode_parts(
         for tensor in weights.tensors() {
             let name = format!("{prefix}{}", tensor.name);
             finite(&name, tensor.values.iter().copied())?;
-            let bytes: Vec<u8> = tensor.values.iter().flat_map(|v| v.to_le_bytes()).collect();
-            data.push((name, tensor.shape, bytes));
+            let (dtype, bytes) = if precision == Precision::Play && tensor.shape.len() == 2 {
+                let rounded = |v: &f32| (v * WEIGHT_ONE).round() as i16;
+                let words = tensor.values.iter().flat_map(|v| rounded(v).to_le_bytes());
+                (Dtype::I16, words.collect::<Vec<u8>>())
+            } else {
+                (Dtype::F32, tensor.values.iter().flat_map(|v| v.to_le_bytes()).collect())
+            };
+            data.push((name, dtype, tensor.shape, bytes));
         }
     }
-    let views = data.iter().map(|(name, shape, bytes)| {
-        Ok((name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
+    let views = data.iter().map(|(name, dtype, shape, bytes)| {
+        Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?))
     });
     let views: Result<Vec<_>, safetensors::SafeTensorError> = views.collect();
     let metadata = HashMap::from([(KEY.to_owned(), header)]);
@@ -190,16 +215,24 @@ pub(super) fn decode_parts(
         for tensor in weights.tensors_mut() {
             let name = format!("{prefix}{}", tensor.name);
             let view = tensors.tensor(&name).map_err(|_| wrong_names(&tensors, prefixes))?;
-            if view.dtype() != Dtype::F32 || view.shape() != tensor.shape {
+            let is_rounded = view.dtype() == Dtype::I16 && tensor.shape.len() == 2;
+            if !(is_rounded || view.dtype() == Dtype::F32) || view.shape() != tensor.shape {
                 return Err(WeightsError::Shape {
                     name,
                     got: format!("{:?} {:?}", view.dtype(), view.shape()),
                     expected: format!("F32 {:?}", tensor.shape),
                 });
             }
-            let (words, _) = view.data().as_chunks::<4>();
-            for (value, word) in tensor.values.iter_mut().zip(words) {
-                *value = f32::from_le_bytes(*word);
+            if is_rounded {
+                let (words, _) = view.data().as_chunks::<2>();
+                for (value, word) in tensor.values.iter_mut().zip(words) {
+                    *value = f32::from(i16::from_le_bytes(*word)) / WEIGHT_ONE;
+                }
+            } else {
+                let (words, _) = view.data().as_chunks::<4>();
+                for (value, word) in tensor.values.iter_mut().zip(words) {
+                    *value = f32::from_le_bytes(*word);
+                }
             }
             finite(&name, tensor.values.iter().copied())?;
         }

@@ -17,8 +17,8 @@ use super::weights::Weights;
 pub(super) const INPUT_ONE: i16 = 1024;
 /// 1 in the wide layer after its activation, and in the layer of the value head.
 pub(super) const ACTIVATION_ONE: i16 = 1024;
-/// 1 in the weights behind the wide layer.
-const WEIGHT_ONE: f32 = 1024.0;
+/// 1 in the weights behind the wide layer; input weights have the same scale.
+pub(super) const WEIGHT_ONE: f32 = 1024.0;
 /// 1 in the sums of products.
 const SUM_ONE: f32 = (1 << 20) as f32;
 /// The value head's units stop here, just below 16.

@@ -3,7 +3,7 @@
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::{Deserialize, Serialize};
 
-use super::file::{self, WeightsError, WeightsInfo};
+use super::file::{self, Precision, WeightsError, WeightsInfo};
 use super::gradient::{Gradient, LossWeights};
 use super::kernel::Kernel;
 use super::optimiser::{Adam, norm};
@@ -177,7 +177,7 @@ impl Trainer {
     pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
         let Adam { first, second, average } = &self.adam;
         let parts = [("", &self.weights), (FIRST, first), (SECOND, second), (AVERAGE, average)];
-        file::encode_parts(&parts, WeightsInfo { step: self.step })
+        file::encode_parts(&parts, WeightsInfo { step: self.step }, Precision::Float)
     }
 
     /// Goes on from a state.
