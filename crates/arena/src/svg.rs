@@ -3,7 +3,7 @@
 mod curve;
 mod rating;
 
-pub use curve::{Curve, Panel, Point, Unit, curves_svg};
+pub use curve::{Curve, Panel, Point, Size, Unit, curves_svg};
 pub use rating::rating_svg;
 
 /// What all pictures share.

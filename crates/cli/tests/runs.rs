@@ -48,7 +48,10 @@ fn train(path: &Path) {
             ("loss.value", 1.05 - 0.4 * done + 0.02 * wave),
             ("draw_share", 0.12 + 0.25 * done + 0.03 * wave),
             ("capped_share", 0.5 * (1.0 - done) + 0.02 * wave.abs()),
-            ("game_length", 140.0 - 50.0 * done + 4.0 * wave),
+            ("plies", 140.0 - 50.0 * done + 4.0 * wave),
+            ("sims", 32.0 + 96.0 * done),
+            ("window", 1e6 * done),
+            ("wins.late", done),
             ("value_spread", 0.2 + 0.3 * done),
         ];
         run.append_metric(&Record::Progress(Progress {
@@ -167,20 +170,31 @@ fn plot_draws_every_curve() {
     let report = json(folder.path(), &["plot", "first", "-o", file.to_str().unwrap()]);
     let titles = [
         "Elo, with 95 % intervals",
-        "Losses",
-        "Share of games",
+        "Value loss",
+        "Policy (nats)",
+        "Games",
         "Plies a game",
         "Value spread",
         "Simulations a second",
+        "Wins",
         "Games a second",
+        "Simulations a move",
     ];
     assert_eq!(report["panels"], Value::from(&titles[..]));
     let svg = std::fs::read_to_string(&file).unwrap();
     assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
-    for part in titles.iter().chain(&["policy 2.1", "draw 40%", "zero, seed 7", "alarms dashed"]) {
+    for part in titles.iter().chain(&[
+        "loss 2.1",
+        "drawn 40%",
+        "late 1.00",
+        "zero, seed 7",
+        "alarms dashed",
+    ]) {
         assert!(svg.contains(part), "{part}");
     }
     assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    let report = json(folder.path(), &["plot", "first", "--all", "-o", file.to_str().unwrap()]);
+    assert_eq!(report["panels"].as_array().unwrap().last().unwrap(), "Window");
     let error = refused(folder.path(), &["plot", "first", "-o", "/nowhere/x.svg"]);
     assert!(error.contains("cannot write /nowhere/x.svg"), "{error}");
 }

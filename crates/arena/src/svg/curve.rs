@@ -11,10 +11,48 @@ pub struct Panel {
     pub title: String,
     /// How its numbers are written.
     pub unit: Unit,
-    /// The whole width of the picture rather than half of it.
-    pub is_wide: bool,
+    /// How much room it gets.
+    pub size: Size,
     /// The curves, five at most in colours of their own.
     pub curves: Vec<Curve>,
+}
+
+/// How much room a panel gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// The whole width of the picture.
+    Wide,
+    /// Half of it.
+    Half,
+    /// A third of it.
+    Small,
+}
+
+impl Size {
+    fn width(self) -> f64 {
+        match self {
+            Size::Wide => WIDTH,
+            Size::Half => WIDTH / 2.0,
+            Size::Small => WIDTH / 3.0,
+        }
+    }
+
+    fn height(self) -> f64 {
+        match self {
+            Size::Wide => 300.0,
+            Size::Half => 214.0,
+            Size::Small => 170.0,
+        }
+    }
+
+    /// About how many ticks the axes have at most.
+    fn ticks(self) -> (f64, f64) {
+        match self {
+            Size::Wide => (14.0, 9.0),
+            Size::Half => (7.0, 5.0),
+            Size::Small => (5.0, 4.0),
+        }
+    }
 }
 
 /// How the numbers of a panel are written, and where they begin.
@@ -24,7 +62,7 @@ pub enum Unit {
     Number,
     /// Numbers from zero.
     Amount,
-    /// Parts of one, as percent from 0 to 100.
+    /// Parts of one, as percent from 0.
     Share,
 }
 
@@ -48,10 +86,7 @@ pub struct Point {
     pub bar: Option<(f64, f64)>,
 }
 
-const HALF: f64 = 480.0;
-const HEIGHT: f64 = 214.0;
-/// Of a wide panel.
-const TALL: f64 = 300.0;
+const WIDTH: f64 = 960.0;
 const TOP: f64 = 58.0;
 /// Space in a panel around the curves.
 const LEFT: f64 = 60.0;
@@ -67,37 +102,34 @@ path{fill:none;stroke-width:1.8;stroke-linejoin:round}.whisker{stroke-width:1.3;
 .s0{stroke:#4682b4}.s1{stroke:#d2691e}.s2{stroke:#2e9b62}.s3{stroke:#a45fb8}.s4{stroke:#888}\
 .f0{fill:#4682b4}.f1{fill:#d2691e}.f2{fill:#2e9b62}.f3{fill:#a45fb8}.f4{fill:#888}";
 
-/// Draws panels, two beside each other. `marks` are minutes to be marked in all of them.
+/// Draws panels in rows, each of panels of one size. `marks` are minutes to be marked in all of
+/// them.
 pub fn curves_svg(title: &str, subtitle: &str, panels: &[Panel], marks: &[f64]) -> String {
     let mut places = Vec::new();
-    let (mut x, mut y) = (0.0, TOP);
+    let (mut x, mut y, mut row) = (0.0, TOP, 0.0);
+    let mut before = None;
     for panel in panels {
-        if panel.is_wide && x > 0.0 {
-            (x, y) = (0.0, y + HEIGHT);
+        let size = panel.size;
+        if before.is_some_and(|before| before != size) || x + size.width() > WIDTH + 1.0 {
+            (x, y) = (0.0, y + row);
         }
         places.push((x, y));
-        (x, y) = match panel.is_wide {
-            true => (0.0, y + TALL),
-            false if x > 0.0 => (0.0, y + HEIGHT),
-            false => (HALF, y),
-        };
+        (x, row, before) = (x + size.width(), size.height(), Some(size));
     }
-    let bottom = if x > 0.0 { y + HEIGHT } else { y };
-    let mut svg = begin(title, STYLE, 2.0 * HALF, bottom + 8.0);
+    let mut svg = begin(title, STYLE, WIDTH, y + row + 8.0);
     // Writing to a String cannot fail.
     let _ = writeln!(svg, "<text class=\"dim\" x=\"16\" y=\"46\">{}</text>", escape(subtitle));
     let points = panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
     let end = points.map(|point| point.minutes).fold(0.0, f64::max);
     let end = if end > 0.0 { end } else { 1.0 };
     for (panel, (x, y)) in panels.iter().zip(places) {
-        let (width, height, ticks) =
-            if panel.is_wide { (2.0 * HALF, TALL, 14.0) } else { (HALF, HEIGHT, 7.0) };
+        let size = panel.size;
         let frame = Frame {
             left: x + LEFT,
-            right: x + width - RIGHT,
+            right: x + size.width() - RIGHT,
             top: y + ABOVE,
-            bottom: y + height - BELOW,
-            minutes: Scale::new(0.0, end, ticks, -3),
+            bottom: y + size.height() - BELOW,
+            minutes: Scale::new(0.0, end, size.ticks().0, -3),
             numbers: numbers(panel),
         };
         draw(&mut svg, panel, &frame, marks);
@@ -128,9 +160,6 @@ impl Frame {
 
 /// The range that a panel's numbers need.
 fn numbers(panel: &Panel) -> Scale {
-    if panel.unit == Unit::Share {
-        return Scale { low: 0.0, high: 1.0, step: 0.25 };
-    }
     let points = panel.curves.iter().flat_map(|curve| &curve.points);
     let ends = points.flat_map(|point| {
         let (low, high) = point.bar.unwrap_or((point.value, point.value));
@@ -139,7 +168,11 @@ fn numbers(panel: &Panel) -> Scale {
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
         (f64::min(low, end), f64::max(high, end))
     });
-    let low = if panel.unit == Unit::Amount { low.min(0.0) } else { low };
+    let (low, high) = match panel.unit {
+        Unit::Number => (low, high),
+        Unit::Amount => (low.min(0.0), high),
+        Unit::Share => (0.0, high.clamp(0.05, 1.0)),
+    };
     // A curve that never moves still needs a height.
     let (low, high) = match (low.is_finite() && high.is_finite(), low < high) {
         (true, true) => (low, high),
@@ -147,7 +180,7 @@ fn numbers(panel: &Panel) -> Scale {
         (true, false) => (-1.0, 1.0),
         (false, _) => (0.0, 1.0),
     };
-    Scale::new(low, high, if panel.is_wide { 9.0 } else { 5.0 }, -6).widened()
+    Scale::new(low, high, panel.size.ticks().1, -6).widened()
 }
 
 fn draw(svg: &mut String, panel: &Panel, frame: &Frame, marks: &[f64]) {
@@ -280,7 +313,7 @@ mod tests {
     }
 
     fn panel(title: &str, unit: Unit, curves: Vec<Curve>) -> Panel {
-        Panel { title: title.into(), unit, is_wide: false, curves }
+        Panel { title: title.into(), unit, size: Size::Half, curves }
     }
 
     #[test]
@@ -290,7 +323,7 @@ mod tests {
             point.bar = Some((point.value - 60.0, point.value + 70.0));
         }
         let panels = [
-            Panel { is_wide: true, ..panel("Elo", Unit::Number, vec![elo]) },
+            Panel { size: Size::Wide, ..panel("Elo", Unit::Number, vec![elo]) },
             panel(
                 "Losses",
                 Unit::Number,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use selfmate_arena::svg::{Curve, Panel, Point, Unit, curves_svg};
+use selfmate_arena::svg::{Curve, Panel, Point, Size, Unit, curves_svg};
 use selfmate_run::{Progress, Record};
 use serde::Serialize;
 
@@ -18,6 +18,9 @@ pub struct Args {
     /// The picture to write (SVG)
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Also the curves that say little by themselves: window, gradient norm, seconds
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Serialize)]
@@ -30,9 +33,13 @@ struct Report {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
     let metrics = run.metrics()?;
-    let panels = panels(&metrics);
+    let config = runs::config(&run)?;
+    let mut panels = panels(&metrics, args.all);
     anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", args.run);
-    let summary = runs::summary(&run, &runs::config(&run)?, &metrics)?;
+    if let (ELO, Some(sims)) = (panels[0].title.as_str(), rating_sims(&config)) {
+        panels[0].title = format!("{ELO}: {sims} simulations a move, against own rungs");
+    }
+    let summary = runs::summary(&run, &config, &metrics)?;
     let alarms = metrics.iter().filter_map(|record| match record {
         Record::Alarm(alarm) => Some(alarm.elapsed_s / 60.0),
         _ => None,
@@ -51,7 +58,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         panels: panels.into_iter().map(|panel| panel.title).collect(),
     };
     output.report(&report, |report, out| {
-        writeln!(out, "{}: {}", report.file, report.panels.join(", "))
+        writeln!(out, "{}: {}", report.file, report.panels.join("; "))
     })
 }
 
@@ -66,14 +73,85 @@ fn subtitle(summary: &Summary) -> String {
     )
 }
 
-/// The panels that a run has curves for.
-fn panels(metrics: &[Record]) -> Vec<Panel> {
-    let mut panels = vec![Panel {
-        title: "Elo, with 95 % intervals".into(),
+/// Simulations for a move in the games of a rating.
+fn rating_sims(config: &toml::Table) -> Option<i64> {
+    config.get("zero")?.get("rating")?.get("sims")?.as_integer()
+}
+
+const ELO: &str = "Elo, with 95 % intervals";
+
+/// A panel for curves that are known: their names in the metrics and in the picture.
+struct Plan {
+    title: &'static str,
+    unit: Unit,
+    size: Size,
+    curves: &'static [(&'static str, &'static str)],
+}
+
+const BEFORE_SPEED: [Plan; 5] = [
+    Plan {
+        title: "Value loss",
         unit: Unit::Number,
-        is_wide: true,
-        curves: vec![Curve { name: String::new(), points: ratings(metrics) }],
-    }];
+        size: Size::Half,
+        curves: &[("loss.value", "")],
+    },
+    Plan {
+        title: "Policy (nats)",
+        unit: Unit::Number,
+        size: Size::Half,
+        curves: &[
+            ("loss.policy", "loss"),
+            ("target_entropy", "entropy"),
+            ("policy_divergence", "divergence"),
+        ],
+    },
+    Plan {
+        title: "Games",
+        unit: Unit::Share,
+        size: Size::Half,
+        curves: &[
+            ("draw_share", "drawn"),
+            ("capped_share", "capped"),
+            ("resigned_share", "resigned"),
+            ("wrong_resignations", "wrongly"),
+        ],
+    },
+    Plan { title: "Plies a game", unit: Unit::Amount, size: Size::Half, curves: &[("plies", "")] },
+    Plan {
+        title: "Value spread",
+        unit: Unit::Amount,
+        size: Size::Half,
+        curves: &[("value_spread", "")],
+    },
+];
+
+const AFTER_SPEED: [Plan; 2] = [
+    Plan {
+        title: "Simulations a move",
+        unit: Unit::Amount,
+        size: Size::Small,
+        curves: &[("sims", "")],
+    },
+    Plan {
+        title: "Learning rate",
+        unit: Unit::Amount,
+        size: Size::Small,
+        curves: &[("learning_rate", "")],
+    },
+];
+
+/// Curves that say little by themselves, or the same as another one.
+const ASKED_FOR: [&str; 6] = [
+    "games_per_second",
+    "gradient_norm",
+    "learn_seconds",
+    "play_seconds",
+    "simulations_per_second",
+    "window",
+];
+
+/// The panels that a run has curves for.
+fn panels(metrics: &[Record], all: bool) -> Vec<Panel> {
     let progress: Vec<&Progress> = metrics
         .iter()
         .filter_map(|record| match record {
@@ -81,13 +159,34 @@ fn panels(metrics: &[Record]) -> Vec<Panel> {
             _ => None,
         })
         .collect();
-    panels.extend(learner_panels(&progress));
-    let speed_panel = |title, total| {
-        let curve = Curve { name: String::new(), points: speed(&progress, total) };
-        half(title, Unit::Amount, vec![curve])
+    let mut curves = learner_curves(&progress);
+    let mut asked_for = Vec::new();
+    for name in ASKED_FOR {
+        asked_for.extend(curves.remove_entry(name));
+    }
+    let mut planned = |plan: &Plan| {
+        let curve = |&(key, name): &(&str, &str)| {
+            Some(Curve { name: name.into(), points: curves.remove(key)? })
+        };
+        panel(plan.title, plan.unit, plan.size, plan.curves.iter().filter_map(curve).collect())
     };
-    panels.push(speed_panel("Simulations a second", |progress| progress.simulations));
-    panels.push(speed_panel("Games a second", |progress| progress.games));
+    let before = BEFORE_SPEED.map(|plan| planned(&plan));
+    let after = AFTER_SPEED.map(|plan| planned(&plan));
+    let unnamed = |points| vec![Curve { name: String::new(), points }];
+
+    let mut panels = vec![panel(ELO, Unit::Number, Size::Wide, unnamed(ratings(metrics)))];
+    panels.extend(before);
+    let simulations = unnamed(speed(&progress, |progress| progress.simulations));
+    panels.push(panel("Simulations a second", Unit::Amount, Size::Half, simulations));
+    panels.extend(other_panels(curves));
+    let games = unnamed(speed(&progress, |progress| progress.games));
+    panels.push(panel("Games a second", Unit::Amount, Size::Small, games));
+    panels.extend(after);
+    if all {
+        panels.extend(asked_for.into_iter().map(|(name, points)| {
+            panel(&capitalised(name), Unit::Amount, Size::Small, unnamed(points))
+        }));
+    }
     for panel in &mut panels {
         panel.curves.retain(|curve| !curve.points.is_empty());
     }
@@ -95,62 +194,35 @@ fn panels(metrics: &[Record]) -> Vec<Panel> {
     panels
 }
 
-fn half(title: &str, unit: Unit, curves: Vec<Curve>) -> Panel {
-    Panel { title: title.into(), unit, is_wide: false, curves }
+fn panel(title: &str, unit: Unit, size: Size, curves: Vec<Curve>) -> Panel {
+    Panel { title: title.into(), unit, size, curves }
 }
 
-/// The learner's own curves: losses together, shares together, the rest by the first part of
-/// their names.
-fn learner_panels(progress: &[&Progress]) -> Vec<Panel> {
-    let mut curves: BTreeMap<&str, Vec<Point>> = BTreeMap::new();
+type Curves<'a> = BTreeMap<&'a str, Vec<Point>>;
+
+fn learner_curves<'a>(progress: &[&'a Progress]) -> Curves<'a> {
+    let mut curves = Curves::new();
     for progress in progress {
         for (name, &value) in &progress.values {
             let minutes = progress.elapsed_s / 60.0;
             curves.entry(name).or_default().push(Point { minutes, value, bar: None });
         }
     }
-    let mut groups: BTreeMap<(Group, &str), Vec<Curve>> = BTreeMap::new();
+    curves
+}
+
+/// Curves that no plan knows, together when the first part of their names is the same.
+fn other_panels(curves: Curves<'_>) -> Vec<Panel> {
+    let mut groups: BTreeMap<&str, Vec<Curve>> = BTreeMap::new();
     for (name, points) in curves {
-        let (group, title, name) = place(name);
-        let curve = Curve { name: name.replace('_', " "), points };
-        groups.entry((group, title)).or_default().push(curve);
+        let (title, name) = name.split_once('.').unwrap_or((name, ""));
+        groups.entry(title).or_default().push(Curve { name: name.replace('_', " "), points });
     }
-    let panel = |((group, title), curves): ((Group, &str), Vec<Curve>)| {
-        let unit = match group {
-            Group::Loss | Group::Other => Unit::Number,
-            Group::Share => Unit::Share,
-            Group::Length => Unit::Amount,
-        };
-        half(&capitalised(title), unit, curves)
+    let panel = |(title, curves): (&str, Vec<Curve>)| {
+        let unit = if title.ends_with("_share") { Unit::Share } else { Unit::Number };
+        panel(&capitalised(title), unit, Size::Half, curves)
     };
     groups.into_iter().map(panel).collect()
-}
-
-/// In the order of the picture.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Group {
-    Loss,
-    Share,
-    Length,
-    Other,
-}
-
-/// Where a curve goes: the group, the title of its panel, its name there.
-fn place(name: &str) -> (Group, &str, &str) {
-    if let Some(rest) = name.strip_prefix("loss") {
-        let rest = rest.trim_start_matches('.');
-        return (Group::Loss, "losses", if rest.is_empty() { "all" } else { rest });
-    }
-    if let Some(start) = name.strip_suffix("_share") {
-        return (Group::Share, "share of games", start);
-    }
-    if name == "plies" || name.ends_with("length") {
-        return (Group::Length, "plies a game", "");
-    }
-    match name.split_once('.') {
-        Some((title, name)) => (Group::Other, title, name),
-        None => (Group::Other, name, ""),
-    }
 }
 
 fn capitalised(title: &str) -> String {
@@ -181,7 +253,10 @@ fn speed(progress: &[&Progress], total: fn(&Progress) -> u64) -> Vec<Point> {
         let (time, amount) = (progress.elapsed_s - seconds, total(progress).saturating_sub(before));
         if time > 0.0 && time >= shortest {
             let value = amount as f64 / time;
-            points.push(Point { minutes: progress.elapsed_s / 60.0, value, bar: None });
+            // Games that were found on disk after a kill took no time worth showing.
+            if amount > 0 {
+                points.push(Point { minutes: progress.elapsed_s / 60.0, value, bar: None });
+            }
             (seconds, before) = (progress.elapsed_s, total(progress));
         }
     }
