@@ -6,6 +6,7 @@ mod output;
 mod player;
 mod progress;
 mod runs;
+mod screen;
 mod think;
 
 use std::io;

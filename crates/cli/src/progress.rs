@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use crate::screen;
+
 /// Shows how far a job has come.
 pub struct Progress {
     is_terminal: bool,
@@ -53,9 +55,13 @@ pub fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
+            screen::restore();
             std::process::exit(130);
         }
-        eprintln!("\nstopping; once more to stop at once");
+        // A live view says it in its own place.
+        if !screen::is_open() {
+            eprintln!("\nstopping; once more to stop at once");
+        }
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(stop)

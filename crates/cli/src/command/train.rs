@@ -6,13 +6,14 @@ use std::thread;
 
 use anyhow::{Context, bail, ensure};
 use selfmate_learn::zero::{self, End, ZeroConfig};
-use selfmate_learn::{Budget, RunConfig, config};
-use selfmate_run::Run;
+use selfmate_learn::{Budget, RunConfig, Watch, config};
+use selfmate_run::{Record, Run};
 
 use crate::progress::stop_on_signal;
 use crate::runs;
 
 mod lines;
+mod view;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -46,6 +47,9 @@ pub struct Args {
     /// Settings from a TOML file, as in a run's run.toml under [zero]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Plain lines instead of the live picture, also on a terminal
+    #[arg(long)]
+    plain: bool,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -77,15 +81,25 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let stop = stop_on_signal()?;
     let budget = Budget { minutes: args.minutes, games: args.games, steps: args.steps };
-    let mut lines = lines::Lines::new(&args.run);
-    let end = zero::train(&mut run, &config, budget, threads, &stop, &mut lines)?;
-    match end {
-        End::Collapsed(reason) => bail!("{reason}"),
-        End::Finished | End::Stopped => {
-            lines.finish(&end);
-            Ok(())
-        }
+    let mut lines = lines::Lines::default();
+    let mut view = None;
+    if !args.plain {
+        let scene = view::Scene::new(args.title(&config, budget, threads), run.metrics()?);
+        view = view::View::open(scene, &stop);
     }
+    let watch: &mut dyn Watch = match &mut view {
+        Some(view) => view,
+        None => &mut lines,
+    };
+    let end = zero::train(&mut run, &config, budget, threads, &stop, watch)?;
+    // The view gives the terminal back before anything else is said.
+    drop(view);
+    if let End::Collapsed(reason) = end {
+        bail!("{reason}");
+    }
+    let seconds = run.metrics()?.last().and_then(Record::elapsed_s).unwrap_or_default();
+    eprintln!("{}", lines::closing(&args.run, &end, seconds));
+    Ok(())
 }
 
 impl Args {
@@ -115,6 +129,20 @@ impl Args {
             };
         }
         Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), zero))
+    }
+
+    /// What a view of the run says about it.
+    fn title(&self, config: &RunConfig, budget: Budget, threads: usize) -> view::Title {
+        let rating = &config.zero.rating;
+        view::Title {
+            run: self.run.clone(),
+            learner: self.learner.clone(),
+            seed: config.seed,
+            threads,
+            budget,
+            rating_sims: rating.sims,
+            rating_seconds: rating.every_seconds,
+        }
     }
 
     fn plans_itself(&self) -> bool {

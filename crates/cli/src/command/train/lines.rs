@@ -2,38 +2,30 @@
 
 use std::time::{Duration, Instant};
 
+use selfmate_learn::Watch;
 use selfmate_learn::zero::End;
-use selfmate_learn::{Status, Watch};
 use selfmate_run::{Progress, Record};
 
 /// Time between two lines.
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Writes a line now and then.
+#[derive(Default)]
 pub struct Lines {
-    name: String,
     last: Option<Instant>,
-    status: Status,
+}
+
+/// How it ended and what to do next.
+pub fn closing(name: &str, end: &End, seconds: f64) -> String {
+    let how = match end {
+        End::Stopped => "stopped",
+        End::Finished | End::Collapsed(_) => "finished",
+    };
+    let time = clock(seconds);
+    format!("{how} after {}: play it with `selfmate play run:{name}`", time.trim())
 }
 
 impl Lines {
-    pub fn new(name: &str) -> Lines {
-        Lines { name: name.to_owned(), last: None, status: Status::default() }
-    }
-
-    /// Says how it ended and what to do next.
-    pub fn finish(&self, end: &End) {
-        let how = match end {
-            End::Stopped => "stopped",
-            End::Finished | End::Collapsed(_) => "finished",
-        };
-        let name = &self.name;
-        eprintln!(
-            "{how} after {}: play it with `selfmate play run:{name}`",
-            clock(self.status.elapsed_s)
-        );
-    }
-
     fn progress(&mut self, progress: &Progress) {
         if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
             return;
@@ -59,10 +51,6 @@ impl Lines {
 }
 
 impl Watch for Lines {
-    fn status(&mut self, status: &Status) {
-        self.status = *status;
-    }
-
     fn record(&mut self, record: &Record) {
         match record {
             Record::Progress(progress) => self.progress(progress),

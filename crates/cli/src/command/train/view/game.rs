@@ -1,0 +1,56 @@
+//! The last finished game, ready to be shown.
+
+use selfmate_chess::notation::san;
+use selfmate_chess::{Chess, Color, Move, Outcome, Position};
+use selfmate_run::{GameRecord, RecordError};
+
+/// A finished game.
+pub struct LastGame {
+    /// Its number in the run.
+    pub number: u64,
+    /// Where it ended.
+    pub position: Chess,
+    /// The last move, if there was one.
+    pub last: Option<Move>,
+    /// The moves with their numbers.
+    pub moves: Vec<String>,
+    pub plies: usize,
+    pub outcome: Outcome,
+}
+
+impl LastGame {
+    /// Plays a game again.
+    pub fn new(game: &GameRecord) -> Result<LastGame, RecordError> {
+        let mut position = game.start_game()?.position().clone();
+        let mut moves = Vec::new();
+        for (ply, &m) in game.moves.iter().enumerate() {
+            let name = san(&position, m);
+            let number = position.fullmoves();
+            moves.push(match position.turn() {
+                Color::White => format!("{number}.\u{a0}{name}"),
+                Color::Black if ply == 0 => format!("{number}...\u{a0}{name}"),
+                Color::Black => name,
+            });
+            position.play_unchecked(m);
+        }
+        let (number, plies, outcome) = (game.number, game.moves.len(), game.outcome);
+        Ok(LastGame { number, position, last: game.moves.last().copied(), moves, plies, outcome })
+    }
+
+    /// The last moves in so many lines of this width.
+    pub fn tail(&self, width: usize, height: usize) -> Vec<String> {
+        let mut lines = vec![String::new()];
+        for name in &self.moves {
+            let length = name.chars().count();
+            match lines.last_mut() {
+                Some(line) if line.is_empty() => line.push_str(name),
+                Some(line) if line.chars().count() + 1 + length <= width => {
+                    line.push(' ');
+                    line.push_str(name);
+                }
+                _ => lines.push(name.clone()),
+            }
+        }
+        lines.split_off(lines.len().saturating_sub(height))
+    }
+}
