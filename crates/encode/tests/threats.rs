@@ -110,18 +110,18 @@ proptest! {
     #[test]
     fn the_set_holds_the_features_of_the_list(position in positions(), other in positions()) {
         let set = Threats::of(&position).feature_set();
-        let mut all = Vec::new();
-        set.differences(&FeatureSet::EMPTY, |feature, on| {
-            assert!(on);
-            all.push(feature);
-        });
-        prop_assert_eq!(&all, &features(&position));
+        let all = features(&position);
+        let (added, removed) = set.changes(&FeatureSet::EMPTY);
+        prop_assert_eq!(added.as_slice(), &all);
+        prop_assert_eq!(removed.as_slice(), &[]);
 
         let others = features(&other);
-        set.differences(&Threats::of(&other).feature_set(), |feature, on| {
-            assert_eq!(on, all.contains(&feature));
-            assert_eq!(!on, others.contains(&feature));
-        });
+        let (added, removed) = set.changes(&Threats::of(&other).feature_set());
+        let without = |all: &[u16], others: &[u16]| -> Vec<u16> {
+            all.iter().copied().filter(|feature| !others.contains(feature)).collect()
+        };
+        prop_assert_eq!(added.as_slice(), without(&all, &others));
+        prop_assert_eq!(removed.as_slice(), without(&others, &all));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 use selfmate_chess::{Color, Position, Role};
 
 use super::Threats;
-use super::threats::THREATS3084_LEN;
+use super::threats::{Features, THREATS3084_LEN};
 
+/// At most 64, so that one word can tell them apart.
 const WORDS: usize = THREATS3084_LEN.div_ceil(64);
 
 /// The features that are on: feature `f` is bit `f % 64` of word `f / 64`.
@@ -16,17 +17,29 @@ impl FeatureSet {
     /// No features.
     pub const EMPTY: FeatureSet = FeatureSet([0; WORDS]);
 
-    /// Calls `change` with each feature that is in one of the sets only, and whether it is here.
-    #[inline(always)]
-    pub fn differences(&self, other: &FeatureSet, mut change: impl FnMut(u16, bool)) {
-        for (index, (here, there)) in self.0.iter().zip(&other.0).enumerate() {
-            let mut bits = here ^ there;
+    /// The features that are here and not in an earlier set, and those that are only there.
+    pub fn changes(&self, earlier: &FeatureSet) -> (Features, Features) {
+        let (mut added, mut removed) = (Features::new(), Features::new());
+        // Few words differ, and which ones nobody can predict: find them without a branch.
+        let mut differing = 0u64;
+        for (index, (here, there)) in self.0.iter().zip(&earlier.0).enumerate() {
+            differing |= u64::from(here != there) << index;
+        }
+        while differing != 0 {
+            let index = differing.trailing_zeros() as usize;
+            differing &= differing - 1;
+            let here = self.0[index];
+            let mut bits = here ^ earlier.0[index];
             while bits != 0 {
                 let bit = bits.trailing_zeros();
                 bits &= bits - 1;
-                change(index as u16 * 64 + bit as u16, here >> bit & 1 == 1);
+                let feature = index * 64 + bit as usize;
+                let is_here = here >> bit & 1 == 1;
+                added.push_if(feature, is_here);
+                removed.push_if(feature, !is_here);
             }
         }
+        (added, removed)
     }
 }
 

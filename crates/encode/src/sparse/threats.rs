@@ -33,10 +33,20 @@ impl Features {
         &self.items[..self.len]
     }
 
+    pub(super) const fn new() -> Features {
+        Features { len: 0, items: [0; 72] }
+    }
+
     #[inline(always)]
     fn push(&mut self, feature: usize) {
+        self.push_if(feature, true);
+    }
+
+    /// Writes in any case and keeps what was written only if so told: no branch to guess.
+    #[inline(always)]
+    pub(super) fn push_if(&mut self, feature: usize, keep: bool) {
         self.items[self.len] = feature as u16;
-        self.len += 1;
+        self.len += usize::from(keep);
     }
 }
 
@@ -60,7 +70,7 @@ impl<'a> Threats<'a> {
 
     /// The features that are on.
     pub fn features(&self) -> Features {
-        let mut features = Features { len: 0, items: [0; 72] };
+        let mut features = Features::new();
         let (board, mover) = (self.position.board(), self.position.turn());
         for (side, color) in [mover, !mover].into_iter().enumerate() {
             let (attacked, defended) = (self.attacks.by(!color).0, self.attacks.by(color).0);

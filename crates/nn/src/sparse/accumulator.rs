@@ -6,7 +6,7 @@
 //! are the same as if they had been added up anew.
 
 use selfmate_chess::{Chess, Position};
-use selfmate_encode::sparse::{FeatureSet, Threats};
+use selfmate_encode::sparse::{FeatureSet, Features, Threats};
 
 use super::kernel::Lines;
 
@@ -15,8 +15,6 @@ use super::kernel::Lines;
 pub(super) struct Accumulators {
     /// By side to move and mirroring: a board seen another way has other features throughout.
     latest: [Accumulator; 4],
-    added: Vec<u16>,
-    removed: Vec<u16>,
 }
 
 #[derive(Clone, Debug)]
@@ -29,9 +27,9 @@ struct Accumulator {
 /// How to get from sums of an earlier position to those of this one.
 pub(super) struct Step<'a> {
     /// Features whose rows are to be added.
-    pub added: &'a [u16],
+    pub added: Features,
     /// Features whose rows are to be taken away.
-    pub removed: &'a [u16],
+    pub removed: Features,
     /// The sums; whoever asks for a step has to take it.
     pub sums: &'a mut [i16],
 }
@@ -41,11 +39,7 @@ impl Accumulators {
     pub fn new(bias: &Lines) -> Accumulators {
         let sums = bias.clone();
         let empty = Accumulator { features: FeatureSet::EMPTY, count: 0, sums };
-        Accumulators {
-            latest: std::array::from_fn(|_| empty.clone()),
-            added: Vec::with_capacity(72),
-            removed: Vec::with_capacity(72),
-        }
+        Accumulators { latest: std::array::from_fn(|_| empty.clone()) }
     }
 
     /// The shortest way to a position, from earlier sums or from the bias.
@@ -53,22 +47,11 @@ impl Accumulators {
         let threats = Threats::of(position);
         let white = position.turn().is_white();
         let latest = &mut self.latest[2 * usize::from(white) + usize::from(threats.mirrored())];
-        let (added, removed) = (&mut self.added, &mut self.removed);
         let features = threats.feature_set();
-        added.clear();
-        removed.clear();
-        features.differences(&latest.features, |feature, on| {
-            if on {
-                added.push(feature);
-            } else {
-                removed.push(feature);
-            }
-        });
-        latest.count = latest.count + added.len() - removed.len();
-        if added.len() + removed.len() > latest.count {
-            added.clear();
-            removed.clear();
-            features.differences(&FeatureSet::EMPTY, |feature, _| added.push(feature));
+        let (mut added, mut removed) = features.changes(&latest.features);
+        latest.count = latest.count + added.as_slice().len() - removed.as_slice().len();
+        if added.as_slice().len() + removed.as_slice().len() > latest.count {
+            (added, removed) = features.changes(&FeatureSet::EMPTY);
             latest.sums.as_mut_slice().copy_from_slice(bias.as_slice());
         }
         latest.features = features;

@@ -123,6 +123,7 @@ impl Network {
         let net = &*self.weights;
         let Step { added, removed, sums } = earlier.step(position, &net.input_bias);
         let hidden = self.hidden.as_mut_slice();
+        let (added, removed) = (added.as_slice(), removed.as_slice());
         self.kernel.update(net.input.as_slice(), added, removed, sums, hidden);
         self.value()
     }
