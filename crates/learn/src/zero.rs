@@ -160,8 +160,10 @@ impl<'a> Learner<'a> {
             }
         };
         // Time is never given back, even when the work of it was lost.
-        let last_s = run.metrics()?.iter().filter_map(Record::elapsed_s).fold(0.0, f64::max);
+        let metrics = run.metrics()?;
+        let last_s = metrics.iter().filter_map(Record::elapsed_s).fold(0.0, f64::max);
         state.elapsed_s = state.elapsed_s.max(last_s);
+        let is_new = metrics.is_empty();
         run.rewind_metrics(state.generation)?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool =
@@ -189,18 +191,19 @@ impl<'a> Learner<'a> {
         for note in &notes {
             learner.watch.note(note);
         }
-        learner.append(&match saved_step {
-            None => Record::Start {
+        learner.append(&if is_new {
+            Record::Start {
                 version: config.version.clone(),
                 seed: config.seed,
                 threads: threads as u64,
-            },
-            Some(step) => Record::Resume {
+            }
+        } else {
+            Record::Resume {
                 elapsed_s: learner.state.elapsed_s,
-                step,
+                step: learner.trainer.step(),
                 generation: learner.state.generation,
                 notes,
-            },
+            }
         })?;
         Ok(learner)
     }

@@ -20,7 +20,7 @@ mod weights;
 
 pub use config::{ConfigError, SparseConfig, ValueHead};
 pub use file::{WeightsError, WeightsInfo, decode, encode, encode_for_play, load, save};
-pub use float::{FloatOutput, evaluate};
+pub use float::{FloatNetwork, FloatOutput, evaluate};
 pub use judge::NetworkJudge;
 pub use kernel::Kernel;
 pub use network::Network;

@@ -205,7 +205,7 @@ impl Default for SelfPlayConfig {
 impl Default for LearningConfig {
     fn default() -> LearningConfig {
         LearningConfig {
-            batch: 4096,
+            batch: 2048,
             reuse: 5.0,
             rate: Ramp::new(1.5e-3, 1e-4, 0.4, 1.0),
             warmup_steps: 100,

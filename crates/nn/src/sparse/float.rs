@@ -1,6 +1,8 @@
 //! The network in floats: the plain reference that integers and gradients are checked against.
 
-use selfmate_search::Wdl;
+use std::sync::Arc;
+
+use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 
 use super::kernel::Kernel;
 use super::network::chances;
@@ -45,4 +47,29 @@ pub fn evaluate(weights: &Weights, sample: &Sample) -> FloatOutput {
         *logit += weights.policy_bias[usize::from(*row)] + weights.table[usize::from(*table)];
     }
     FloatOutput { wdl: chances(config.value_head, value), logits }
+}
+
+/// The network in floats as an evaluator, to compare the integers with. Slow.
+#[derive(Clone, Debug)]
+pub struct FloatNetwork {
+    weights: Arc<Weights>,
+}
+
+impl FloatNetwork {
+    /// Evaluates with these weights.
+    pub fn new(weights: Weights) -> FloatNetwork {
+        FloatNetwork { weights: weights.into() }
+    }
+}
+
+impl Evaluator for FloatNetwork {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        for (leaf, evaluation) in leaves.iter().zip(evaluations) {
+            let nothing = vec![0.0; leaf.legal.len()];
+            let sample = Sample::new(&leaf.game, &leaf.legal, &nothing, Wdl::EVEN);
+            let output = evaluate(&self.weights, &sample.expect("a zero for each legal move"));
+            evaluation.wdl = output.wdl;
+            evaluation.logits = output.logits;
+        }
+    }
 }
