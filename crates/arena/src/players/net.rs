@@ -1,7 +1,8 @@
 //! A trained network as a player, in either of our searches.
 //!
 //! In Monte Carlo tree search the network gives values and priors; in alpha-beta its value
-//! takes the place of the hand-written evaluation.
+//! takes the place of the hand-written evaluation. Alpha-beta is far stronger at equal time, so
+//! it is what plays unless an option asks for the other.
 
 use std::path::Path;
 
@@ -35,7 +36,7 @@ pub(super) fn kind() -> PlayerKind {
 /// Adds the options of [`build`] to a kind.
 #[must_use]
 pub fn declare(kind: PlayerKind) -> PlayerKind {
-    MctsOptions::declare(kind.option("search", "mcts or alphabeta (mcts)"))
+    MctsOptions::declare(kind.option("search", "alphabeta, or mcts as in self-play (alphabeta unless sims, root… are given)"))
         .option("depth", "plies of search, for alphabeta (6)")
         .option("nodes", "nodes for each move, for alphabeta")
 }
@@ -44,7 +45,9 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
 /// (256 MB unless given) or of alpha-beta's table (16 MB).
 pub fn build(options: &SpecOptions<'_>, weights: &Weights) -> Result<Box<dyn Player>, SpecError> {
     let network = Network::new(weights);
-    if options.choice("search", &["mcts", "alphabeta"])? == Some(1) {
+    let wants_mcts = ONLY_MCTS.iter().any(|name| options.spec.option(name).is_some());
+    let search = options.choice("search", &["mcts", "alphabeta"])?;
+    if search.map_or(!wants_mcts, |chosen| chosen == 1) {
         refuse(options, &ONLY_MCTS, "search=mcts")?;
         let memory = options.number("memory", 1..=1 << 20)?.unwrap_or(16);
         let mut search = AlphaBeta::new(alphabeta::Weights::default(), memory as usize);
@@ -99,6 +102,7 @@ mod tests {
             "sims=200",
             "sims=64,root=gumbel,memory=1",
             "search=mcts,threads=2,sims=200",
+            "depth=2",
             "search=alphabeta",
             "search=alphabeta,depth=3,memory=1,threads=2",
             "search=alphabeta,nodes=2000",
@@ -139,7 +143,7 @@ mod tests {
         assert_eq!(message("net".into()), "player 'net': expected net:FILE");
         contains(format!("net:{good},search=best"), &["option search: expected mcts or alphabeta"]);
         contains(
-            format!("net:{good},depth=3"),
+            format!("net:{good},sims=50,depth=3"),
             &["option depth: expected search=alphabeta beside it, got '3'"],
         );
         contains(
