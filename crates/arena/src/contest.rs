@@ -1,5 +1,6 @@
 //! Matches: pairs of games between two players, on several threads, stopped and resumed at will.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -208,10 +209,10 @@ pub(crate) fn stored_result(
     let (a, b) = (player("a"), player("b"));
     let wanted = MatchConfig { a: a.clone(), b: b.clone(), ..like.clone() };
     RecordStore::compare(path, &stored, &header(&wanted, &openings))?;
-    let mut games = vec![None; records.iter().map(|r| r.game as usize + 1).max().unwrap_or(0)];
-    place(&mut games, records);
+    let mut seen = HashSet::new();
     let mut tally = Tally::default();
-    games.iter().flatten().for_each(|record| tally.add(record.a_points()));
+    let first = records.iter().filter(|record| seen.insert(record.game));
+    first.for_each(|record| tally.add(record.a_points()));
     Ok(Some((a, b, tally)))
 }
 

@@ -75,6 +75,14 @@ pub enum SprtError {
         /// As given.
         elo1: f64,
     },
+    /// Hypotheses too far from even for the normalised model.
+    #[error("SPRT bounds {elo0},{elo1}: expected normalised Elo within ±200")]
+    Wide {
+        /// As given.
+        elo0: f64,
+        /// As given.
+        elo1: f64,
+    },
     /// An error rate outside (0, ½).
     #[error("SPRT error rate {0}: expected more than 0 and less than 0.5")]
     Rate(f64),
@@ -103,6 +111,10 @@ impl Sprt {
         let ordered = self.elo0 < self.elo1 && self.elo0.is_finite() && self.elo1.is_finite();
         if !ordered {
             return Err(SprtError::Bounds { elo0: self.elo0, elo1: self.elo1 });
+        }
+        // Beyond about 230 no distribution of pairs near the uniform one has such a mean.
+        if self.model == EloModel::Normalized && self.elo0.abs().max(self.elo1.abs()) > 200.0 {
+            return Err(SprtError::Wide { elo0: self.elo0, elo1: self.elo1 });
         }
         match [self.alpha, self.beta].into_iter().find(|rate| !(*rate > 0.0 && *rate < 0.5)) {
             Some(rate) => Err(SprtError::Rate(rate)),

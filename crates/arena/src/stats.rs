@@ -169,6 +169,7 @@ fn strength(counts: &[f64], games: f64) -> Option<Strength> {
     let last = counts.len() - 1;
     let mut counts = counts.to_vec();
     let is_bound = counts[0] == total || counts[last] == total;
+    let perfect = if counts[0] == total { 0.0 } else { 1.0 };
     if is_bound {
         let (from, to) = if counts[0] == total { (0, 1) } else { (last, last - 1) };
         counts[from] -= 1.0;
@@ -191,7 +192,7 @@ fn strength(counts: &[f64], games: f64) -> Option<Strength> {
         if variance > 0.0 { (score - 0.5) / (games * variance).sqrt() * NELO_UNIT } else { 0.0 };
     let los = if spread > 0.0 { normal_cdf((score - 0.5) / spread) } else { 0.5 };
     Some(Strength {
-        score: if is_bound { score.round() } else { score },
+        score: if is_bound { perfect } else { score },
         elo: elo_at(score),
         elo_error: (elo_high - elo_low) / 2.0,
         elo_low,

@@ -90,14 +90,21 @@ impl RecordStore {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
         let whole = whole_lines(&bytes);
+        // Nothing is changed before it is clear that the file is ours.
+        let found = parse(path, whole)?;
+        match &found {
+            Some((stored, _)) => RecordStore::compare(path, stored, &as_value(header))?,
+            None if as_value(header).to_string().as_bytes().starts_with(&bytes) => {}
+            None => {
+                let reason = "not the beginning of a file of games".to_owned();
+                return Err(StoreError::Damaged { path: path.to_owned(), line: 1, reason });
+            }
+        }
         file.set_len(whole.len() as u64).map_err(io)?;
         file.seek(SeekFrom::End(0)).map_err(io)?;
         let mut store = RecordStore { file, path: path.to_owned() };
-        match parse(path, whole)? {
-            Some((stored, records)) => {
-                RecordStore::compare(path, &stored, &as_value(header))?;
-                Ok((store, records))
-            }
+        match found {
+            Some((_, records)) => Ok((store, records)),
             None => {
                 store.append(header)?;
                 Ok((store, Vec::new()))
@@ -194,6 +201,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_foreign_file_is_refused_and_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        for text in ["{\"no\": \"line feed\"}", "binary\n\u{1}rest", "{\"other\": 1}\nrest"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(RecordStore::open::<Value>(&path, &json!({"format": "ours"})).is_err());
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
 
     #[test]
     fn a_file_cut_at_any_byte_gives_back_its_whole_records() {

@@ -36,9 +36,12 @@ pub(super) fn kind() -> PlayerKind {
 /// Adds the options of [`build`] to a kind.
 #[must_use]
 pub fn declare(kind: PlayerKind) -> PlayerKind {
-    MctsOptions::declare(kind.option("search", "alphabeta, or mcts as in self-play (alphabeta unless sims, root… are given)"))
-        .option("depth", "plies of search, for alphabeta (6)")
-        .option("nodes", "nodes for each move, for alphabeta")
+    MctsOptions::declare(kind.option(
+        "search",
+        "alphabeta, or mcts as in self-play (alphabeta unless sims, root… are given)",
+    ))
+    .option("depth", "plies of search, for alphabeta (6)")
+    .option("nodes", "nodes for each move, for alphabeta")
 }
 
 /// A player with these weights, searching as the options say. `memory` is the size of the tree

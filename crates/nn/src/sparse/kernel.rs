@@ -1,6 +1,6 @@
 //! The inner loops, in AVX2 where the processor has it and in plain Rust everywhere.
 //!
-//! The only file of this crate with unsafe code. Integer kernels give the same bits on both
+//! Unsafe code of this crate stands only here and in `avx2`. Integer kernels give the same bits on both
 //! paths; float kernels (training only) may differ in the last bits, because AVX2 comes with
 //! fused multiply-add. Callers see slices; every public function checks its lengths.
 

@@ -2,7 +2,7 @@
 //!
 //! Rows of the input and policy layers that no position of the batch uses are left alone, with
 //! their moments ("lazy" Adam): a rare row keeps its momentum until it is seen again. Its decay
-//! and its bias correction count the steps of the whole network.
+//! and its bias correction count the steps of the whole network. Biases move with every batch.
 
 use rayon::prelude::*;
 
