@@ -45,7 +45,7 @@ fn twenty_kills_lose_nothing_and_count_nothing_twice() {
     let mut rng = Seed::new(20).rng();
     for kill in 1..=20 {
         let mut child = train(runs.path(), "killed").spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(20 + rng.below(200) as u64));
+        std::thread::sleep(Duration::from_millis(10 + rng.below(100) as u64));
         // SIGKILL: nothing can be tidied up.
         child.kill().unwrap();
         assert!(!child.wait().unwrap().success(), "kill {kill} came too late");

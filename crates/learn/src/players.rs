@@ -1,4 +1,4 @@
-//! What was trained as players: `run:NAME`.
+//! What was trained as players: `run:NAME`, and `default`, the network that ships with selfmate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,9 @@ use selfmate_run::RunReader;
 
 use crate::zero::MODEL;
 
+/// The network of a real run; `nets/README.md` says which.
+const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
+
 /// Adds the trained players to a registry, those of runs from this folder.
 pub fn register(registry: &mut Registry, runs: &Path) {
     let runs: Arc<Path> = runs.into();
@@ -19,6 +22,16 @@ pub fn register(registry: &mut Registry, runs: &Path) {
             net::build(options, &weights)
         });
     registry.register(net::declare(run.argument("NAME or NAME@STEP")));
+    let shipped = PlayerKind::new("default", "the network that ships with selfmate", |options| {
+        net::build(options, &shipped_weights())
+    });
+    registry.register(net::declare(shipped));
+}
+
+/// The weights of the network that ships with selfmate.
+pub fn shipped_weights() -> Weights {
+    let (weights, _) = sparse::decode(SHIPPED).expect("a test reads the shipped network");
+    weights
 }
 
 /// The weights that `NAME` or `NAME@STEP` means.
@@ -46,4 +59,26 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Weights, SpecError> {
 
 fn other(options: &SpecOptions<'_>, reason: &dyn std::fmt::Display) -> SpecError {
     SpecError::Other { spec: options.label(), reason: reason.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::{Game, Seed};
+    use selfmate_search::player::Limit;
+
+    use super::*;
+
+    #[test]
+    fn the_shipped_network_plays() {
+        let mut registry = Registry::standard();
+        register(&mut registry, Path::new("nowhere"));
+        for text in ["default:depth=4", "default:sims=100"] {
+            let spec = registry.parse(text).unwrap();
+            let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+            let mut game = Game::new();
+            let choice = player.choose(&game, &Limit::default()).unwrap();
+            game.play(choice.played).unwrap();
+        }
+        assert_eq!(shipped_weights().config().hidden, 256);
+    }
 }

@@ -17,6 +17,8 @@ mod state;
 mod statistics;
 mod window;
 
+use std::collections::HashSet;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -122,6 +124,8 @@ struct Learner<'a> {
     saved_s: f64,
     /// The step of the last checkpoint.
     saved_step: Option<u64>,
+    /// Old checkpoints that have lost their optimiser.
+    thinned: HashSet<u64>,
     /// The training time of the last rating.
     rated_s: f64,
     pool: rayon::ThreadPool,
@@ -164,6 +168,9 @@ impl<'a> Learner<'a> {
         let last_s = metrics.iter().filter_map(Record::elapsed_s).fold(0.0, f64::max);
         state.elapsed_s = state.elapsed_s.max(last_s);
         let is_new = metrics.is_empty();
+        if !is_new && saved_step.is_none() {
+            notes.push("no whole checkpoint yet; learning again from the stored games".to_owned());
+        }
         run.rewind_metrics(state.generation)?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool =
@@ -176,6 +183,7 @@ impl<'a> Learner<'a> {
             began: (Instant::now(), state.elapsed_s),
             saved_s: state.elapsed_s,
             saved_step,
+            thinned: HashSet::new(),
             rated_s: rated_s.unwrap_or(0.0),
             window: Window::default(),
             run,
@@ -221,6 +229,10 @@ impl<'a> Learner<'a> {
                     notes.push(format!("{damage}; set aside, going on without these games"));
                     self.run.set_aside(entry.generation)?;
                 }
+                // Set aside by an earlier session, or deleted by hand.
+                Err(RunError::Io { path, error }) if error.kind() == ErrorKind::NotFound => {
+                    notes.push(format!("{}: {error}; going on without it", path.display()));
+                }
                 Err(error) => return Err(error.into()),
             }
         }
@@ -252,13 +264,13 @@ impl<'a> Learner<'a> {
             sims: zero.selfplay.sims.at(self.progress()).round() as u64,
             network: self.trainer.step(),
         };
-        let left = budget.games.map_or(u64::MAX, |games| games - self.state.games);
-        let numbers = self.state.games..self.state.games + left.min(zero.selfplay.generation_games);
+        // Always a whole generation, so that where a run pauses changes nothing.
+        let numbers = self.state.games..self.state.games + zero.selfplay.generation_games;
         let network = Network::new(self.trainer.average());
         let status = self.status(Stage::Play, 0.0);
-        let deadline = budget.minutes.map(|minutes| {
-            let left = 60.0 * minutes - self.elapsed_s();
-            Instant::now() + Duration::from_secs_f64(left.max(0.0))
+        let deadline = budget.minutes.and_then(|minutes| {
+            let left = Duration::try_from_secs_f64((60.0 * minutes - self.elapsed_s()).max(0.0));
+            Instant::now().checked_add(left.ok()?)
         });
         let hands = play::Hands { threads: self.threads, stop: self.stop, deadline, status };
         let index = self.state.generation;
@@ -437,15 +449,26 @@ impl<'a> Learner<'a> {
 
     /// Keeps the last checkpoints whole, of older ones now and then the network.
     fn forget_checkpoints(&mut self) -> Result<(), LearnError> {
-        let steps = self.run.steps()?;
-        // One comes, one becomes old.
-        let old = &steps[..steps.len().saturating_sub(WHOLE_CHECKPOINTS)];
-        let Some((&step, kept)) = old.split_last() else { return Ok(()) };
-        let apart = self.config.zero.learning.keep_steps;
-        if kept.last().is_none_or(|kept| step >= kept + apart) {
-            self.run.thin_checkpoint(step, &[TRAINER])?;
-        } else {
-            self.run.remove_checkpoint(step)?;
+        let mut steps = self.run.steps()?;
+        // Later ones are left from before the run had to go back.
+        steps.retain(|&step| step <= self.trainer.step());
+        let old = steps.len().saturating_sub(WHOLE_CHECKPOINTS);
+        let mut kept = None;
+        for &step in &steps[..old] {
+            if kept.is_some_and(|kept| step < kept + self.config.zero.learning.keep_steps) {
+                self.run.remove_checkpoint(step)?;
+                continue;
+            }
+            kept = Some(step);
+            if !self.thinned.insert(step) {
+                continue;
+            }
+            match self.run.thin_checkpoint(step, &[TRAINER]) {
+                Err(RunError::Damaged(damage)) => {
+                    self.watch.note(&format!("{damage}; no matter, there are newer ones"));
+                }
+                result => result?,
+            }
         }
         Ok(())
     }

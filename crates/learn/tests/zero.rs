@@ -74,7 +74,7 @@ fn the_number_of_threads_and_pauses_change_nothing() {
     let [one, two, paused] = ["one", "two", "paused"].map(|name| folder.path().join(name));
     assert_eq!(run_to(&one, GAMES, 1).unwrap().0, End::Finished);
     run_to(&two, GAMES, 2).unwrap();
-    for games in (16..=GAMES).step_by(16) {
+    for games in [1, 16, 40, 41, 80, GAMES] {
         run_to(&paused, games, 2).unwrap();
     }
     let expected = results(&one);
@@ -132,6 +132,7 @@ fn damage_is_named_and_the_run_goes_on_as_if_there_had_been_none() {
 fn a_damaged_chunk_is_played_again_or_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
+    run_to(&path, 48, 2).unwrap();
     run_to(&path, 64, 2).unwrap();
     // The newest checkpoint is gone, and with it what was learned from the newest games, which
     // are damaged too; those before are only in the window.
@@ -149,6 +150,23 @@ fn a_damaged_chunk_is_played_again_or_left_out() {
     assert_eq!(end, End::Finished);
     assert!(notes.iter().any(|note| note.contains("games")), "{notes:?}");
     assert_eq!(results(&path).len(), 5 + 2, "all generations but the one left out");
+}
+
+#[test]
+fn a_chunk_that_is_gone_stops_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    run_to(&path, 64, 2).unwrap();
+    let chunk = path.join("games").join("00000003.games");
+    let mut bytes = fs::read(&chunk).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&chunk, bytes).unwrap();
+    // The checkpoint still names the chunk that the first of these sets aside.
+    for games in [64, 64, 80] {
+        let (end, notes) = run_to(&path, games, 2).unwrap();
+        assert_eq!(end, End::Finished);
+        assert!(notes.iter().any(|note| note.contains("00000003")), "{notes:?}");
+    }
 }
 
 #[test]

@@ -14,7 +14,8 @@ use crate::think::{ThinkArgs, score_text, wdl_text};
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
 pub struct Args {
-    /// The player, such as rollout, material or alphabeta:depth=8
+    /// The player, such as rollout or alphabeta:depth=8 [default: the network that ships with selfmate]
+    #[arg(default_value = "default", hide_default_value = true)]
     player: String,
     /// The position [default: the start position]
     #[arg(long, value_parser = fen_argument, default_value = "startpos", hide_default_value = true)]

@@ -15,8 +15,8 @@ use crate::think::{ThinkArgs, score_text, wdl_text};
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
 pub struct Args {
-    /// The opponent [default: alphabeta]
-    #[arg(default_value = "alphabeta", hide_default_value = true)]
+    /// The opponent [default: the network that ships with selfmate]
+    #[arg(default_value = "default", hide_default_value = true)]
     player: String,
     /// Your colour
     #[arg(long, value_enum, default_value_t = Side::White)]

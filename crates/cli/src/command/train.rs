@@ -26,14 +26,14 @@ pub struct Args {
     /// Stop after so many minutes of training, earlier sessions included
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
-    /// Stop after so many games, earlier sessions included
+    /// Stop after so many games, earlier sessions included; whole generations are played
     #[arg(long, value_name = "N")]
     games: Option<u64>,
     /// Stop after so many batches, earlier sessions included
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
     /// The seed of all randomness [default: 1]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
     /// Threads [default: one for each core]
     #[arg(long, value_name = "T")]
@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Settings from a TOML file, as in a run's run.toml under [zero]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
     /// Plain lines instead of the live picture, also on a terminal
     #[arg(long)]
@@ -57,7 +57,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ensure!(minutes.is_finite() && minutes >= 0.0, "--minutes {minutes}: expected a number");
     }
     ensure!(
-        !args.run.is_empty() && !args.run.contains(['/', '\\']) && !args.run.starts_with('.'),
+        // The characters of player specs would make `run:NAME` mean something else.
+        !args.run.is_empty()
+            && !args.run.contains(['/', '\\', '@', ',', ':', '='])
+            && !args.run.starts_with('.'),
         "--run '{}': expected a plain name",
         args.run
     );

@@ -16,8 +16,8 @@ use crate::think::{score_text, wdl_text};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The player [default: alphabeta]
-    #[arg(default_value = "alphabeta", hide_default_value = true)]
+    /// The player [default: the network that ships with selfmate]
+    #[arg(default_value = "default", hide_default_value = true)]
     player: String,
     /// The seed of its randomness
     #[arg(long, default_value_t = 1)]

@@ -288,8 +288,11 @@ impl ZeroConfig {
         let (play, learning) = (&self.selfplay, &self.learning);
         let from = |least: f64, field, value: f64| {
             let ok = value.is_finite() && value >= least;
-            let expected =
-                if least > 0.0 { "a number of at least 1" } else { "no negative number" };
+            let expected = match least {
+                1.0 => "a number of at least 1",
+                0.0 => "no negative number",
+                _ => "a finite number",
+            };
             (ok, field, value, expected)
         };
         let share =
@@ -302,6 +305,14 @@ impl ZeroConfig {
             from(1.0, "selfplay.generation_games", play.generation_games as f64),
             from(1.0, "selfplay.sims.from", play.sims.from),
             from(1.0, "selfplay.sims.to", play.sims.to),
+            from(f64::MIN, "selfplay.sims.begin", play.sims.begin),
+            from(f64::MIN, "selfplay.sims.end", play.sims.end),
+            from(f64::MIN, "learning.rate.begin", learning.rate.begin),
+            from(f64::MIN, "learning.rate.end", learning.rate.end),
+            from(f64::MIN, "learning.result_weight.begin", learning.result_weight.begin),
+            from(f64::MIN, "learning.result_weight.end", learning.result_weight.end),
+            share("selfplay.resign_value", f64::from(play.resign_value)),
+            from(1.0, "rating.games", self.rating.games as f64),
             from(1.0, "selfplay.candidates", play.candidates as f64),
             from(1.0, "selfplay.quick_sims", f64::from(play.quick_sims)),
             from(1.0, "selfplay.max_plies", f64::from(play.max_plies)),

@@ -56,7 +56,7 @@ pub fn play(
             Ok(games) if is_ours(&games) => {
                 return Ok(PlayedGeneration { games: Some(games), simulations: 0 });
             }
-            Ok(_) => format!("games of generation {index} were played by another network"),
+            Ok(_) => format!("the stored games of generation {index} are not those to be played"),
             Err(RunError::Damaged(damage)) => damage.to_string(),
             Err(error) => return Err(error.into()),
         };

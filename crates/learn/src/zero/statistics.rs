@@ -43,7 +43,10 @@ impl Statistics {
         let drawn = count(&|game| game.outcome.winner.is_none() && !game.outcome.is_truncated());
         let resigned = count(&|game| game.outcome.reason == Reason::Adjudication);
         let mut controls = (0.0, 0.0);
-        for game in games.iter().filter(|game| game.outcome.reason != Reason::Adjudication) {
+        let played_out = |game: &&GameRecord| {
+            game.outcome.reason != Reason::Adjudication && !game.outcome.is_truncated()
+        };
+        for game in games.iter().filter(played_out) {
             if let Some(favourite) = would_resign(game, config) {
                 controls.0 += 1.0;
                 controls.1 += f64::from(u8::from(game.outcome.winner != Some(favourite)));

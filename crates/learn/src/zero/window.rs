@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use rayon::prelude::*;
-use selfmate_chess::{Color, Game, MoveList, Outcome, Rng};
+use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng};
 use selfmate_nn::sparse::Sample;
 use selfmate_run::{GameRecord, Judged, RecordError};
 use selfmate_search::Wdl;
@@ -88,9 +88,15 @@ pub fn samples(games: &[GameRecord], targets: Targets) -> Result<Vec<Sample>, Re
     let of_game = |record: &GameRecord| -> Result<Vec<Sample>, RecordError> {
         let mut samples = Vec::with_capacity(record.positions.len());
         let plies = record.moves.len();
+        // A game that was given up was as good as won, no better.
+        let worth = match record.outcome.reason {
+            Reason::Adjudication => record.positions.last().map_or(1.0, |last| last.value.abs()),
+            _ => 1.0,
+        };
         record.replay(|game: &Game, legal: &MoveList, judged: &Judged| {
             let left = plies - usize::from(judged.ply);
-            let wdl = target(record.outcome, judged, game.turn(), left, targets);
+            let worth = worth * targets.discount.powi(left as i32);
+            let wdl = target(record.outcome, judged, game.turn(), worth, targets.result_weight);
             let sample = Sample::new(game, legal, &judged.policy, wdl);
             samples.push(sample.expect("a stored game has one share for each legal move"));
         })?;
@@ -100,18 +106,16 @@ pub fn samples(games: &[GameRecord], targets: Targets) -> Result<Vec<Sample>, Re
     Ok(games?.into_iter().flatten().collect())
 }
 
-/// What a network should say of a position.
+/// What a network should say of a position, where a win or loss is worth so much.
 ///
 /// Nobody knows how a game that was cut off would have ended: there the search's view is all.
-fn target(outcome: Outcome, judged: &Judged, turn: Color, left: usize, targets: Targets) -> Wdl {
+fn target(outcome: Outcome, judged: &Judged, turn: Color, worth: f32, weight: f32) -> Wdl {
     let seen = Wdl::new(judged.value, judged.draw);
     if outcome.is_truncated() {
         return seen;
     }
     let result = Wdl::of_outcome(outcome, turn);
-    let worth = targets.discount.powi(left as i32);
     let result = Wdl::new(result.value() * worth, 1.0 - result.value().abs() * worth);
-    let weight = targets.result_weight;
     let mix = |result: f32, seen: f32| weight * result + (1.0 - weight) * seen;
     Wdl {
         win: mix(result.win, seen.win),
@@ -122,7 +126,7 @@ fn target(outcome: Outcome, judged: &Judged, turn: Color, left: usize, targets: 
 
 #[cfg(test)]
 mod tests {
-    use selfmate_chess::{Reason, Seed};
+    use selfmate_chess::Seed;
     use selfmate_nn::sparse::bench;
 
     use super::*;
@@ -148,13 +152,12 @@ mod tests {
     #[test]
     fn targets_mix_result_and_search_and_trust_no_cap() {
         let judged = Judged { ply: 3, value: 0.5, draw: 0.25, policy: Vec::new() };
-        let targets = Targets { result_weight: 0.5, discount: 0.5 };
         let won = Outcome { winner: Some(Color::White), reason: Reason::Checkmate };
-        let wdl = target(won, &judged, Color::Black, 2, targets);
-        // The result is a loss two plies away: a quarter of a loss; the search says half a win.
+        let wdl = target(won, &judged, Color::Black, 0.25, 0.5);
+        // The result is a quarter of a loss; the search says half a win.
         assert!((wdl.value() - (0.5 * -0.25 + 0.5 * 0.5)).abs() < 1e-6, "{wdl:?}");
         assert!((wdl.win + wdl.draw + wdl.loss - 1.0).abs() < 1e-6);
         let capped = Outcome { winner: None, reason: Reason::PlyCap };
-        assert_eq!(target(capped, &judged, Color::White, 2, targets), Wdl::new(0.5, 0.25));
+        assert_eq!(target(capped, &judged, Color::White, 0.25, 0.5), Wdl::new(0.5, 0.25));
     }
 }

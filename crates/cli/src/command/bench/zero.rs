@@ -1,19 +1,16 @@
-//! The `zero` learner's part of the benchmark, with a network of the default shape.
+//! The `zero` learner's part of the benchmark, with the network that ships with selfmate.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use selfmate_chess::Seed;
+use selfmate_learn::players::shipped_weights;
 use selfmate_learn::zero::{Generation, SelfPlayConfig, SelfPlayer};
-use selfmate_nn::sparse::{Network, SparseConfig, Trainer, TrainerConfig, Weights, bench};
+use selfmate_nn::sparse::{Network, Trainer, TrainerConfig, bench};
 use selfmate_search::mcts::{Batch, Limit, Search, SearchParams, run_in};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
 
 use super::{Part, per_second, sample_games};
-
-fn weights() -> Weights {
-    Weights::random(SparseConfig::default(), Seed::new(1)).expect("the default shape is sound")
-}
 
 /// Values of positions.
 pub fn values(time: Duration) -> Part {
@@ -27,13 +24,14 @@ pub fn policies(time: Duration) -> Part {
 
 fn evaluations(label: &'static str, need: Need, time: Duration) -> Part {
     let leaves = bench::leaves(4000, Seed::new(1), need);
-    let per_second = bench::evaluations(&mut Network::new(&weights()), &leaves, time) as u64;
+    let per_second =
+        bench::evaluations(&mut Network::new(&shipped_weights()), &leaves, time) as u64;
     Part { per_second, ..super::per_second(label, 0, time, "evaluations") }
 }
 
 /// Fresh trees of 800 simulations.
 pub fn trees(time: Duration) -> Part {
-    let mut network = Network::new(&weights());
+    let mut network = Network::new(&shipped_weights());
     let (simulations, elapsed) = grow(&mut network, time);
     let part = per_second("trees of 800 with the network", simulations, elapsed, "simulations");
     // Looking at the clock takes time too, so this is not part of the measurement.
@@ -63,7 +61,7 @@ fn grow(evaluator: &mut dyn Evaluator, time: Duration) -> (u64, Duration) {
 /// Games of self-play as they are in the middle of a run.
 pub fn selfplay(time: Duration) -> Part {
     let config = SelfPlayConfig::default();
-    let mut player = SelfPlayer::new(&config, Network::new(&weights()));
+    let mut player = SelfPlayer::new(&config, Network::new(&shipped_weights()));
     let generation = Generation { config, seed: Seed::new(1), sims: 80, network: 0 };
     let stop = AtomicBool::new(false);
     let (mut simulations, started) = (0, Instant::now());
@@ -81,7 +79,7 @@ pub fn selfplay(time: Duration) -> Part {
 pub fn training(time: Duration) -> Part {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let samples = bench::samples(16 * 4096, Seed::new(1));
-    let trainer = Trainer::new(weights(), TrainerConfig::default(), threads);
+    let trainer = Trainer::new(shipped_weights(), TrainerConfig::default(), threads);
     let speed = trainer.and_then(|mut trainer| bench::training(&mut trainer, &samples, 4096, time));
     let per_second = speed.expect("random samples can be learned from") as u64;
     Part { per_second, ..super::per_second("training, all cores", 0, time, "positions") }
