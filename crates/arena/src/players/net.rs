@@ -18,7 +18,7 @@ use crate::spec::{SpecError, SpecOptions};
 
 /// Options that mean nothing to alpha-beta, and those that mean nothing to a tree search.
 const ONLY_MCTS: [&str; 5] = ["sims", "root", "cpuct", "policy_temperature", "temperature"];
-const ONLY_ALPHABETA: [&str; 2] = ["depth", "nodes"];
+const ONLY_ALPHABETA: [&str; 3] = ["depth", "nodes", "scale"];
 
 /// `net:FILE,search=alphabeta`.
 pub(super) fn kind() -> PlayerKind {
@@ -42,6 +42,7 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
     ))
     .option("depth", "plies of search, for alphabeta (6)")
     .option("nodes", "nodes for each move, for alphabeta")
+    .option("scale", "centipawns for each unit of log odds, for alphabeta (370)")
 }
 
 /// A player with these weights, searching as the options say. `memory` is the size of the tree
@@ -54,7 +55,11 @@ pub fn build(options: &SpecOptions<'_>, weights: &Weights) -> Result<Box<dyn Pla
         refuse(options, &ONLY_MCTS, "search=mcts")?;
         let memory = options.number("memory", 1..=1 << 20)?.unwrap_or(16);
         let mut search = AlphaBeta::new(alphabeta::Weights::default(), memory as usize);
-        search.set_judge(Box::new(NetworkJudge::new(network)));
+        let judge = match options.decimal("scale", 1.0..=10_000.0)? {
+            Some(scale) => NetworkJudge::with_scale(network, scale),
+            None => NetworkJudge::new(network),
+        };
+        search.set_judge(Box::new(judge));
         search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
         let own = OwnLimit::from_options(options)?;
         return Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)));

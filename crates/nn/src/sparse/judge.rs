@@ -55,12 +55,11 @@ fn log_odds(wdl: Wdl) -> f32 {
     math::ln(ours.max(CERTAIN) / theirs.max(CERTAIN))
 }
 
-/// Centipawns for each unit of the logarithm of the odds, by matches of 40 to 60 games at 15,000
-/// nodes a move with a network that had learnt for 13 minutes: 148 beat 296 by 161 ± 81 Elo, and
-/// 296 beat 592 (where a pawn was worth 100 to it) by 147 ± 111. From 71 to 148 nothing was resolved:
-/// 107 against 148 gave 58 ± 78, 71 against 148 gave 6 ± 76. A network that is not sure of its
-/// pawns should not be scaled until it seems to be: the margins of pruning would believe it.
-const SCALE: f32 = 107.0;
+/// Centipawns for each unit of the logarithm of the odds: about where a pawn is worth 100 to a
+/// network that has learnt for half an hour. The right scale grows with what the network knows,
+/// because the margins of pruning believe it: after five minutes 107 was better than 296 by some
+/// 200 Elo, after 36 minutes this was better than 220 by 107 ± 64 and than 107 by 95 ± 90.
+const SCALE: f32 = 370.0;
 /// Chances below this are all the same.
 const CERTAIN: f32 = 1e-7;
 
