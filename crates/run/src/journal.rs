@@ -49,11 +49,6 @@ impl Run {
 }
 
 impl Journal {
-    /// The generation whose games these are.
-    pub fn generation(&self) -> u64 {
-        self.generation
-    }
-
     /// Adds a game. A kill after this returns does not lose it.
     pub fn append(&mut self, game: &GameRecord) -> Result<(), RunError> {
         let record = game.encode();

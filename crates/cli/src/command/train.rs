@@ -68,6 +68,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         || thread::available_parallelism().map_or(1, NonZeroUsize::get),
         NonZeroUsize::get,
     );
+    // Before there is a folder: settings that are refused leave nothing behind.
+    args.asked()?;
     let path = runs::folder().join(&args.run);
     let mut run = Run::open(&path)?;
     let config = match run.config()? {
