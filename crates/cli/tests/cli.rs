@@ -42,6 +42,35 @@ fn bench_signature_is_the_same_twice() {
 }
 
 #[test]
+fn bench_nets_measures_every_path() {
+    let report = json(&[
+        "bench",
+        "nets",
+        "--json",
+        "--seconds",
+        "0.01",
+        "--network",
+        "small",
+        "--batch",
+        "1,2",
+        "--training-batch",
+        "8",
+        "--threads",
+        "2",
+    ]);
+    let rows = report["networks"].as_array().unwrap();
+    let paths: Vec<_> = rows.iter().map(|row| (&row["path"], &row["batch"])).collect();
+    assert_eq!(format!("{paths:?}").matches("fast").count(), 3);
+    assert_eq!(rows.len(), 5);
+    for row in rows {
+        assert_eq!((&row["name"], &row["threads"]), (&"small".into(), &2.into()));
+        let judged = row["inference_per_second"].as_u64();
+        let learned = row["training_per_second"].as_u64();
+        assert!(judged.is_some() != learned.is_some(), "{row}");
+    }
+}
+
+#[test]
 fn encode_prints_planes_and_indices() {
     let output = selfmate(&["encode", "--encoding", "planes13", "--moves", "e4,c7c5"]);
     insta::assert_snapshot!(String::from_utf8(output.stdout).unwrap());

@@ -3,6 +3,7 @@
 //! The signature changes exactly when rules, encodings or search behave differently; speed
 //! does not enter it.
 
+mod nets;
 mod search;
 mod zero;
 
@@ -21,13 +22,22 @@ use serde::Serialize;
 use crate::output::{Output, thousands};
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Seconds to spend on each part
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Only this part; the JSON report names them
     #[arg(long, value_name = "NAME", value_parser = PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>())]
     part: Option<String>,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// The residual networks: positions judged and learned a second
+    Nets(nets::Args),
 }
 
 #[derive(Serialize)]
@@ -81,12 +91,10 @@ const PARTS: &[(&str, Measure)] = &[
 ];
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        args.seconds > 0.0 && args.seconds <= 600.0,
-        "--seconds {}: expected more than 0 and at most 600",
-        args.seconds
-    );
-    let time = Duration::from_secs_f64(args.seconds);
+    if let Some(What::Nets(args)) = &args.what {
+        return nets::run(args, output);
+    }
+    let time = duration(args.seconds)?;
     let started = Instant::now();
     let nodes = alphabeta::bench();
     let nodes_per_second = per_second("", nodes, started.elapsed(), "nodes").per_second;
@@ -112,6 +120,15 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         writeln!(out, "Nodes searched  : {}", report.nodes)?;
         writeln!(out, "Nodes/second    : {}", report.nodes_per_second)
     })
+}
+
+/// The time for each figure.
+fn duration(seconds: f64) -> anyhow::Result<Duration> {
+    anyhow::ensure!(
+        seconds > 0.0 && seconds <= 600.0,
+        "--seconds {seconds}: expected more than 0 and at most 600"
+    );
+    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Everything that must not change unnoticed as one number: random games with their moves,

@@ -1,3 +1,5 @@
+use std::fs;
+
 use selfmate_chess::Seed;
 
 use super::*;

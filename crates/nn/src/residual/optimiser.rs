@@ -1,0 +1,130 @@
+//! From gradients to weights: stochastic gradient descent with momentum, or Adam.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::weights::{Layout, Weights};
+
+/// Numbers that one thread moves at a time.
+const PIECE: usize = 1 << 14;
+
+/// How weights follow gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Optimiser {
+    /// Momentum; decay is part of the gradient.
+    Sgd {
+        /// Share of the last velocity that stays.
+        momentum: f32,
+    },
+    /// Adam with decoupled decay (Loshchilov and Hutter 2019).
+    Adam {
+        /// Memory of the first moment.
+        beta1: f32,
+        /// Memory of the second moment.
+        beta2: f32,
+        /// Keeps it from dividing by zero.
+        epsilon: f32,
+    },
+}
+
+impl Optimiser {
+    /// The paper's: momentum 0.9.
+    pub const fn sgd() -> Optimiser {
+        Optimiser::Sgd { momentum: 0.9 }
+    }
+
+    /// The usual constants.
+    pub const fn adam() -> Optimiser {
+        Optimiser::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 }
+    }
+}
+
+/// One step: everything but the numbers themselves.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub optimiser: Optimiser,
+    /// Steps made before.
+    pub steps: u64,
+    pub learning_rate: f32,
+    pub weight_decay: f32,
+    /// What clipping leaves of the gradient.
+    pub scale: f32,
+}
+
+impl Step {
+    /// Moves the trained weights. `second` is used by Adam alone and may be empty without.
+    pub fn apply(
+        self,
+        weights: &mut Weights,
+        gradient: &[f32],
+        first: &mut [f32],
+        second: &mut [f32],
+    ) {
+        let steps = self.steps as f64 + 1.0;
+        let correction = |beta: f32| (1.0 - f64::from(beta).powf(steps)) as f32;
+        let (rate, decay, scale) = (self.learning_rate, self.weight_decay, self.scale);
+        let layout = weights.layout().clone();
+        for range in trained(&layout) {
+            let weights = &mut weights.values[range.clone()];
+            let (gradient, first) = (&gradient[range.clone()], &mut first[range.clone()]);
+            match self.optimiser {
+                Optimiser::Sgd { momentum } => {
+                    let pieces = weights.par_chunks_mut(PIECE).zip(first.par_chunks_mut(PIECE));
+                    pieces.zip(gradient.par_chunks(PIECE)).for_each(
+                        |((weights, first), gradient)| {
+                            let all = weights.iter_mut().zip(first).zip(gradient);
+                            for ((weight, velocity), gradient) in all {
+                                let gradient = gradient * scale + decay * *weight;
+                                *velocity = momentum * *velocity + gradient;
+                                *weight -= rate * *velocity;
+                            }
+                        },
+                    );
+                }
+                Optimiser::Adam { beta1, beta2, epsilon } => {
+                    let rate = rate / correction(beta1);
+                    let second_scale = 1.0 / correction(beta2);
+                    let keep = 1.0 - self.learning_rate * decay;
+                    let second = &mut second[range];
+                    let pieces = weights.par_chunks_mut(PIECE).zip(first.par_chunks_mut(PIECE));
+                    let pieces = pieces.zip(second.par_chunks_mut(PIECE));
+                    pieces.zip(gradient.par_chunks(PIECE)).for_each(
+                        |(((weights, first), second), gradient)| {
+                            let all = weights.iter_mut().zip(first).zip(second).zip(gradient);
+                            for (((weight, first), second), gradient) in all {
+                                let gradient = gradient * scale;
+                                *first += (1.0 - beta1) * (gradient - *first);
+                                *second += (1.0 - beta2) * (gradient * gradient - *second);
+                                let size = (*second * second_scale).sqrt() + epsilon;
+                                *weight = *weight * keep - rate * *first / size;
+                            }
+                        },
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The length of the trained part of a vector, added up in a fixed order.
+pub(super) fn norm(layout: &Layout, values: &[f32]) -> f32 {
+    let squares = |values: &[f32]| -> f64 {
+        let mut lanes = [0.0f32; 16];
+        for chunk in values.chunks(16) {
+            for (lane, value) in lanes.iter_mut().zip(chunk) {
+                *lane += value * value;
+            }
+        }
+        lanes.iter().map(|lane| f64::from(*lane)).sum()
+    };
+    let tensors = trained(layout).map(|range| {
+        let pieces = values[range].par_chunks(PIECE).map(squares);
+        pieces.collect::<Vec<f64>>().iter().sum::<f64>()
+    });
+    tensors.sum::<f64>().sqrt() as f32
+}
+
+fn trained(layout: &Layout) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+    layout.entries.iter().filter(|entry| entry.trained).map(|entry| entry.range.clone())
+}

@@ -1,0 +1,391 @@
+//! A network at work: room for its numbers, and threads that share a batch.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use selfmate_search::{Wdl, math};
+
+use super::config::{MOVES, VALUE_HIDDEN, ValueHead};
+use super::integer::IntegerRoom;
+use super::kernel::{Floats, LANES, Left, Right, Shape, Tiles};
+use super::network::{End, Network, POLICY_INPUTS};
+use super::squeeze::{GateState, dot, gated};
+
+/// Boards whose tiles are multiplied together: their tiles stay in the second cache.
+const BLOCK: usize = 8;
+/// Boards that go through the tower together: its weights are read once for all of them.
+const GROUP: usize = 32;
+
+/// A network with room to work in. Once it has seen its largest batch it allocates nothing.
+#[derive(Debug)]
+pub struct Session {
+    network: Network,
+    rooms: Vec<Room>,
+    pool: Option<ThreadPool>,
+}
+
+/// Threads that could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start {threads} threads: {message}")]
+pub struct ThreadsError {
+    pub(super) threads: usize,
+    pub(super) message: String,
+}
+
+/// What a network says of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    /// A logit for each move of `az4672`, 4672 for each position.
+    pub policy: Vec<f32>,
+    /// The value head before tanh (scalar) or softmax (win, draw, loss).
+    pub value: Vec<f32>,
+    head: Option<ValueHead>,
+}
+
+impl Outputs {
+    /// The chances in one position. A scalar knows no draws: v is (1 + v) / 2 wins.
+    ///
+    /// # Panics
+    ///
+    /// Panics beyond the batch.
+    pub fn wdl(&self, index: usize) -> Wdl {
+        let head = self.head.unwrap_or(ValueHead::Scalar);
+        let outputs = head.outputs();
+        chances(head, &self.value[index * outputs..(index + 1) * outputs])
+    }
+}
+
+/// The chances behind the outputs of a value head.
+pub(super) fn chances(head: ValueHead, outputs: &[f32]) -> Wdl {
+    match head {
+        ValueHead::Scalar => Wdl::new(outputs[0].tanh(), 0.0),
+        ValueHead::Wdl => {
+            let mut logits = [outputs[0], outputs[1], outputs[2]];
+            math::softmax(&mut logits, 1.0);
+            Wdl { win: logits[0], draw: logits[1], loss: logits[2] }
+        }
+    }
+}
+
+impl Session {
+    /// A session on the caller's thread.
+    pub fn new(network: &Network) -> Session {
+        Session { network: network.clone(), rooms: vec![Room::default()], pool: None }
+    }
+
+    /// A session that cuts each batch into one part for each thread. The results are the same.
+    pub fn with_threads(network: &Network, threads: usize) -> Result<Session, ThreadsError> {
+        if threads <= 1 {
+            return Ok(Session::new(network));
+        }
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|error| ThreadsError { threads, message: error.to_string() })?;
+        let rooms = (0..threads).map(|_| Room::default()).collect();
+        Ok(Session { network: network.clone(), rooms, pool: Some(pool) })
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// Judges a batch: planes × 64 numbers for each position, as `encode` makes them.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless `planes` holds whole positions.
+    pub fn run(&mut self, planes: &[f32], outputs: &mut Outputs) {
+        let config = self.network.config();
+        let count = self.count(planes);
+        let value_outputs = config.value.outputs();
+        outputs.head = Some(config.value);
+        outputs.policy.resize(count * MOVES, 0.0);
+        outputs.value.resize(count * value_outputs, 0.0);
+        let share = self.share(count);
+        let slices = outputs.policy.chunks_mut(share * MOVES);
+        let slices = slices.zip(outputs.value.chunks_mut(share * value_outputs));
+        self.each_part(planes, share, slices, |network, room, planes, (policy, value)| {
+            room.features(network, planes);
+            room.policy(network, policy);
+            room.value(network, value);
+        });
+    }
+
+    /// Judges a batch, but of the policy only the moves in `asked`: `logits` gets as many numbers
+    /// as there are in all its lists.
+    pub(super) fn run_moves(
+        &mut self,
+        planes: &[f32],
+        asked: &[Vec<u16>],
+        logits: &mut [Vec<f32>],
+        value: &mut Vec<f32>,
+    ) {
+        let count = self.count(planes);
+        assert!(asked.len() == count && logits.len() == count, "{count} positions");
+        let value_outputs = self.network.config().value.outputs();
+        value.resize(count * value_outputs, 0.0);
+        let share = self.share(count);
+        let slices = asked.chunks(share).zip(logits.chunks_mut(share));
+        let slices = slices.zip(value.chunks_mut(share * value_outputs));
+        self.each_part(planes, share, slices, |network, room, planes, ((asked, logits), value)| {
+            room.features(network, planes);
+            for ((moves, logits), row) in
+                asked.iter().zip(logits).zip(room.policy.chunks_exact(POLICY_INPUTS))
+            {
+                let layout = network.folded.weights.layout();
+                let weights = network.folded.weights.at(&layout.policy_linear.weight);
+                let bias = network.folded.weights.at(&layout.policy_linear.bias);
+                logits.clear();
+                logits.extend(moves.iter().map(|&number| {
+                    let number = usize::from(number);
+                    let start = number * POLICY_INPUTS;
+                    dot(&weights[start..start + POLICY_INPUTS], row) + bias[number]
+                }));
+            }
+            room.value(network, value);
+        });
+    }
+
+    fn count(&self, planes: &[f32]) -> usize {
+        let size = self.network.config().planes * 64;
+        assert!(planes.len().is_multiple_of(size), "{} numbers: positions of {size}", planes.len());
+        planes.len() / size
+    }
+
+    /// Positions of each part.
+    fn share(&self, count: usize) -> usize {
+        count.div_ceil(self.rooms.len()).max(1)
+    }
+
+    /// Runs every part in a room of its own.
+    fn each_part<T: Send>(
+        &mut self,
+        planes: &[f32],
+        share: usize,
+        slices: impl Iterator<Item = T> + Send,
+        run: impl Fn(&Network, &mut Room, &[f32], T) + Sync,
+    ) {
+        let (network, run) = (&self.network, &run);
+        let parts = planes.chunks(share * network.config().planes * 64);
+        let parts = parts.zip(slices).zip(&mut self.rooms);
+        match &self.pool {
+            Some(pool) if planes.len() > network.config().planes * 64 => pool.scope(|scope| {
+                for ((planes, slice), room) in parts {
+                    scope.spawn(move |_| run(network, room, planes, slice));
+                }
+            }),
+            _ => {
+                for ((planes, slice), room) in parts {
+                    run(network, room, planes, slice);
+                }
+            }
+        }
+    }
+}
+
+/// Room for the numbers of one thread.
+#[derive(Debug, Default)]
+struct Room {
+    /// The planes of a block, channel by channel in each square.
+    input: Floats,
+    /// The tower's state.
+    tower: Floats,
+    /// Between the convolutions of a block.
+    between: Floats,
+    /// Tiles before and after products.
+    tiles: [Floats; 2],
+    /// Means, units and gates.
+    gate: Floats,
+    head: Floats,
+    /// What enters the policy's matrix, 128 for each position.
+    policy: Floats,
+    /// What enters the value's matrix, 64 for each position.
+    value: Floats,
+    hidden: Floats,
+    integers: IntegerRoom,
+}
+
+impl Room {
+    fn grow(&mut self, network: &Network, count: usize) {
+        let config = network.config();
+        let (planes, filters) = (config.planes.next_multiple_of(LANES), config.filters);
+        let (group, block) = (count.min(GROUP), count.min(BLOCK));
+        self.input.grow(block * 64 * planes);
+        self.tower.grow(group * 64 * filters);
+        self.between.grow(group * 64 * filters);
+        self.tiles[0].grow(Tiles { boards: block, channels: planes.max(filters) }.len());
+        self.tiles[1].grow(Tiles { boards: block, channels: filters }.len());
+        self.gate.grow(GateState::len(filters, config.squeeze));
+        self.head.grow(block * 64 * LANES);
+        self.policy.grow(count * POLICY_INPUTS);
+        self.value.grow(count * 64);
+        self.hidden.grow(count * VALUE_HIDDEN);
+    }
+
+    /// Fills what enters the matrices of both heads.
+    fn features(&mut self, network: &Network, planes: &[f32]) {
+        let size = network.config().planes * 64;
+        self.grow(network, planes.len() / size);
+        for (number, planes) in planes.chunks(GROUP * size).enumerate() {
+            match &network.integers {
+                None => self.tower(network, planes, |_, _| ()),
+                Some(integers) => {
+                    self.stem(network, planes);
+                    let board = 64 * network.config().filters;
+                    let boards = self.tower.chunks_exact_mut(board);
+                    for (_, tower) in planes.chunks_exact(size).zip(boards) {
+                        integers.run(&network.folded, tower, &mut self.integers);
+                    }
+                }
+            }
+            self.heads(network, planes.len() / size, number * GROUP);
+        }
+    }
+
+    /// Brings a group of positions through the stem.
+    fn stem(&mut self, network: &Network, planes: &[f32]) {
+        let (folded, kernel) = (&*network.folded, network.kernel);
+        let size = folded.config.planes * 64;
+        let boards = self.tower.chunks_mut(BLOCK * 64 * folded.config.filters);
+        for (planes, out) in planes.chunks(BLOCK * size).zip(boards) {
+            let count = planes.len() / size;
+            boards_of(planes, folded.config.planes, &mut self.input);
+            folded.tower[0].run(kernel, count, &self.input, &mut self.tiles, out, End::Relu);
+        }
+    }
+
+    /// Brings a group of positions through the tower; `observe` sees what enters each convolution
+    /// behind the stem.
+    fn tower(&mut self, network: &Network, planes: &[f32], mut observe: impl FnMut(usize, &[f32])) {
+        self.stem(network, planes);
+        let (folded, kernel) = (&*network.folded, network.kernel);
+        let filters = folded.config.filters;
+        let count = planes.len() / (folded.config.planes * 64);
+        let (block, board) = (BLOCK * 64 * filters, 64 * filters);
+        let tower = &mut self.tower[..count * board];
+        let between = &mut self.between[..count * board];
+        for (number, layers) in folded.tower[1..].chunks_exact(2).enumerate() {
+            observe(2 * number, tower);
+            for (from, to) in tower.chunks(block).zip(between.chunks_mut(block)) {
+                let count = from.len() / board;
+                layers[0].run(kernel, count, from, &mut self.tiles, to, End::Relu);
+            }
+            observe(2 * number + 1, between);
+            let gate = folded.gate(number);
+            for (from, to) in between.chunks_mut(block).zip(tower.chunks_mut(block)) {
+                let count = from.len() / board;
+                let Some(gate) = gate else {
+                    layers[1].run(kernel, count, from, &mut self.tiles, to, End::AddRelu);
+                    continue;
+                };
+                // The input has become tiles before the output is written over it.
+                layers[1].run_in_place(kernel, count, from, &mut self.tiles);
+                let mut state = GateState::new(&mut self.gate, filters, folded.config.squeeze);
+                for (from, to) in from.chunks_exact(board).zip(to.chunks_exact_mut(board)) {
+                    gate.open(from, &mut state);
+                    gated(from, state.gates, to);
+                }
+            }
+        }
+    }
+
+    /// The 1×1 convolutions, for a group of positions.
+    fn heads(&mut self, network: &Network, count: usize, first: usize) {
+        let (folded, kernel) = (&*network.folded, network.kernel);
+        let filters = folded.config.filters;
+        for start in (0..count).step_by(BLOCK) {
+            let boards = BLOCK.min(count - start);
+            let shape = Shape { rows: boards * 64, depth: filters, columns: LANES };
+            let left = Left::rows(&self.tower[start * 64 * filters..], filters);
+            let right = Right::packed(&folded.head, filters, LANES);
+            kernel.product(shape, left, right, &mut self.head, LANES);
+            for board in 0..boards {
+                let squares = &self.head[board * 64 * LANES..(board + 1) * 64 * LANES];
+                let place = first + start + board;
+                let policy = &mut self.policy[place * POLICY_INPUTS..(place + 1) * POLICY_INPUTS];
+                let value = &mut self.value[place * 64..(place + 1) * 64];
+                let activated = |row: &[f32], c: usize| (row[c] + folded.head_bias[c]).max(0.0);
+                for (square, row) in squares.chunks_exact(LANES).enumerate() {
+                    policy[square] = activated(row, 0);
+                    policy[64 + square] = activated(row, 1);
+                    value[square] = activated(row, 2);
+                }
+            }
+        }
+    }
+
+    /// Every logit of the policy.
+    fn policy(&mut self, network: &Network, out: &mut [f32]) {
+        let folded = &*network.folded;
+        let bias = folded.weights.at(&folded.weights.layout().policy_linear.bias);
+        for row in out.chunks_exact_mut(MOVES) {
+            row.copy_from_slice(bias);
+        }
+        let shape = Shape { rows: out.len() / MOVES, depth: POLICY_INPUTS, columns: MOVES };
+        let left = Left::rows(&self.policy, POLICY_INPUTS);
+        let right = Right::packed(&folded.policy, POLICY_INPUTS, MOVES);
+        network.kernel.product_add(shape, left, right, out, MOVES);
+    }
+
+    /// The value head.
+    fn value(&mut self, network: &Network, out: &mut [f32]) {
+        let (folded, layout) = (&*network.folded, network.folded.weights.layout());
+        let outputs = folded.config.value.outputs();
+        let rows = out.len() / outputs;
+        let bias = folded.weights.at(&layout.value_hidden.bias);
+        let hidden = &mut self.hidden[..rows * VALUE_HIDDEN];
+        for row in hidden.chunks_exact_mut(VALUE_HIDDEN) {
+            row.copy_from_slice(bias);
+        }
+        let shape = Shape { rows, depth: 64, columns: VALUE_HIDDEN };
+        let right = Right::packed(&folded.hidden, 64, VALUE_HIDDEN);
+        network.kernel.product_add(shape, Left::rows(&self.value, 64), right, hidden, VALUE_HIDDEN);
+        let matrix = folded.weights.at(&layout.value_output.weight);
+        let bias = folded.weights.at(&layout.value_output.bias);
+        for (hidden, out) in
+            hidden.chunks_exact_mut(VALUE_HIDDEN).zip(out.chunks_exact_mut(outputs))
+        {
+            hidden.iter_mut().for_each(|unit| *unit = unit.max(0.0));
+            for ((out, row), bias) in
+                out.iter_mut().zip(matrix.chunks_exact(VALUE_HIDDEN)).zip(bias)
+            {
+                *out = dot(row, hidden) + bias;
+            }
+        }
+    }
+}
+
+/// The largest input of each convolution behind the stem, over all positions.
+pub(super) fn largest_inputs(network: &Network, planes: &[f32]) -> Vec<f32> {
+    let config = network.config();
+    let size = config.planes * 64;
+    assert!(planes.len().is_multiple_of(size), "{} numbers: positions of {size}", planes.len());
+    let mut largest = vec![0.0f32; 2 * config.blocks];
+    let mut room = Room::default();
+    room.grow(network, GROUP);
+    for planes in planes.chunks(GROUP * size) {
+        room.tower(network, planes, |layer, inputs| {
+            largest[layer] = inputs.iter().copied().fold(largest[layer], f32::max);
+        });
+    }
+    largest
+}
+
+/// Turns planes of squares into squares of planes; missing planes up to a multiple of 16 are 0.
+pub(super) fn boards_of(planes: &[f32], count: usize, boards: &mut [f32]) {
+    let channels = count.next_multiple_of(LANES);
+    let positions = planes.len() / (count * 64);
+    boards[..positions * 64 * channels].fill(0.0);
+    let boards = boards.chunks_exact_mut(64 * channels);
+    for (planes, board) in planes.chunks_exact(count * 64).zip(boards) {
+        for (channel, plane) in planes.as_chunks::<64>().0.iter().enumerate() {
+            // Most planes are empty.
+            if plane.iter().fold(0, |bits, value| bits | value.to_bits()) != 0 {
+                for (square, value) in plane.iter().enumerate() {
+                    board[square * channels + channel] = *value;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
