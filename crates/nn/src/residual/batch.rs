@@ -89,7 +89,7 @@ impl Batch {
         }
         let is_negative = policy.iter().any(|(_, share)| *share < 0.0);
         let sum = if is_negative { f32::NAN } else { policy.iter().map(|(_, share)| share).sum() };
-        if !((sum - 1.0).abs() < 1e-3) {
+        if sum.is_nan() || (sum - 1.0).abs() > 1e-3 {
             return Err(BatchError::Shares { moves: policy.len(), sum });
         }
         let chances = [value.win, value.draw, value.loss];

@@ -1,5 +1,4 @@
 //! The network once more, in f64 and with no trick at all: the truth of tests.
-#![expect(clippy::unwrap_used, reason = "part of the tests")]
 
 use std::collections::HashMap;
 

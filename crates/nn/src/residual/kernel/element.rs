@@ -203,9 +203,11 @@ impl Call for Sums<'_> {
                 let sum = products[0].add(products[1]).add(products[2].add(products[3]));
                 sum.store(lanes[1].as_mut_ptr());
             }
-            for lane in 0..V::LANES {
-                self.totals[channel + lane] += f64::from(lanes[0][lane]);
-                self.totals[channels + channel + lane] += f64::from(lanes[1][lane]);
+            for (half, lanes) in lanes.iter().enumerate() {
+                let totals = &mut self.totals[half * channels + channel..];
+                for (total, lane) in totals.iter_mut().zip(&lanes[..V::LANES]) {
+                    *total += f64::from(*lane);
+                }
             }
             channel += V::LANES;
         }

@@ -92,6 +92,19 @@ impl Kernel {
     }
 }
 
+/// The numbers of a file.
+#[inline(always)]
+fn column<V: Copy, const RANKS: usize, const FILES: usize>(
+    ranks: &[[V; FILES]; RANKS],
+    file: usize,
+) -> [V; RANKS] {
+    let mut out = [ranks[0][0]; RANKS];
+    for (out, rank) in out.iter_mut().zip(ranks) {
+        *out = rank[file];
+    }
+    out
+}
+
 /// First square of each tile's inner 4×4.
 const CORNERS: [usize; 4] = [0, 4, 32, 36];
 
@@ -155,15 +168,8 @@ unsafe fn input_tile<V: Vector, const UP: bool, const RIGHT: bool>(
             *half = input_line(row);
         }
         for file in 0..6 {
-            let column = input_line([
-                half[0][file],
-                half[1][file],
-                half[2][file],
-                half[3][file],
-                half[4][file],
-                half[5][file],
-            ]);
-            for (rank, element) in column.iter().enumerate() {
+            let line = input_line(column(&half, file));
+            for (rank, element) in line.iter().enumerate() {
                 element.store(to.add((rank * 6 + file) * step));
             }
         }
@@ -274,15 +280,8 @@ unsafe fn output_tile<V: Vector, const KIND: usize>(
             *half = output_line(row);
         }
         for file in 0..4 {
-            let column = output_line([
-                half[0][file],
-                half[1][file],
-                half[2][file],
-                half[3][file],
-                half[4][file],
-                half[5][file],
-            ]);
-            for (rank, square) in column.iter().enumerate() {
+            let line = output_line(column(&half, file));
+            for (rank, square) in line.iter().enumerate() {
                 let to = to.add((rank * 8 + file) * channels);
                 let result = match KIND {
                     0 => *square,
@@ -371,9 +370,8 @@ unsafe fn output_back_tile<V: Vector>(
             *half = output_back_line(row);
         }
         for file in 0..6 {
-            let column =
-                output_back_line([half[0][file], half[1][file], half[2][file], half[3][file]]);
-            for (rank, element) in column.iter().enumerate() {
+            let line = output_back_line(column(&half, file));
+            for (rank, element) in line.iter().enumerate() {
                 element.store(to.add((rank * 6 + file) * step));
             }
         }
@@ -453,16 +451,9 @@ unsafe fn add_tile<V: Vector, const UP: bool, const RIGHT: bool>(
             if if RIGHT { file == 5 } else { file == 0 } {
                 continue;
             }
-            let column = input_back_line([
-                half[0][file],
-                half[1][file],
-                half[2][file],
-                half[3][file],
-                half[4][file],
-                half[5][file],
-            ]);
+            let line = input_back_line(column(&half, file));
             let file = if RIGHT { file + 3 } else { file - 1 };
-            for (rank, value) in column.iter().enumerate() {
+            for (rank, value) in line.iter().enumerate() {
                 if if UP { rank == 5 } else { rank == 0 } {
                     continue;
                 }

@@ -85,9 +85,9 @@ impl Head<'_> {
             }
             let back = &mut segment.head_back[position * 64 * LANES..][..64 * LANES];
             for (square, back) in back.chunks_exact_mut(LANES).enumerate() {
-                for channel in 0..2 {
+                for (channel, back) in back[..VALUE_COLUMN].iter_mut().enumerate() {
                     let index = channel * 64 + square;
-                    back[channel] = if input[index] > 0.0 { by_input[index] } else { 0.0 };
+                    *back = if input[index] > 0.0 { by_input[index] } else { 0.0 };
                 }
             }
         }

@@ -145,7 +145,7 @@ impl Tower<'_> {
                 continue;
             }
             let gate = &segment.inputs[layer][all.clone()];
-            if layer % 2 == 0 {
+            if layer.is_multiple_of(2) {
                 let inner = &mut segment.inner[all];
                 self.kernel.input_back(from, &room.tiles, inner);
                 self.kernel.mask(inner, gate);
