@@ -8,8 +8,10 @@ mod cache;
 pub mod evaluator;
 pub mod math;
 pub mod mcts;
+pub mod memory;
 mod packed_move;
 pub mod player;
+mod server;
 mod terminal;
 mod value;
 
@@ -17,4 +19,5 @@ pub use cache::Cached;
 pub use evaluator::{Evaluation, Evaluator, Leaf, Need};
 pub use packed_move::PackedMove;
 pub use player::{Choice, Player, PlayerError};
+pub use server::{Client, Server, ServerParams};
 pub use value::{Wdl, WhiteWdl};

@@ -3,7 +3,8 @@
 //! A simulation walks down the tree from the root ([`Search::gather`]), has the position it
 //! reaches judged by an evaluator outside this module, and carries the result back up
 //! ([`Search::apply`]). How a walk chooses at the root is a [`RootRule`], below it an
-//! [`InteriorRule`]. [`run`] and [`run_parallel`] are the usual loops around the two halves.
+//! [`InteriorRule`]. [`run`] and [`run_parallel`] are the usual loops around the two halves,
+//! [`Lockstep`] that of many trees with one evaluator.
 //!
 //! AlphaZero: Silver et al. 2018. Gumbel AlphaZero: Danihelka et al. 2022.
 
@@ -13,6 +14,7 @@ mod driver;
 mod edge;
 mod gumbel;
 mod halving;
+mod lockstep;
 mod node;
 mod params;
 mod result;
@@ -24,6 +26,7 @@ mod tree;
 pub use batch::Batch;
 pub use driver::{Limit, run, run_in, run_parallel};
 pub use halving::considered_visits;
+pub use lockstep::{Lockstep, Seat};
 pub use params::{
     Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Puct, RootRule,
     SearchParams, Temperature,

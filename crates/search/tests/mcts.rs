@@ -9,8 +9,8 @@ use selfmate_chess::notation::{parse_move, san, uci};
 use selfmate_chess::{Game, Seed};
 use selfmate_search::evaluator::{Material, Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{
-    Batch, Expansion, Gumbel, GumbelSearch, InteriorRule, Limit, Proof, RootRule, Search,
-    SearchParams, SearchResult, Temperature, run, run_parallel,
+    Batch, Expansion, Gumbel, GumbelSearch, InteriorRule, Limit, Lockstep, Proof, RootRule, Search,
+    SearchParams, SearchResult, Seat, Temperature, run, run_parallel,
 };
 use selfmate_search::{Evaluator, Wdl};
 
@@ -105,25 +105,16 @@ fn lockstep_games_on_two_threads_give_the_same_trees() {
     };
     let lockstep = |games: std::ops::Range<usize>| -> Vec<SearchResult> {
         let mut evaluator = Scripted::new(Seed::new(2));
-        let mut searches: Vec<(Search, Batch)> = games
-            .map(|index| {
-                let mut search = Search::new(params.clone());
-                search.start(&starts[index], 64, Seed::new(index as u64));
-                (search, Batch::new(&evaluator))
-            })
-            .collect();
-        loop {
-            let mut busy = false;
-            for (search, batch) in &mut searches {
-                search.gather(batch, 1);
-                busy |= !batch.is_empty();
-                batch.evaluate(&mut evaluator);
-                search.apply(batch);
-            }
-            if !busy {
-                return searches.iter().map(|(search, _)| search.result()).collect();
-            }
+        let mut seats: Vec<Seat> =
+            games.clone().map(|_| Seat::new(params.clone(), &evaluator)).collect();
+        for (seat, index) in seats.iter_mut().zip(games) {
+            seat.start(&starts[index], 64, Seed::new(index as u64));
         }
+        let mut lockstep = Lockstep::default();
+        while seats.iter().any(Seat::is_busy) {
+            lockstep.step(seats.iter_mut(), &mut evaluator);
+        }
+        seats.iter_mut().map(|seat| seat.search().result()).collect()
     };
     let together: Vec<SearchResult> = std::thread::scope(|scope| {
         let first = scope.spawn(|| lockstep(0..3));

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use crate::memory::ask_for_large_pages;
+
 /// Items side by side; shared by threads, taken back all at once.
 pub(super) struct Arena<T> {
     items: Box<[T]>,
@@ -25,10 +27,10 @@ impl<T: Zeroed> Arena<T> {
     /// Room for this many items. The system provides memory as it is first touched, so a large
     /// limit costs nothing by itself.
     pub fn new(items: usize) -> Arena<T> {
-        let items = Box::new_zeroed_slice(items.min(u32::MAX as usize));
-        // SAFETY: the bytes are zero, which `T` says is a value.
-        let mut items = unsafe { items.assume_init() };
+        let mut items = Box::new_zeroed_slice(items.min(u32::MAX as usize));
         ask_for_large_pages(&mut items);
+        // SAFETY: the bytes are zero, which `T` says is a value.
+        let items = unsafe { items.assume_init() };
         Arena { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) }
     }
 
@@ -75,24 +77,4 @@ impl<T: Zeroed> Arena<T> {
     pub fn slice(&self, first: u32, count: usize) -> &[T] {
         &self.items[first as usize..][..count]
     }
-}
-
-/// A large tree is read all over: with pages of 4 KiB half of the time goes into finding them.
-fn ask_for_large_pages<T>(items: &mut [T]) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::mm::{Advice, madvise};
-        const PAGE: usize = 2 << 20;
-        let range = items.as_mut_ptr_range();
-        let start = range.start.addr().next_multiple_of(PAGE);
-        let length = range.end.addr().saturating_sub(start) / PAGE * PAGE;
-        if length > 0 {
-            let start = range.start.with_addr(start).cast();
-            // SAFETY: whole pages within memory that we own; the advice changes no content. Where
-            // the system declines, small pages do.
-            let _ = unsafe { madvise(start, length, Advice::LinuxHugepage) };
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = items;
 }

@@ -85,13 +85,6 @@ impl Batch {
         evaluator.evaluate(&self.leaves[..count], &mut self.evaluations[..count]);
     }
 
-    /// The waiting leaves with room for their evaluations, for callers that evaluate many
-    /// batches together.
-    pub fn requests(&mut self) -> (&[Leaf], &mut [Evaluation]) {
-        let count = self.waiting.len();
-        (&self.leaves[..count], &mut self.evaluations[..count])
-    }
-
     /// Takes over the root of the search, and forgets what belonged to another tree.
     pub(super) fn begin(&mut self, root: &Game, generation: u64) {
         debug_assert!(self.waiting.is_empty(), "a batch is applied before the next is gathered");

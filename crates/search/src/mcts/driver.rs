@@ -30,8 +30,6 @@ impl Limit<'_> {
     }
 }
 
-/// Leaves evaluated at a time by a cheap evaluator.
-const INLINE: usize = 1;
 /// Evaluations between looks at the clock and at the visits.
 const STRIDE: usize = 16;
 
@@ -72,7 +70,7 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
     };
     // Alone until the root has its children: there is nothing to share before.
     let mut batch = Batch::new(first.as_ref());
-    search.gather(&mut batch, INLINE);
+    search.gather(&mut batch, 1);
     batch.evaluate(first.as_mut());
     search.apply(&mut batch);
     finish(search, &mut batch, first.as_mut());
@@ -114,8 +112,9 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
 
 /// Simulates for a while, or until the tree is full or solved. False when nothing could be started.
 fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bool {
-    for _ in 0..STRIDE {
-        if !search.gather(batch, INLINE) {
+    let size = evaluator.batch();
+    for _ in 0..STRIDE.div_ceil(size) {
+        if !search.gather(batch, size) {
             return false;
         }
         batch.evaluate(evaluator);
@@ -130,7 +129,7 @@ fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bo
 /// Brings walks to their end that wait for their second half, and the counts up to date.
 fn finish(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) {
     while batch.has_resumed() && !search.is_full() {
-        search.gather(batch, INLINE);
+        search.gather(batch, evaluator.batch());
         batch.evaluate(evaluator);
         search.apply(batch);
     }

@@ -1,0 +1,114 @@
+//! Searches side by side: each takes a step, and the leaves of all are evaluated together, so that
+//! a dear evaluator gets full batches although no tree is hurried.
+//!
+//! Every search grows the tree that it would grow alone.
+
+use selfmate_chess::{Game, Seed};
+
+use super::batch::Batch;
+use super::driver::{Limit, run_in};
+use super::params::SearchParams;
+use super::search::Search;
+use crate::evaluator::{Evaluation, Evaluator, Leaf};
+
+/// A search among others.
+pub struct Seat {
+    search: Search,
+    batch: Batch,
+    is_busy: bool,
+}
+
+/// The memory of a common evaluation.
+#[derive(Default)]
+pub struct Lockstep {
+    leaves: Vec<Leaf>,
+    evaluations: Vec<Evaluation>,
+}
+
+impl Seat {
+    /// A search for this evaluator that has nothing to do yet.
+    pub fn new(params: SearchParams, evaluator: &dyn Evaluator) -> Seat {
+        Seat { search: Search::new(params), batch: Batch::new(evaluator), is_busy: false }
+    }
+
+    /// The search.
+    pub fn search(&mut self) -> &mut Search {
+        &mut self.search
+    }
+
+    /// Begins to search for the best move of a game.
+    pub fn start(&mut self, game: &Game, budget: u64, seed: Seed) {
+        self.search.start(game, budget, seed);
+        self.is_busy = true;
+    }
+
+    /// Searches to the end, alone.
+    pub fn run(&mut self, evaluator: &mut dyn Evaluator) {
+        run_in(&mut self.search, &mut self.batch, evaluator, &Limit::default());
+        self.is_busy = false;
+    }
+
+    /// True until the budget is spent or the root is solved.
+    pub fn is_busy(&self) -> bool {
+        self.is_busy
+    }
+
+    fn gather(&mut self) {
+        if self.search.is_solved() {
+            return self.end();
+        }
+        let started = self.search.gather(&mut self.batch, 1);
+        if self.search.is_full() && self.batch.is_empty() {
+            self.search.settle(&mut self.batch);
+            self.is_busy = self.search.recycle();
+        } else if !started {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        self.search.settle(&mut self.batch);
+        self.is_busy = false;
+    }
+}
+
+impl Lockstep {
+    /// Takes a step in every search that is busy.
+    pub fn step<'a>(
+        &mut self,
+        seats: impl Iterator<Item = &'a mut Seat>,
+        evaluator: &mut dyn Evaluator,
+    ) {
+        let mut busy: Vec<&mut Seat> = seats.filter(|seat| seat.is_busy).collect();
+        for seat in &mut busy {
+            seat.gather();
+        }
+        let count = busy.iter().map(|seat| seat.batch.len()).sum();
+        if self.leaves.len() < count {
+            self.leaves.resize_with(count, Leaf::default);
+            self.evaluations.resize_with(count, Evaluation::default);
+        }
+        self.exchange(&mut busy);
+        if count > 0 {
+            evaluator.evaluate(&self.leaves[..count], &mut self.evaluations[..count]);
+        }
+        self.exchange(&mut busy);
+        for seat in busy {
+            seat.search.apply(&mut seat.batch);
+        }
+    }
+
+    /// Swaps the seats' leaves with those of the common evaluation.
+    fn exchange(&mut self, seats: &mut [&mut Seat]) {
+        let common = self.leaves.iter_mut().zip(&mut self.evaluations);
+        let own = seats.iter_mut().flat_map(|seat| {
+            let count = seat.batch.len();
+            let batch = &mut seat.batch;
+            batch.leaves[..count].iter_mut().zip(&mut batch.evaluations[..count])
+        });
+        for ((leaf, evaluation), (own_leaf, own_evaluation)) in common.zip(own) {
+            std::mem::swap(leaf, own_leaf);
+            std::mem::swap(evaluation, own_evaluation);
+        }
+    }
+}

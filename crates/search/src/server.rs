@@ -1,0 +1,236 @@
+//! One evaluator for many threads: requests wait in a queue until there are enough for a batch,
+//! or until the oldest has waited long enough.
+//!
+//! Every request has a queue for its answer. A client that goes away in the middle is
+//! forgotten; when the last one is gone, the server ends and gives its evaluator back.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::evaluator::{Evaluation, Evaluator, Leaf};
+
+/// When a server has its evaluator work.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerParams {
+    /// As soon as so many leaves wait.
+    pub batch: usize,
+    /// When the oldest leaf has waited so long.
+    pub patience: Duration,
+}
+
+/// A server's thread.
+pub struct Server {
+    thread: JoinHandle<Box<dyn Evaluator>>,
+}
+
+/// An evaluator that asks a server. Copies ask the same one.
+pub struct Client {
+    requests: Sender<Request>,
+    history: usize,
+    /// Memory to use again.
+    idle: Work,
+}
+
+/// Leaves on their way to the server, or evaluations on their way back.
+#[derive(Default)]
+struct Work {
+    leaves: Vec<Leaf>,
+    evaluations: Vec<Evaluation>,
+    /// How many of them are in use.
+    count: usize,
+}
+
+struct Request {
+    work: Work,
+    answer: Sender<Work>,
+}
+
+impl Server {
+    /// Starts a thread with this evaluator, and a first client.
+    pub fn start(evaluator: Box<dyn Evaluator>, params: ServerParams) -> (Server, Client) {
+        let history = evaluator.history();
+        let (sender, receiver) = channel();
+        let thread = std::thread::spawn(move || serve(evaluator, params, &receiver));
+        let client = Client { requests: sender, history, idle: Work::default() };
+        (Server { thread }, client)
+    }
+
+    /// Waits until all clients are gone; the evaluator, unless it panicked.
+    pub fn join(self) -> Option<Box<dyn Evaluator>> {
+        self.thread.join().ok()
+    }
+}
+
+impl Clone for Client {
+    fn clone(&self) -> Client {
+        Client { requests: self.requests.clone(), history: self.history, idle: Work::default() }
+    }
+}
+
+impl Evaluator for Client {
+    /// # Panics
+    ///
+    /// When the server's evaluator has panicked: nobody will ever answer.
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        let mut work = std::mem::take(&mut self.idle);
+        work.count = leaves.len();
+        if work.leaves.len() < leaves.len() {
+            work.leaves.resize_with(leaves.len(), Leaf::default);
+            work.evaluations.resize_with(leaves.len(), Evaluation::default);
+        }
+        for (slot, leaf) in work.leaves.iter_mut().zip(leaves) {
+            slot.clone_from(leaf);
+        }
+        // The server alone can answer: when it is gone, so is the waiting.
+        let (answer, answers) = channel();
+        let sent = self.requests.send(Request { work, answer });
+        let mut work = sent
+            .ok()
+            .and_then(|()| answers.recv().ok())
+            .expect("a server answers until its evaluator panics");
+        for (evaluation, slot) in evaluations.iter_mut().zip(&mut work.evaluations) {
+            std::mem::swap(evaluation, slot);
+        }
+        self.idle = work;
+    }
+
+    fn history(&self) -> usize {
+        self.history
+    }
+}
+
+/// Collects requests and has them evaluated, until there are no clients.
+fn serve(
+    mut evaluator: Box<dyn Evaluator>,
+    params: ServerParams,
+    requests: &Receiver<Request>,
+) -> Box<dyn Evaluator> {
+    let mut waiting: Vec<Request> = Vec::new();
+    let mut all = Work::default();
+    while let Ok(first) = requests.recv() {
+        let deadline = Instant::now() + params.patience;
+        let mut count = first.work.count;
+        waiting.push(first);
+        while count < params.batch {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match requests.recv_timeout(left) {
+                Ok(request) => {
+                    count += request.work.count;
+                    waiting.push(request);
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        if all.leaves.len() < count {
+            all.leaves.resize_with(count, Leaf::default);
+            all.evaluations.resize_with(count, Evaluation::default);
+        }
+        exchange(&mut all, &mut waiting);
+        evaluator.evaluate(&all.leaves[..count], &mut all.evaluations[..count]);
+        exchange(&mut all, &mut waiting);
+        for Request { work, answer } in waiting.drain(..) {
+            // A client that is gone needs no answer.
+            _ = answer.send(work);
+        }
+    }
+    evaluator
+}
+
+/// Swaps the leaves and evaluations of the requests with those of the common batch.
+fn exchange(all: &mut Work, waiting: &mut [Request]) {
+    let common = all.leaves.iter_mut().zip(&mut all.evaluations);
+    let own = waiting.iter_mut().flat_map(|request| {
+        let Work { leaves, evaluations, count } = &mut request.work;
+        leaves[..*count].iter_mut().zip(&mut evaluations[..*count])
+    });
+    for ((leaf, evaluation), (own_leaf, own_evaluation)) in common.zip(own) {
+        std::mem::swap(leaf, own_leaf);
+        std::mem::swap(evaluation, own_evaluation);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use selfmate_chess::{Game, Seed};
+
+    use super::*;
+    use crate::evaluator::{Need, Scripted};
+
+    const PARAMS: ServerParams = ServerParams { batch: 6, patience: Duration::from_millis(1) };
+
+    fn leaves(seed: u64, count: usize) -> Vec<Leaf> {
+        let mut rng = Seed::new(seed).rng();
+        let mut game = Game::new();
+        let mut leaf = || {
+            let legal = game.legal_moves();
+            game.play_unchecked(legal[rng.below(legal.len())]);
+            Leaf { game: game.clone(), legal: game.legal_moves(), need: Need::Both }
+        };
+        (0..count).map(|_| leaf()).collect()
+    }
+
+    fn ask(evaluator: &mut dyn Evaluator, leaves: &[Leaf]) -> Vec<(f32, Vec<f32>)> {
+        let mut evaluations = vec![Evaluation::default(); leaves.len()];
+        evaluator.evaluate(leaves, &mut evaluations);
+        evaluations.into_iter().map(|e| (e.wdl.value(), e.logits)).collect()
+    }
+
+    fn scripted() -> Box<dyn Evaluator> {
+        Box::new(Scripted::new(Seed::new(5)))
+    }
+
+    #[test]
+    fn every_client_gets_its_own_answers() {
+        let (server, client) = Server::start(scripted(), PARAMS);
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let mut client = client.clone();
+                scope.spawn(move || {
+                    for round in 0..20 {
+                        let leaves = leaves(number * 100 + round, 1 + (round as usize + 1) % 4);
+                        assert_eq!(ask(&mut client, &leaves), ask(&mut *scripted(), &leaves));
+                    }
+                });
+            }
+        });
+        drop(client);
+        assert!(server.join().is_some());
+    }
+
+    #[test]
+    fn a_client_that_dies_leaves_the_others_alone() {
+        let (server, mut client) = Server::start(scripted(), PARAMS);
+        for round in 0..10 {
+            let work = Work {
+                leaves: leaves(round, 2),
+                evaluations: vec![Evaluation::default(); 2],
+                count: 2,
+            };
+            // Nobody waits for this answer.
+            client.requests.send(Request { work, answer: channel().0 }).unwrap();
+            let leaves = leaves(round + 50, 1);
+            assert_eq!(ask(&mut client, &leaves), ask(&mut *scripted(), &leaves));
+        }
+        drop(client);
+        assert!(server.join().is_some());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_server_that_has_died() {
+        struct Broken;
+        impl Evaluator for Broken {
+            fn evaluate(&mut self, _: &[Leaf], _: &mut [Evaluation]) {
+                panic!("broken");
+            }
+        }
+        let (server, mut client) = Server::start(Box::new(Broken), PARAMS);
+        for _ in 0..2 {
+            let asked = catch_unwind(AssertUnwindSafe(|| ask(&mut client, &leaves(1, 1))));
+            assert!(asked.is_err());
+        }
+        assert!(server.join().is_none());
+    }
+}
