@@ -23,12 +23,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     report("features", bench::features(&leaves, time));
     report("attacks and move rows", bench::move_rows(&leaves, time));
-    for (name, kernel) in [("fastest", Kernel::detect()), ("portable", Kernel::Portable)] {
+    for kernel in Kernel::all() {
         let mut network = Network::with_kernel(&weights, kernel);
         for need in [Need::Value, Need::Policy, Need::Both] {
             let leaves = bench::leaves(4000, seed, need);
             let speed = bench::evaluations(&mut network, &leaves, time);
-            report(&format!("evaluation {name} {need:?}"), speed);
+            report(&format!("{kernel:?} {need:?}"), speed);
         }
     }
     let mut search = AlphaBeta::new(alphabeta::Weights::default(), 16);

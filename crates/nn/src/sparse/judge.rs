@@ -84,7 +84,7 @@ mod tests {
         for hidden in [64, 256] {
             let config = SparseConfig { hidden, ..SparseConfig::default() };
             let weights = Weights::random(config, Seed::new(3)).unwrap();
-            for kernel in [Kernel::Portable, Kernel::detect()] {
+            for kernel in Kernel::all() {
                 let mut network = Network::with_kernel(&weights, kernel);
                 let mut accumulators = network.accumulators();
                 for number in 0..20 {

@@ -1,11 +1,15 @@
-//! The inner loops, in AVX2 where the processor has it and in plain Rust everywhere.
+//! The inner loops, in AVX-512 or AVX2 where the processor has it and in plain Rust everywhere.
 //!
-//! Unsafe code of this crate stands only here and in `avx2`. Integer kernels give the same bits on both
-//! paths; float kernels (training only) may differ in the last bits, because AVX2 comes with
-//! fused multiply-add. Callers see slices; every public function checks its lengths.
+//! Unsafe code of this crate stands only here and in the files below. Integer kernels give the same
+//! bits on all paths; float kernels (training only) may differ in the last bits, because vectors
+//! come with fused multiply-add and add up in another order. Callers see slices; every public
+//! function checks its lengths.
 
-mod avx2;
 mod portable;
+mod simd;
+mod vector;
+
+use selfmate_search::memory::{LARGE_PAGE, ask_for_large_pages};
 
 use super::network::{ACTIVATION_ONE, INPUT_ONE};
 
@@ -16,9 +20,11 @@ pub enum Kernel {
     Portable,
     /// 256-bit vectors; only where [`Kernel::detect`] finds them.
     Avx2(Detected),
+    /// 512-bit vectors, likewise.
+    Avx512(Detected),
 }
 
-/// Proof that the processor has AVX2 and fused multiply-add.
+/// Proof that the processor has the instructions of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detected(());
 
@@ -45,11 +51,14 @@ macro_rules! dispatch {
         match $kernel {
             Kernel::Portable => portable::$name($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Detected` exists only where the processor has AVX2 and fused
-            // multiply-add, and the lengths have been checked above.
-            Kernel::Avx2(_) => unsafe { avx2::$name($($argument),*) },
+            // SAFETY: `Detected` exists only where the processor has the instructions, and the
+            // lengths have been checked above.
+            Kernel::Avx2(_) => unsafe { simd::narrow::$name($($argument),*) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Kernel::Avx512(_) => unsafe { simd::wide::$name($($argument),*) },
             #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2(_) => portable::$name($($argument),*),
+            _ => portable::$name($($argument),*),
         }
     };
 }
@@ -57,11 +66,23 @@ macro_rules! dispatch {
 impl Kernel {
     /// The fastest kernels this processor has.
     pub fn detect() -> Kernel {
+        Kernel::all().pop().unwrap_or(Kernel::Portable)
+    }
+
+    /// The kernels this processor has, the fastest last.
+    pub fn all() -> Vec<Kernel> {
+        let mut all = vec![Kernel::Portable];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            return Kernel::Avx2(Detected(()));
+            all.push(Kernel::Avx2(Detected(())));
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512vnni")
+            {
+                all.push(Kernel::Avx512(Detected(())));
+            }
         }
-        Kernel::Portable
+        all
     }
 
     /// The wide layer in integers: bias and rows added up, clipped and squared into `out`.
@@ -200,6 +221,46 @@ impl Lines {
     pub fn as_mut_slice(&mut self) -> &mut [i16] {
         // SAFETY: as above, and the borrow is exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
+}
+
+/// 16-bit weights on large pages, for matrices whose rows are read all over.
+#[derive(Debug)]
+pub(super) struct Pages {
+    pages: Vec<Page>,
+    len: usize,
+}
+
+const PAGE_LEN: usize = LARGE_PAGE / size_of::<i16>();
+
+#[derive(Debug)]
+#[repr(C, align(2097152))]
+struct Page([i16; PAGE_LEN]);
+
+const _: () = assert!(size_of::<Page>() == LARGE_PAGE && align_of::<Page>() == LARGE_PAGE);
+
+impl Pages {
+    pub fn new(values: impl ExactSizeIterator<Item = i16>) -> Pages {
+        let len = values.len();
+        let count = len.div_ceil(PAGE_LEN);
+        let mut pages = Vec::with_capacity(count);
+        let spare = &mut pages.spare_capacity_mut()[..count];
+        ask_for_large_pages(spare);
+        let start: *mut i16 = spare.as_mut_ptr().cast();
+        // SAFETY: zeros are whole pages of integers, for all of which there is room; values are
+        // written within them.
+        unsafe {
+            start.write_bytes(0, count * PAGE_LEN);
+            values.take(len).enumerate().for_each(|(index, value)| start.add(index).write(value));
+            pages.set_len(count);
+        }
+        Pages { pages, len }
+    }
+
+    #[inline(always)]
+    pub fn as_slice(&self) -> &[i16] {
+        // SAFETY: pages are arrays of i16 without padding, and `len` of them are in use.
+        unsafe { std::slice::from_raw_parts(self.pages.as_ptr().cast(), self.len) }
     }
 }
 

@@ -11,7 +11,7 @@ use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl, math};
 
 use super::accumulator::{Accumulators, Step};
 use super::config::{SparseConfig, ValueHead};
-use super::kernel::{Kernel, Lines};
+use super::kernel::{Kernel, Lines, Pages};
 use super::weights::Weights;
 
 /// 1 in the sums of input weights.
@@ -42,14 +42,14 @@ pub struct Network {
 #[derive(Debug)]
 struct Quantised {
     config: SparseConfig,
-    input: Lines,
+    input: Pages,
     input_bias: Lines,
     value1: Lines,
     value1_bias: Vec<i32>,
     value1_rows: Vec<u16>,
     value2: Vec<i32>,
     value2_bias: Vec<i32>,
-    policy: Lines,
+    policy: Pages,
     policy_bias: Vec<i32>,
     table: Vec<i32>,
 }
@@ -66,17 +66,16 @@ impl Network {
         let mut weights = weights.clone();
         weights.clip();
         let sums = |values: &[f32]| values.iter().map(|v| (v * SUM_ONE).round() as i32).collect();
-        let heads = |values: &[f32]| rounded(values, WEIGHT_ONE);
         let quantised = Quantised {
             config,
-            input: rounded(&weights.input, f32::from(INPUT_ONE)),
-            input_bias: rounded(&weights.input_bias, f32::from(INPUT_ONE)),
-            value1: heads(&weights.value1),
+            input: Pages::new(rounded(&weights.input, f32::from(INPUT_ONE))),
+            input_bias: Lines::new(rounded(&weights.input_bias, f32::from(INPUT_ONE))),
+            value1: Lines::new(rounded(&weights.value1, WEIGHT_ONE)),
             value1_bias: sums(&weights.value1_bias),
             value1_rows: (0..config.value_hidden as u16).collect(),
             value2: weights.value2.iter().map(|v| (v * WEIGHT_ONE).round() as i32).collect(),
             value2_bias: sums(&weights.value2_bias),
-            policy: heads(&weights.policy),
+            policy: Pages::new(rounded(&weights.policy, WEIGHT_ONE)),
             policy_bias: sums(&weights.policy_bias),
             table: sums(&weights.table),
         };
@@ -211,6 +210,6 @@ pub(super) fn chances(head: ValueHead, mut logits: [f32; 3]) -> Wdl {
     }
 }
 
-fn rounded(values: &[f32], scale: f32) -> Lines {
-    Lines::new(values.iter().map(|value| (value * scale).round() as i16))
+fn rounded(values: &[f32], scale: f32) -> impl ExactSizeIterator<Item = i16> {
+    values.iter().map(move |value| (value * scale).round() as i16)
 }

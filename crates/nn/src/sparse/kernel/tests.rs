@@ -2,7 +2,7 @@ use selfmate_chess::{Rng, Seed};
 
 use super::*;
 
-const WIDTHS: [usize; 4] = [64, 128, 192, 256];
+const WIDTHS: [usize; 5] = [64, 128, 192, 256, 448];
 
 fn shorts(rng: &mut Rng, len: usize, bound: i32) -> Vec<i16> {
     (0..len).map(|_| (rng.below(2 * bound as usize + 1) as i32 - bound) as i16).collect()
@@ -14,40 +14,46 @@ fn numbers(rng: &mut Rng, len: usize, rows: usize) -> Vec<u16> {
 
 #[test]
 fn integer_kernels_give_the_same_bits() {
-    let mut rng = Seed::new(11).rng();
-    for width in WIDTHS {
-        for count in 0..40 {
-            let rows = shorts(&mut rng, 50 * width, 860);
-            let bias = shorts(&mut rng, width, 860);
-            let chosen = numbers(&mut rng, count, 50);
-            let (mut plain, mut fast) = (vec![0; width], vec![0; width]);
-            Kernel::Portable.hidden(&rows, &bias, &chosen, &mut plain);
-            Kernel::detect().hidden(&rows, &bias, &chosen, &mut fast);
-            assert_eq!(plain, fast);
-            assert!(plain.iter().all(|h| (0..=ACTIVATION_ONE).contains(h)));
-
-            let removed = numbers(&mut rng, count / 3, 50);
-            let (mut slow_sums, mut sums) = (bias.clone(), bias.clone());
-            let (mut slow, mut quick) = (vec![0; width], vec![0; width]);
-            Kernel::Portable.update(&rows, &chosen, &removed, &mut slow_sums, &mut slow);
-            Kernel::detect().update(&rows, &chosen, &removed, &mut sums, &mut quick);
-            assert_eq!((&slow, &slow_sums), (&quick, &sums));
-            // Adding what was removed gives what was never removed.
-            Kernel::detect().update(&rows, &removed, &[], &mut sums, &mut quick);
-            assert_eq!(quick, plain);
-
-            let rows = shorts(&mut rng, 50 * width, 1946);
-            let (mut slow, mut quick) = (vec![0; count], vec![0; count]);
-            Kernel::Portable.products(&rows, &plain, &chosen, &mut slow);
-            Kernel::detect().products(&rows, &plain, &chosen, &mut quick);
-            assert_eq!(slow, quick);
-            let exact = |number: u16| -> i64 {
-                let row = &rows[usize::from(number) * width..][..width];
-                plain.iter().zip(row).map(|(h, w)| i64::from(*h) * i64::from(*w)).sum()
-            };
-            assert!(chosen.iter().zip(&slow).all(|(n, out)| exact(*n) == i64::from(*out)));
+    for kernel in Kernel::all() {
+        let mut rng = Seed::new(11).rng();
+        for width in WIDTHS {
+            for count in 0..40 {
+                same_bits(kernel, &mut rng, width, count);
+            }
         }
     }
+}
+
+fn same_bits(kernel: Kernel, rng: &mut Rng, width: usize, count: usize) {
+    let rows = shorts(rng, 50 * width, 860);
+    let bias = shorts(rng, width, 860);
+    let chosen = numbers(rng, count, 50);
+    let (mut plain, mut fast) = (vec![0; width], vec![0; width]);
+    Kernel::Portable.hidden(&rows, &bias, &chosen, &mut plain);
+    kernel.hidden(&rows, &bias, &chosen, &mut fast);
+    assert_eq!(plain, fast);
+    assert!(plain.iter().all(|h| (0..=ACTIVATION_ONE).contains(h)));
+
+    let removed = numbers(rng, count / 3, 50);
+    let (mut slow_sums, mut sums) = (bias.clone(), bias.clone());
+    let (mut slow, mut quick) = (vec![0; width], vec![0; width]);
+    Kernel::Portable.update(&rows, &chosen, &removed, &mut slow_sums, &mut slow);
+    kernel.update(&rows, &chosen, &removed, &mut sums, &mut quick);
+    assert_eq!((&slow, &slow_sums), (&quick, &sums));
+    // Adding what was removed gives what was never removed.
+    kernel.update(&rows, &removed, &[], &mut sums, &mut quick);
+    assert_eq!(quick, plain);
+
+    let rows = shorts(rng, 50 * width, 1946);
+    let (mut slow, mut quick) = (vec![0; count], vec![0; count]);
+    Kernel::Portable.products(&rows, &plain, &chosen, &mut slow);
+    kernel.products(&rows, &plain, &chosen, &mut quick);
+    assert_eq!(slow, quick);
+    let exact = |number: u16| -> i64 {
+        let row = &rows[usize::from(number) * width..][..width];
+        plain.iter().zip(row).map(|(h, w)| i64::from(*h) * i64::from(*w)).sum()
+    };
+    assert!(chosen.iter().zip(&slow).all(|(n, out)| exact(*n) == i64::from(*out)));
 }
 
 #[test]
@@ -69,7 +75,7 @@ fn float_kernels_agree_with_plain_sums() {
         let (vector, scales) = (draw(&mut rng, width), draw(&mut rng, 33));
         let chosen = numbers(&mut rng, 33, 20);
         let value = |k: usize, lane: usize| f64::from(rows[usize::from(chosen[k]) * width + lane]);
-        for kernel in [Kernel::Portable, Kernel::detect()] {
+        for kernel in Kernel::all() {
             let mut sums = vector.clone();
             kernel.add_rows(&rows, &chosen, &mut sums);
             let mut scaled = vector.clone();
@@ -95,7 +101,7 @@ fn float_kernels_agree_with_plain_sums() {
 #[test]
 fn the_float_activation_and_its_slope_are_the_same_everywhere() {
     let sums: Vec<f32> = (0..64).map(|i| i as f32 / 16.0 - 1.5).collect();
-    for kernel in [Kernel::Portable, Kernel::detect()] {
+    for kernel in Kernel::all() {
         let mut hidden = vec![9.0; 64];
         kernel.square(&sums, &mut hidden);
         let mut slopes = sums.clone();

@@ -48,7 +48,7 @@ fn gradients_match_finite_differences() {
     let config = TrainerConfig { value_weight: 1.5, policy_weight: 0.7, ..Default::default() };
     let losses = LossWeights { value: config.value_weight, policy: config.policy_weight };
     for head in [ValueHead::Wdl, ValueHead::Score] {
-        for kernel in [Kernel::Portable, Kernel::detect()] {
+        for kernel in Kernel::all() {
             let weights = tiny(head);
             let mut gradient = Gradient::new(weights.config()).unwrap();
             let sums = gradient.add(kernel, &weights, &batch, losses);
