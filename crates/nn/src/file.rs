@@ -122,6 +122,14 @@ pub(crate) fn encode<H: Serialize>(
     safetensors::serialize(views.map_err(format)?, Some(metadata)).map_err(format)
 }
 
+/// The architecture that a file names; empty when it names none.
+pub(crate) fn architecture(bytes: &[u8]) -> Result<String, WeightsError> {
+    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(format)?;
+    let header = header(metadata.metadata().as_ref())?;
+    let name = header.get("architecture").and_then(serde_json::Value::as_str);
+    Ok(name.unwrap_or_default().to_owned())
+}
+
 /// The header and the tensors of a file of this architecture; neither is checked beyond its form.
 pub(crate) fn decode<'a, H: DeserializeOwned>(
     bytes: &'a [u8],
@@ -129,14 +137,18 @@ pub(crate) fn decode<'a, H: DeserializeOwned>(
 ) -> Result<(H, SafeTensors<'a>), WeightsError> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(format)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(format)?;
-    let header = metadata.metadata().as_ref().and_then(|metadata| metadata.get(KEY));
-    let header = header.ok_or_else(|| WeightsError::Metadata(format!("no key '{KEY}'")))?;
     // The architecture first: another one's header has other fields, which would be blamed.
-    let header: serde_json::Value = serde_json::from_str(header).map_err(metadata_error)?;
+    let header = header(metadata.metadata().as_ref())?;
     if let Some(got) = header.get("architecture").and_then(serde_json::Value::as_str) {
         check_same("the architecture", got.to_owned(), architecture.to_owned())?;
     }
     Ok((serde_json::from_value(header).map_err(metadata_error)?, tensors))
+}
+
+fn header(metadata: Option<&HashMap<String, String>>) -> Result<serde_json::Value, WeightsError> {
+    let header = metadata.and_then(|metadata| metadata.get(KEY));
+    let header = header.ok_or_else(|| WeightsError::Metadata(format!("no key '{KEY}'")))?;
+    serde_json::from_str(header).map_err(metadata_error)
 }
 
 /// Fills floats from the bytes of a tensor of the same length.

@@ -31,6 +31,7 @@ pub use config::{
     Config, ConfigError, MOVES, NORM_EPSILON, NORM_MOMENTUM, VALUE_HIDDEN, ValueHead,
 };
 pub use evaluator::NetworkEvaluator;
+pub(crate) use file::ARCHITECTURE;
 pub use file::{decode, encode, load, save};
 pub use kernel::Kernel;
 pub use network::Network;

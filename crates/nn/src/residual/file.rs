@@ -13,7 +13,7 @@ use crate::file::{
     self, Stored, WeightsError, WeightsInfo, check_encoding, check_same, wrong_names,
 };
 
-const ARCHITECTURE: &str = "residual";
+pub(crate) const ARCHITECTURE: &str = "residual";
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]

@@ -35,7 +35,7 @@ pub struct Weights {
 }
 
 /// A tensor with its name, its shape and its bound.
-pub(super) struct Tensor<T> {
+pub(crate) struct Tensor<T> {
     pub name: &'static str,
     pub shape: Vec<usize>,
     pub bound: f32,
@@ -92,7 +92,7 @@ impl Weights {
     }
 
     /// Every tensor, in a fixed order.
-    pub(super) fn tensors(&self) -> [Tensor<&[f32]>; 9] {
+    pub(crate) fn tensors(&self) -> [Tensor<&[f32]>; 9] {
         let (hidden, middle) = (self.config.hidden, self.config.value_hidden);
         let outputs = self.config.value_head.outputs();
         let tensor = |name, shape: &[usize], bound, values| Tensor {

@@ -1,0 +1,226 @@
+//! Networks as ONNX files, for other programs to run.
+//!
+//! The format is protobuf; the few messages and operators that our networks need are written
+//! here by hand. Nothing is read. Batch norms are folded into the convolutions before them.
+
+mod example;
+mod message;
+mod residual;
+mod sparse;
+
+pub use example::examples;
+
+use message::Message;
+
+/// The operators' version; every runtime of the last years has it.
+const OPSET: i64 = 17;
+/// The file format's version that belongs to it.
+const IR_VERSION: i64 = 8;
+/// ONNX's number for 32-bit floats, and for 64-bit integers.
+const FLOAT: i64 = 1;
+const INT64: i64 = 7;
+
+/// A network as an ONNX file.
+///
+/// Inputs and outputs have a free first dimension, the batch. A residual network takes `planes`
+/// and gives `policy` (raw logits of all moves) and `value`; a sparse one takes `features` (1 for
+/// each that is on, else 0) and gives `policy_rows` and `policy_table`, whose sum at a move's
+/// places is its logit, and `value`. A value is win, draw and loss for the side to move, or one
+/// number from -1 to 1.
+pub fn encode(model: &crate::Model) -> Vec<u8> {
+    match model {
+        crate::Model::Residual(weights) => residual::graph(weights),
+        crate::Model::Sparse(weights) => sparse::graph(weights),
+    }
+    .into_file()
+}
+
+/// A graph under construction.
+#[derive(Default)]
+struct Graph {
+    nodes: Vec<Message>,
+    constants: Vec<Message>,
+    inputs: Vec<Message>,
+    outputs: Vec<Message>,
+    notes: Vec<(&'static str, String)>,
+}
+
+/// A value of an attribute.
+enum Attribute<'a> {
+    Integer(i64),
+    Integers(&'a [i64]),
+}
+
+impl Graph {
+    /// Declares an input of so many numbers a position.
+    fn input(&mut self, name: &str, shape: &[usize]) {
+        self.inputs.push(value_info(name, shape, true));
+    }
+
+    /// Declares an output.
+    fn output(&mut self, name: &str, shape: &[usize]) {
+        self.outputs.push(value_info(name, shape, true));
+    }
+
+    /// Declares an output that is the same for every batch.
+    fn constant_output(&mut self, name: &str, shape: &[usize]) {
+        self.outputs.push(value_info(name, shape, false));
+    }
+
+    /// Adds constant numbers.
+    fn floats(&mut self, name: &str, shape: &[usize], values: &[f32]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.constants.push(tensor(name, FLOAT, shape, &bytes));
+    }
+
+    /// Adds a constant shape.
+    fn integers(&mut self, name: &str, values: &[i64]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.constants.push(tensor(name, INT64, &[values.len()], &bytes));
+    }
+
+    /// Adds an operation; returns the name of its result, which is also its own.
+    fn node(
+        &mut self,
+        operator: &str,
+        inputs: &[&str],
+        output: &str,
+        attributes: &[(&str, Attribute<'_>)],
+    ) -> String {
+        let mut node = Message::default();
+        for input in inputs {
+            node.text(1, input);
+        }
+        node.text(2, output);
+        node.text(3, output);
+        node.text(4, operator);
+        for (name, value) in attributes {
+            let mut attribute = Message::default();
+            attribute.text(1, name);
+            match value {
+                Attribute::Integer(value) => {
+                    attribute.integer(3, *value);
+                    attribute.integer(20, 2);
+                }
+                Attribute::Integers(values) => {
+                    for value in *values {
+                        attribute.integer(8, *value);
+                    }
+                    attribute.integer(20, 7);
+                }
+            }
+            node.message(5, &attribute);
+        }
+        self.nodes.push(node);
+        output.to_owned()
+    }
+
+    /// A matrix product with rows of weights for each output, plus a bias.
+    fn linear(&mut self, input: &str, weight: &str, bias: &str, output: &str) -> String {
+        self.node("Gemm", &[input, weight, bias], output, &[("transB", Attribute::Integer(1))])
+    }
+
+    /// Says something about the network in the file's metadata.
+    fn note(&mut self, key: &'static str, value: &str) {
+        self.notes.push((key, value.to_owned()));
+    }
+
+    fn into_file(self) -> Vec<u8> {
+        let mut graph = Message::default();
+        let lists = [(1, self.nodes), (5, self.constants), (11, self.inputs), (12, self.outputs)];
+        graph.text(2, "network");
+        for (field, messages) in lists {
+            for message in &messages {
+                graph.message(field, message);
+            }
+        }
+        let mut operators = Message::default();
+        operators.text(1, "");
+        operators.integer(2, OPSET);
+        let mut model = Message::default();
+        model.integer(1, IR_VERSION);
+        model.text(2, "selfmate");
+        model.text(3, env!("CARGO_PKG_VERSION"));
+        model.message(7, &graph);
+        model.message(8, &operators);
+        for (key, value) in &self.notes {
+            let mut entry = Message::default();
+            entry.text(1, key);
+            entry.text(2, value);
+            model.message(14, &entry);
+        }
+        model.into_bytes()
+    }
+}
+
+fn tensor(name: &str, kind: i64, shape: &[usize], bytes: &[u8]) -> Message {
+    let mut tensor = Message::default();
+    for &dimension in shape {
+        tensor.integer(1, dimension as i64);
+    }
+    tensor.integer(2, kind);
+    tensor.text(8, name);
+    tensor.bytes(9, bytes);
+    tensor
+}
+
+/// Floats of this shape, for every position of a batch or once.
+fn value_info(name: &str, shape: &[usize], is_batch: bool) -> Message {
+    let mut dimensions = Message::default();
+    if is_batch {
+        let mut dimension = Message::default();
+        dimension.text(2, "batch");
+        dimensions.message(1, &dimension);
+    }
+    for &size in shape {
+        let mut dimension = Message::default();
+        dimension.integer(1, size as i64);
+        dimensions.message(1, &dimension);
+    }
+    let mut tensor = Message::default();
+    tensor.integer(1, FLOAT);
+    tensor.message(2, &dimensions);
+    let mut kind = Message::default();
+    kind.message(1, &tensor);
+    let mut info = Message::default();
+    info.text(1, name);
+    info.message(2, &kind);
+    info
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_what_the_format_says() {
+        let mut graph = Graph::default();
+        graph.input("x", &[2]);
+        graph.node("Relu", &["x"], "y", &[]);
+        graph.output("y", &[2]);
+        let value = |name: &str| {
+            let dims = b"\x0a\x07\x12\x05batch\x0a\x02\x08\x02";
+            let mut tensor = vec![0x08, 0x01, 0x12, dims.len() as u8];
+            tensor.extend(dims);
+            let mut kind = vec![0x0a, tensor.len() as u8];
+            kind.extend(tensor);
+            let mut info = vec![0x0a, 1, name.as_bytes()[0], 0x12, kind.len() as u8];
+            info.extend(kind);
+            info
+        };
+        let mut expected =
+            b"\x12\x07network\x0a\x0f\x0a\x01x\x12\x01y\x1a\x01y\x22\x04Relu".to_vec();
+        for (field, name) in [(0x5a, "x"), (0x62, "y")] {
+            let info = value(name);
+            expected.extend([field, info.len() as u8]);
+            expected.extend(info);
+        }
+        let mut file = b"\x08\x08\x12\x08selfmate\x1a".to_vec();
+        file.push(env!("CARGO_PKG_VERSION").len() as u8);
+        file.extend(env!("CARGO_PKG_VERSION").as_bytes());
+        file.extend([0x3a, expected.len() as u8]);
+        file.extend(expected);
+        file.extend(b"\x42\x04\x0a\x00\x10\x11");
+        assert_eq!(graph.into_file(), file);
+    }
+}
