@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
+    bench_nets,
     process::{capture, cargo, find_program, root, run as run_command},
     setup,
 };
@@ -38,6 +39,8 @@ enum Group {
     Rules,
     /// Simulations of tree search
     Search,
+    /// The residual network beside PyTorch's
+    Nets,
 }
 
 impl Group {
@@ -45,6 +48,7 @@ impl Group {
         match self {
             Group::Rules => "rules",
             Group::Search => "search",
+            Group::Nets => "nets",
         }
     }
 
@@ -84,6 +88,7 @@ impl Group {
                     goal: Some(20.0),
                 },
             ],
+            Group::Nets => &[],
         }
     }
 }
@@ -113,6 +118,9 @@ type Speeds = BTreeMap<&'static str, Vec<f64>>;
 
 /// Measures a group and prints it.
 pub fn run(options: &Options) -> Result<()> {
+    if let Group::Nets = options.group {
+        return bench_nets::run(options.rounds, options.seconds, options.json);
+    }
     let python = setup::judge_python()?;
     setup::OPEN_SPIEL.meet()?;
     // Built before anything is pinned to one core.
@@ -200,7 +208,8 @@ fn rows(contests: &[Contest], speeds: &Speeds) -> Vec<Row> {
         .collect()
 }
 
-fn median(values: &[f64]) -> f64 {
+/// The middle value.
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

@@ -2,8 +2,10 @@
 //!
 //! One file per command; this one only lists them. Nothing of selfmate itself lives here.
 
+mod bench_nets;
 mod bench_peers;
 mod direction;
+mod judge_onnx;
 mod judge_rules;
 mod judge_uci;
 mod licence;
@@ -39,6 +41,8 @@ enum Command {
     JudgeRules(judge_rules::Options),
     /// Let python-chess play games with our UCI engine, with clocks
     JudgeUci(judge_uci::Options),
+    /// Run exported networks in onnxruntime and compare its answers with ours
+    JudgeOnnx,
     /// Compare our speed with other chess libraries, in one run on one core
     BenchPeers(bench_peers::Options),
 }
@@ -51,6 +55,7 @@ fn main() -> ExitCode {
         Command::Licences => licence::run(),
         Command::JudgeRules(options) => judge_rules::run(&options),
         Command::JudgeUci(options) => judge_uci::run(&options),
+        Command::JudgeOnnx => judge_onnx::run(),
         Command::BenchPeers(options) => bench_peers::run(&options),
     };
     match outcome {

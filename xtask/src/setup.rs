@@ -21,6 +21,10 @@ const NEEDS: &[Need] = &[
 
 /// What only `cargo xtask bench-peers` needs.
 pub const OPEN_SPIEL: Need = Need::PythonPackage { requirement: "open_spiel==2.0.2" };
+/// Likewise.
+pub const TORCH: Need = Need::PythonPackage { requirement: "torch" };
+/// What only `cargo xtask judge-onnx` needs.
+pub const ONNX_RUNTIME: Need = Need::PythonPackage { requirement: "onnxruntime==1.31.1" };
 
 /// One thing to have before the tests can run.
 pub enum Need {

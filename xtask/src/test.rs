@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::{
-    direction, judge_rules, judge_uci, licence,
+    direction, judge_onnx, judge_rules, judge_uci, licence,
     process::{cargo, find_program, root, run as run_command},
     setup,
 };
@@ -37,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "the judges' own tests", slow: true, check: judge_tests },
     Step { name: "rules against python-chess", slow: true, check: rules },
     Step { name: "games through python-chess", slow: true, check: games },
+    Step { name: "exported networks in onnxruntime", slow: true, check: judge_onnx::run },
 ];
 
 /// Runs the steps and prints how long each took.

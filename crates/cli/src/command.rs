@@ -6,6 +6,7 @@ mod contest;
 pub mod demo;
 pub mod doctor;
 pub mod encode;
+pub mod export;
 pub mod ladder;
 pub mod match_;
 pub mod perft;

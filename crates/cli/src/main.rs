@@ -63,6 +63,8 @@ enum Command {
     Perft(command::perft::Args),
     /// Print a position as a network sees it
     Encode(command::encode::Args),
+    /// Write a network for other programs
+    Export(command::export::Args),
     /// Say what this machine has and what each thing is for
     Doctor,
     /// Write a completion script for a shell
@@ -92,6 +94,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => command::bench::run(&args, &output),
         Command::Perft(args) => command::perft::run(&args, &output),
         Command::Encode(args) => command::encode::run(&args, &output),
+        Command::Export(args) => command::export::run(&args),
         Command::Doctor => command::doctor::run(&output),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "selfmate", &mut io::stdout());

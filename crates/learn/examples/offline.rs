@@ -7,8 +7,9 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 use selfmate_chess::Seed;
-use selfmate_learn::config::set;
-use selfmate_learn::zero::{Ramp, Targets, ZeroConfig, samples};
+use selfmate_learn::Settings;
+use selfmate_learn::selfplay::{Ramp, Targets, samples};
+use selfmate_learn::zero::{Zero, ZeroConfig};
 use selfmate_nn::sparse::{Sample, Trainer, Weights, evaluate};
 use selfmate_run::{GameRecord, RunReader};
 use selfmate_search::math::softmax;
@@ -19,7 +20,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("expected RUN_FOLDER PASSES [KEY=VALUE]...".into());
     };
     let passes: f64 = passes.parse()?;
-    let config = set(&ZeroConfig::default(), settings)?;
+    let Settings::Zero(config) = Settings::Zero(ZeroConfig::default()).set(settings)? else {
+        unreachable!("settings stay those of their learner");
+    };
     let run = RunReader::new(Path::new(folder));
     // The first games were played at random; what matters is the level of the last.
     let chunks = run.chunks()?;
@@ -30,8 +33,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let held_out = games.split_off(games.len() - games.len() / 20);
     let discount = config.selfplay.discount;
     let weight = config.learning.result_weight.to as f32;
-    let train = samples(&games, Targets { result_weight: weight, discount })?;
-    let test = samples(&held_out, Targets { result_weight: 1.0, discount })?;
+    let train = samples::<Zero>(&games, Targets { result_weight: weight, discount })?;
+    let test = samples::<Zero>(&held_out, Targets { result_weight: 1.0, discount })?;
     println!("{} positions to learn from, {} held out; {settings:?}", train.len(), test.len());
 
     let threads = std::thread::available_parallelism()?.get();

@@ -1,21 +1,38 @@
 //! The config of a run, as `run.toml` holds it, and how long to train.
 
-use serde::{Deserialize, Serialize};
-
-use crate::zero::ZeroConfig;
+use crate::alphazero::{AlphaZero, AlphaZeroConfig};
+use crate::learner::LearnError;
+use crate::selfplay::{RatingConfig, plan_games};
+use crate::zero::{Zero, ZeroConfig};
 
 /// Everything that decides what a run learns: the same config gives the same games and networks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RunConfig {
-    /// The learner's name.
-    pub learner: String,
     /// The version of selfmate that started the run.
     pub version: String,
     /// The root of all randomness.
     pub seed: u64,
-    /// The settings of the `zero` learner.
-    pub zero: ZeroConfig,
+    /// The learner and its settings.
+    pub settings: Settings,
+}
+
+/// A learner and its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settings {
+    /// See [`crate::zero`].
+    Zero(ZeroConfig),
+    /// See [`crate::alphazero`].
+    AlphaZero(AlphaZeroConfig),
+}
+
+/// The same expression for the settings of whichever learner.
+macro_rules! with {
+    ($settings:expr, $config:ident => $result:expr) => {
+        match $settings {
+            Settings::Zero($config) => $result,
+            Settings::AlphaZero($config) => $result,
+        }
+    };
 }
 
 /// A config that cannot be used.
@@ -52,59 +69,165 @@ pub enum ConfigError {
     },
 }
 
+impl Settings {
+    /// The names of the learners.
+    pub const LEARNERS: [&str; 2] = ["zero", "alphazero"];
+
+    /// The settings of a learner by name; `None` when there is no such learner or preset.
+    pub fn preset(learner: &str, preset: &str) -> Option<Settings> {
+        match learner {
+            "zero" => ZeroConfig::preset(preset).map(Settings::Zero),
+            "alphazero" => AlphaZeroConfig::preset(preset).map(Settings::AlphaZero),
+            _ => None,
+        }
+    }
+
+    /// The presets of a learner.
+    pub fn presets(learner: &str) -> &'static [&'static str] {
+        match learner {
+            "zero" => &ZeroConfig::PRESETS,
+            "alphazero" => &AlphaZeroConfig::PRESETS,
+            _ => &[],
+        }
+    }
+
+    /// The learner.
+    pub fn learner(&self) -> &'static str {
+        match self {
+            Settings::Zero(_) => "zero",
+            Settings::AlphaZero(_) => "alphazero",
+        }
+    }
+
+    /// The settings as a table.
+    pub fn to_table(&self) -> toml::Table {
+        let table = with!(self, config => toml::Table::try_from(config));
+        table.expect("a config is a table of plain values")
+    }
+
+    /// The same learner with these settings, which must be all there are.
+    fn with_table(&self, table: toml::Table) -> Result<Settings, toml::de::Error> {
+        Ok(match self {
+            Settings::Zero(_) => Settings::Zero(table.try_into()?),
+            Settings::AlphaZero(_) => Settings::AlphaZero(table.try_into()?),
+        })
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        with!(self, config => config.check())
+    }
+
+    /// The games that the settings' ramps are made for.
+    pub fn plan_games(&mut self) -> &mut u64 {
+        with!(self, config => &mut config.plan_games)
+    }
+
+    /// How strength is watched.
+    pub fn rating(&self) -> &RatingConfig {
+        with!(self, config => &config.rating)
+    }
+
+    /// The games that fit into so many minutes on this machine.
+    pub fn measure_plan(&self, minutes: f64, threads: usize) -> Result<u64, LearnError> {
+        match self {
+            Settings::Zero(config) => plan_games::<Zero>(config, minutes, threads),
+            Settings::AlphaZero(config) => plan_games::<AlphaZero>(config, minutes, threads),
+        }
+    }
+
+    /// Changes the settings that a TOML text names.
+    pub fn merge(&self, file: &str, text: &str) -> Result<Settings, ConfigError> {
+        let wrong = |error: toml::de::Error| ConfigError::Parse {
+            file: file.to_owned(),
+            message: error.to_string(),
+        };
+        let mut table = self.to_table();
+        merge(&mut table, text.parse().map_err(wrong)?);
+        self.with_table(table).map_err(wrong)
+    }
+
+    /// Changes settings by `key=value`, where a key is a path such as `selfplay.sims.to`.
+    pub fn set(&self, settings: &[String]) -> Result<Settings, ConfigError> {
+        let mut changed = self.clone();
+        // One at a time, so that an error names the setting to blame.
+        for setting in settings {
+            let wrong = |message: String| ConfigError::Set { setting: setting.clone(), message };
+            let (key, value) =
+                setting.split_once('=').ok_or_else(|| ConfigError::NoValue(setting.clone()))?;
+            let mut table = changed.to_table();
+            change(&mut table, key, value).map_err(wrong)?;
+            changed = changed.with_table(table).map_err(|error| wrong(error.to_string()))?;
+        }
+        Ok(changed)
+    }
+}
+
 impl RunConfig {
-    /// A run of the `zero` learner.
-    pub fn new(seed: u64, zero: ZeroConfig) -> RunConfig {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        RunConfig { learner: "zero".to_owned(), version, seed, zero }
+    /// The config of a new run.
+    pub fn new(seed: u64, settings: Settings) -> RunConfig {
+        RunConfig { version: env!("CARGO_PKG_VERSION").to_owned(), seed, settings }
     }
 
     /// Reads `run.toml`.
     pub fn parse(text: &str) -> Result<RunConfig, ConfigError> {
-        let parse = |error: toml::de::Error| ConfigError::Parse {
+        let wrong = |message: &dyn std::fmt::Display| ConfigError::Parse {
             file: "run.toml".to_owned(),
-            message: error.to_string(),
+            message: message.to_string(),
         };
-        let config: RunConfig = toml::from_str(text).map_err(parse)?;
-        config.zero.check()?;
-        Ok(config)
+        let mut table: toml::Table = text.parse().map_err(|error| wrong(&error))?;
+        let mut take =
+            |key: &str| table.remove(key).ok_or_else(|| wrong(&format!("there is no '{key}'")));
+        let learner: String = take("learner")?.try_into().map_err(|error| wrong(&error))?;
+        let version = take("version")?.try_into().map_err(|error| wrong(&error))?;
+        let seed = take("seed")?.try_into().map_err(|error| wrong(&error))?;
+        let all = Settings::preset(&learner, "default")
+            .ok_or_else(|| wrong(&format!("there is no learner '{learner}'")))?;
+        let settings = take(&learner)?.try_into().map_err(|error| wrong(&error))?;
+        let settings = all.with_table(settings).map_err(|error| wrong(&error))?;
+        if let Some(key) = table.keys().next() {
+            return Err(wrong(&format!("nobody knows what '{key}' is")));
+        }
+        settings.check()?;
+        Ok(RunConfig { version, seed, settings })
     }
 
     /// Writes `run.toml`.
     pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("a config is a table of plain values")
+        let learner = self.settings.learner();
+        let mut table = toml::Table::new();
+        table.insert("learner".to_owned(), learner.into());
+        table.insert("version".to_owned(), self.version.clone().into());
+        let seed = i64::try_from(self.seed).expect("seeds come from TOML and the command line");
+        table.insert("seed".to_owned(), seed.into());
+        table.insert(learner.to_owned(), self.settings.to_table().into());
+        toml::to_string(&table).expect("a config is a table of plain values")
     }
 }
 
-/// Changes settings by `key=value`, where a key is a path such as `selfplay.sims.to`.
-pub fn set<T>(config: &T, settings: &[String]) -> Result<T, ConfigError>
-where
-    T: Serialize + for<'de> Deserialize<'de>,
-{
-    let mut table = toml::Table::try_from(config).expect("a config is a table of plain values");
-    for setting in settings {
-        let wrong = |message: String| ConfigError::Set { setting: setting.clone(), message };
-        let (key, value) =
-            setting.split_once('=').ok_or_else(|| ConfigError::NoValue(setting.clone()))?;
-        // A bare word is text.
-        let parsed = format!("value = {value}").parse::<toml::Table>().ok();
-        let value = parsed
-            .and_then(|mut table| table.remove("value"))
-            .unwrap_or_else(|| toml::Value::String(value.to_owned()));
-        let place = place(&mut table, key).map_err(&wrong)?;
-        *place = match (&*place, value) {
-            (toml::Value::Float(_), toml::Value::Integer(whole)) => {
-                toml::Value::Float(whole as f64)
-            }
-            (_, value) => value,
-        };
-        // One at a time, so that an error names the setting to blame.
-        T::deserialize(table.clone()).map_err(|error| wrong(error.to_string()))?;
+/// Puts the values of one table into another, table by table.
+fn merge(table: &mut toml::Table, other: toml::Table) {
+    for (key, value) in other {
+        match (table.get_mut(&key), value) {
+            (Some(toml::Value::Table(inner)), toml::Value::Table(value)) => merge(inner, value),
+            (_, value) => _ = table.insert(key, value),
+        }
     }
-    T::deserialize(table).map_err(|error| ConfigError::Parse {
-        file: "settings".to_owned(),
-        message: error.to_string(),
-    })
+}
+
+/// Changes the value at a path.
+fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
+    // A bare word is text.
+    let parsed = format!("value = {value}").parse::<toml::Table>().ok();
+    let value = parsed
+        .and_then(|mut table| table.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let place = place(table, key)?;
+    *place = match (&*place, value) {
+        (toml::Value::Float(_), toml::Value::Integer(whole)) => toml::Value::Float(whole as f64),
+        (_, value) => value,
+    };
+    Ok(())
 }
 
 fn place<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Value, String> {
@@ -137,25 +260,47 @@ pub struct Budget {
 mod tests {
     use super::*;
 
+    fn default() -> Settings {
+        Settings::preset("zero", "default").unwrap()
+    }
+
     #[test]
     fn settings_change_one_value_and_errors_name_it() {
-        let config = ZeroConfig::default();
         let changed =
-            set(&config, &["selfplay.sims.to=200".into(), "learning.batch=64".into()]).unwrap();
-        assert_eq!(changed.selfplay.sims.to, 200.0);
-        assert_eq!(changed.learning.batch, 64);
-        assert_eq!(changed.selfplay.sims.from, config.selfplay.sims.from);
-        let error = |setting: &str| set(&config, &[setting.into()]).unwrap_err().to_string();
+            default().set(&["selfplay.sims.to=200".into(), "learning.batch=64".into()]).unwrap();
+        let Settings::Zero(zero) = changed else { panic!("another learner") };
+        assert_eq!(zero.selfplay.sims.to, 200.0);
+        assert_eq!(zero.learning.batch, 64);
+        assert_eq!(zero.selfplay.sims.from, ZeroConfig::default().selfplay.sims.from);
+        let error = |setting: &str| default().set(&[setting.into()]).unwrap_err().to_string();
         assert!(error("selfplay.simms=3").contains("there is no 'simms'; there are"));
         assert!(error("learning.batch=many").starts_with("'learning.batch=many': "));
         assert!(error("learning").contains("expected key=value"));
     }
 
     #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let changed = default().merge("f.toml", "[selfplay]\nsims.to = 9.0\n").unwrap();
+        assert_eq!(changed, default().set(&["selfplay.sims.to=9".into()]).unwrap());
+        let error = default().merge("f.toml", "[selfplai]\nx = 1").unwrap_err().to_string();
+        assert!(error.starts_with("f.toml: ") && error.contains("selfplai"), "{error}");
+    }
+
+    #[test]
     fn run_toml_comes_back_as_it_was() {
-        let config = RunConfig::new(7, ZeroConfig::tiny());
-        assert_eq!(RunConfig::parse(&config.to_toml()).unwrap(), config);
-        let error = RunConfig::parse("learner = 3").unwrap_err().to_string();
-        assert!(error.starts_with("run.toml: "), "{error}");
+        for learner in Settings::LEARNERS {
+            for preset in Settings::presets(learner) {
+                let config = RunConfig::new(7, Settings::preset(learner, preset).unwrap());
+                assert_eq!(RunConfig::parse(&config.to_toml()).unwrap(), config);
+            }
+        }
+        let text = RunConfig::new(7, default()).to_toml();
+        let error = |text: &str| RunConfig::parse(text).unwrap_err().to_string();
+        assert!(error("learner = 3").starts_with("run.toml: "));
+        assert_eq!(
+            error(&text.replace("\"zero\"", "\"one\"")),
+            "run.toml: there is no learner 'one'"
+        );
+        assert!(error(&format!("nonsense = 1\n{text}")).contains("nonsense"));
     }
 }

@@ -3,10 +3,15 @@
 //! A learner turns a run folder, a config and a budget into better players. It knows nothing of
 //! terminals, browsers or brokers: what happens is told to a [`Watch`].
 
+pub mod alphazero;
 pub mod config;
+mod desk;
+pub mod learner;
 pub mod players;
+pub mod selfplay;
 pub mod watch;
 pub mod zero;
 
-pub use config::{Budget, RunConfig};
+pub use config::{Budget, RunConfig, Settings};
+pub use learner::{End, LearnError, train};
 pub use watch::{Stage, Status, Watch};

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use selfmate_arena::players::net;
-use selfmate_arena::{PlayerKind, Registry, SpecError, SpecOptions};
+use selfmate_arena::{PlayerKind, Registry, SpecError};
+use selfmate_nn::Model;
 use selfmate_nn::sparse::{self, Weights};
 use selfmate_run::RunReader;
 
-use crate::zero::MODEL;
+use crate::selfplay::MODEL;
 
 /// The network of a real run; `nets/README.md` says which.
 const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
@@ -18,12 +19,13 @@ pub fn register(registry: &mut Registry, runs: &Path) {
     let runs: Arc<Path> = runs.into();
     let run =
         PlayerKind::new("run", "a run's network, the newest or that of a step", move |options| {
-            let weights = load(options, &runs)?;
-            net::build(options, &weights)
+            let model = model_of_run(options.argument("NAME")?, &runs)
+                .map_err(|reason| SpecError::Other { spec: options.label(), reason })?;
+            net::build(options, &model)
         });
     registry.register(net::declare(run.argument("NAME or NAME@STEP")));
     let shipped = PlayerKind::new("default", "the network that ships with selfmate", |options| {
-        net::build(options, &shipped_weights())
+        net::build(options, &Model::Sparse(shipped_weights().into()))
     });
     registry.register(net::declare(shipped));
 }
@@ -34,31 +36,40 @@ pub fn shipped_weights() -> Weights {
     weights
 }
 
-/// The weights that `NAME` or `NAME@STEP` means.
-fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Weights, SpecError> {
-    let argument = options.argument("NAME")?;
+/// The network that a text names, as in a player's spec: `default`, `net:FILE`, `run:NAME@STEP`
+/// or just a run's name. What is wrong, if there is none.
+pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
+    match text.split_once(':') {
+        Some(("net", file)) => {
+            let loaded = Model::load(Path::new(file));
+            loaded.map(|(model, _)| model).map_err(|error| error.to_string())
+        }
+        Some(("run", argument)) => model_of_run(argument, runs),
+        None if text == "default" => Ok(Model::Sparse(shipped_weights().into())),
+        _ => model_of_run(text, runs),
+    }
+}
+
+/// The network that `NAME` or `NAME@STEP` means.
+fn model_of_run(argument: &str, runs: &Path) -> Result<Model, String> {
     let (name, step) = match argument.split_once('@') {
         None => (argument, None),
         Some((name, step)) => {
             let parsed = step.parse::<u64>();
             let message = format!("'{step}' is no step: expected a number, as in {name}@1000");
-            (name, Some(parsed.map_err(|_| other(options, &message))?))
+            (name, Some(parsed.map_err(|_| message)?))
         }
     };
-    let run = RunReader::find(runs, name).map_err(|error| other(options, &error))?;
+    let run = RunReader::find(runs, name).map_err(|error| error.to_string())?;
     let found = match step {
         Some(step) => run.load_checkpoint(step).map(Some),
         None => run.latest_checkpoint(&[MODEL]).map(|(checkpoint, _)| checkpoint),
     };
-    let checkpoint = found.map_err(|error| other(options, &error))?;
+    let checkpoint = found.map_err(|error| error.to_string())?;
     let model = checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(MODEL));
-    let model = model.ok_or_else(|| other(options, &format!("run '{name}' has no network yet")))?;
-    let (weights, _) = sparse::decode(model).map_err(|error| other(options, &error))?;
-    Ok(weights)
-}
-
-fn other(options: &SpecOptions<'_>, reason: &dyn std::fmt::Display) -> SpecError {
-    SpecError::Other { spec: options.label(), reason: reason.to_string() }
+    let model = model.ok_or_else(|| format!("run '{name}' has no network yet"))?;
+    let (model, _) = Model::decode(model).map_err(|error| error.to_string())?;
+    Ok(model)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use selfmate_chess::fen::parse_game;
-use selfmate_chess::{Game, Move, MoveList, Outcome, Reason};
+use selfmate_chess::{Color, Game, Move, MoveList, Outcome, Reason};
 
 use crate::policy;
 
@@ -70,6 +70,12 @@ impl GameRecord {
             None => Ok(Game::new()),
             Some(fen) => parse_game(fen).map_err(|error| self.fault(None, error)),
         }
+    }
+
+    /// Who moves after so many moves.
+    pub fn turn(&self, ply: usize) -> Color {
+        let black_starts = self.start.as_deref().is_some_and(|fen| fen.contains(" b "));
+        if ply.is_multiple_of(2) == black_starts { Color::Black } else { Color::White }
     }
 
     /// Plays the game again and shows each judged position with its legal moves; returns the game
@@ -171,7 +177,7 @@ pub(crate) fn draw_from(bits: u8) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use selfmate_chess::Color;
+
     use selfmate_chess::notation::parse_uci;
 
     use super::*;

@@ -1,15 +1,18 @@
 //! A trained network as a player, in either of our searches.
 //!
-//! In Monte Carlo tree search the network gives values and priors; in alpha-beta its value
-//! takes the place of the hand-written evaluation. Alpha-beta is far stronger at equal time, so
-//! it is what plays unless an option asks for the other.
+//! In Monte Carlo tree search the network gives values and priors; in alpha-beta the value of a
+//! sparse network takes the place of the hand-written evaluation. Alpha-beta is far stronger at
+//! equal time, so it is what plays with a sparse network unless an option asks for the other. A
+//! residual network is too slow for it and always has a tree.
 
 use std::path::Path;
 
-use selfmate_nn::sparse::{self, Network, NetworkJudge, Weights};
-use selfmate_search::Player;
+use selfmate_nn::Model;
+use selfmate_nn::residual::{self, NetworkEvaluator};
+use selfmate_nn::sparse::{Network, NetworkJudge};
 use selfmate_search::alphabeta::{self, AlphaBeta};
-use selfmate_search::mcts::SearchParams;
+use selfmate_search::mcts::{Expansion, SearchParams};
+use selfmate_search::{Evaluator, Player};
 
 use super::{AlphaBetaPlayer, MctsOptions};
 use crate::limit::OwnLimit;
@@ -24,11 +27,11 @@ const ONLY_ALPHABETA: [&str; 3] = ["depth", "nodes", "scale"];
 pub(super) fn kind() -> PlayerKind {
     let kind = PlayerKind::new("net", "a network from its weight file", |options| {
         let path = options.argument("FILE")?;
-        let (weights, _) = sparse::load(Path::new(path)).map_err(|error| SpecError::Other {
+        let (model, _) = Model::load(Path::new(path)).map_err(|error| SpecError::Other {
             spec: options.label(),
             reason: error.to_string(),
         })?;
-        build(options, &weights)
+        build(options, &model)
     });
     declare(kind.argument("FILE"))
 }
@@ -45,28 +48,54 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
     .option("scale", "centipawns for each unit of log odds, for alphabeta (370)")
 }
 
-/// A player with these weights, searching as the options say. `memory` is the size of the tree
+/// A player with this network, searching as the options say. `memory` is the size of the tree
 /// (256 MB unless given) or of alpha-beta's table (16 MB).
-pub fn build(options: &SpecOptions<'_>, weights: &Weights) -> Result<Box<dyn Player>, SpecError> {
-    let network = Network::new(weights);
+pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>, SpecError> {
     let wants_mcts = ONLY_MCTS.iter().any(|name| options.spec.option(name).is_some());
     let search = options.choice("search", &["mcts", "alphabeta"])?;
-    if search.map_or(!wants_mcts, |chosen| chosen == 1) {
-        refuse(options, &ONLY_MCTS, "search=mcts")?;
-        let memory = options.number("memory", 1..=1 << 20)?.unwrap_or(16);
-        let mut search = AlphaBeta::new(alphabeta::Weights::default(), memory as usize);
-        let judge = match options.decimal("scale", 1.0..=10_000.0)? {
-            Some(scale) => NetworkJudge::with_scale(network, scale),
-            None => NetworkJudge::new(network),
-        };
-        search.set_judge(Box::new(judge));
-        search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
-        let own = OwnLimit::from_options(options)?;
-        return Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)));
+    match model {
+        Model::Sparse(weights) => {
+            let network = Network::new(weights);
+            if search.map_or(!wants_mcts, |chosen| chosen == 1) {
+                return alphabeta(options, network);
+            }
+            let make = move |_| Box::new(network.clone()) as Box<dyn Evaluator>;
+            mcts(options, Expansion::SecondVisit, make)
+        }
+        Model::Residual(weights) => {
+            if search == Some(1) {
+                let expected = "mcts, as a residual network is too slow for alpha-beta";
+                return Err(options.bad("search", "alphabeta", expected));
+            }
+            let network = residual::Network::new(weights);
+            let make = move |_| Box::new(NetworkEvaluator::new(&network)) as Box<dyn Evaluator>;
+            mcts(options, Expansion::FirstVisit, make)
+        }
     }
+}
+
+fn alphabeta(options: &SpecOptions<'_>, network: Network) -> Result<Box<dyn Player>, SpecError> {
+    refuse(options, &ONLY_MCTS, "search=mcts")?;
+    let memory = options.number("memory", 1..=1 << 20)?.unwrap_or(16);
+    let mut search = AlphaBeta::new(alphabeta::Weights::default(), memory as usize);
+    let judge = match options.decimal("scale", 1.0..=10_000.0)? {
+        Some(scale) => NetworkJudge::with_scale(network, scale),
+        None => NetworkJudge::new(network),
+    };
+    search.set_judge(Box::new(judge));
+    search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+    let own = OwnLimit::from_options(options)?;
+    Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)))
+}
+
+fn mcts(
+    options: &SpecOptions<'_>,
+    expansion: Expansion,
+    make: impl FnMut(usize) -> Box<dyn Evaluator> + Send + 'static,
+) -> Result<Box<dyn Player>, SpecError> {
     refuse(options, &ONLY_ALPHABETA, "search=alphabeta")?;
-    let settings = MctsOptions::read(options, SearchParams::default())?;
-    let make = move |_| Box::new(network.clone()) as Box<dyn selfmate_search::Evaluator>;
+    let params = SearchParams { expansion, ..SearchParams::default() };
+    let settings = MctsOptions::read(options, params)?;
     Ok(Box::new(settings.player(&options.label(), options.seed, make)))
 }
 
@@ -82,7 +111,7 @@ fn refuse(options: &SpecOptions<'_>, names: &[&str], search: &str) -> Result<(),
 #[cfg(test)]
 mod tests {
     use selfmate_chess::{Seed, fen, notation};
-    use selfmate_nn::sparse::{SparseConfig, WeightsInfo};
+    use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
     use selfmate_search::player::{Limit, Score};
 
     use super::*;

@@ -58,11 +58,22 @@ struct Part {
     unit: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_simulation: Option<f64>,
-    /// The part of the time that the network takes.
+    /// Where the time goes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    network_share: Option<f64>,
+    shares: Option<Shares>,
     #[serde(skip)]
     label: &'static str,
+}
+
+/// The parts of a search's time; together they are 1.
+#[derive(Clone, Copy, Serialize)]
+struct Shares {
+    /// Evaluations.
+    network: f64,
+    /// Playing moves, looking for the end of the game, generating legal moves.
+    rules: f64,
+    /// All else: choosing, expanding, carrying values up.
+    tree: f64,
 }
 
 /// Measures one part for about the given time.
@@ -111,8 +122,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             if let Some(bytes) = part.bytes_per_simulation {
                 write!(out, ", {bytes:.0} bytes each")?;
             }
-            if let Some(share) = part.network_share {
-                write!(out, ", network {:.0} % of the time", 100.0 * share)?;
+            if let Some(Shares { network, rules, tree }) = part.shares {
+                let [network, rules, tree] = [network, rules, tree].map(|share| 100.0 * share);
+                write!(out, ", network {network:.0} %, rules {rules:.0} %, tree {tree:.0} %")?;
             }
             writeln!(out)?;
         }
@@ -246,5 +258,5 @@ fn sample_games() -> Vec<Game> {
 
 fn per_second(label: &'static str, count: u64, elapsed: Duration, unit: &'static str) -> Part {
     let per_second = (count as f64 / elapsed.as_secs_f64().max(1e-9)) as u64;
-    Part { per_second, unit, bytes_per_simulation: None, network_share: None, label }
+    Part { per_second, unit, bytes_per_simulation: None, shares: None, label }
 }

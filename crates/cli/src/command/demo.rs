@@ -1,5 +1,8 @@
 //! `selfmate demo`: how the parts work, step by step, as text that teaches.
 
+mod network;
+mod selfplay;
+
 use std::io::{self, Write};
 
 use selfmate_chess::notation::san;
@@ -27,11 +30,17 @@ enum Topic {
         #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=1000))]
         sims: u64,
     },
+    /// A residual network: its layers, its weights, one forward pass
+    Network(network::Args),
+    /// One game of a network against itself, as training plays them
+    Selfplay(selfplay::Args),
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
     match &args.topic {
         Topic::Mcts { fen, sims } => mcts(fen, *sims, &mut io::stdout().lock())?,
+        Topic::Network(args) => network::run(args, &mut io::stdout().lock())?,
+        Topic::Selfplay(args) => selfplay::run(args, &mut io::stdout().lock())?,
     }
     Ok(())
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use anyhow::{Context, bail, ensure};
-use selfmate_learn::zero::{self, End, ZeroConfig};
-use selfmate_learn::{Budget, RunConfig, Watch, config};
+use selfmate_learn::{Budget, End, RunConfig, Settings, Watch};
 use selfmate_run::{Record, Run};
 
 use crate::progress::stop_on_signal;
@@ -18,11 +17,11 @@ mod view;
 #[derive(clap::Args)]
 pub struct Args {
     /// What to train
-    #[arg(default_value = "zero", value_parser = ["zero"])]
+    #[arg(default_value = "zero", value_parser = Settings::LEARNERS)]
     learner: String,
-    /// The run's name; a run that is there goes on
-    #[arg(long, default_value = "zero", value_name = "NAME")]
-    run: String,
+    /// The run's name; a run that is there goes on [default: the learner's]
+    #[arg(long, value_name = "NAME")]
+    run: Option<String>,
     /// Stop after so many minutes of training, earlier sessions included
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
@@ -39,12 +38,12 @@ pub struct Args {
     #[arg(long, value_name = "T")]
     threads: Option<NonZeroUsize>,
     /// Settings by name
-    #[arg(long, value_parser = ZeroConfig::PRESETS, value_name = "P")]
+    #[arg(long, value_name = "P")]
     preset: Option<String>,
     /// One setting, such as selfplay.sims.to=200; `show RUN` lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Settings from a TOML file, as in a run's run.toml under [zero]
+    /// Settings from a TOML file, as in a run's run.toml under the learner's name
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
     /// Plain lines instead of the live picture, also on a terminal
@@ -56,13 +55,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(minutes) = args.minutes {
         ensure!(minutes.is_finite() && minutes >= 0.0, "--minutes {minutes}: expected a number");
     }
+    let name = args.name();
     ensure!(
         // The characters of player specs would make `run:NAME` mean something else.
-        !args.run.is_empty()
-            && !args.run.contains(['/', '\\', '@', ',', ':', '='])
-            && !args.run.starts_with('.'),
-        "--run '{}': expected a plain name",
-        args.run
+        !name.is_empty()
+            && !name.contains(['/', '\\', '@', ',', ':', '='])
+            && !name.starts_with('.'),
+        "--run '{name}': expected a plain name",
     );
     let threads = args.threads.map_or_else(
         || thread::available_parallelism().map_or(1, NonZeroUsize::get),
@@ -70,7 +69,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     );
     // Before there is a folder: settings that are refused leave nothing behind.
     args.asked()?;
-    let path = runs::folder().join(&args.run);
+    let path = runs::folder().join(name);
     let mut run = Run::open(&path)?;
     let config = match run.config()? {
         Some(text) => {
@@ -96,51 +95,59 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(view) => view,
         None => &mut lines,
     };
-    let end = zero::train(&mut run, &config, budget, threads, &stop, watch)?;
+    let end = selfmate_learn::train(&mut run, &config, budget, threads, &stop, watch)?;
     // The view gives the terminal back before anything else is said.
     drop(view);
     if let End::Collapsed(reason) = end {
         bail!("{reason}");
     }
     let seconds = run.metrics()?.last().and_then(Record::elapsed_s).unwrap_or_default();
-    eprintln!("{}", lines::closing(&args.run, &end, seconds));
+    eprintln!("{}", lines::closing(name, &end, seconds));
     Ok(())
 }
 
 impl Args {
+    /// The run's name.
+    fn name(&self) -> &str {
+        self.run.as_deref().unwrap_or(&self.learner)
+    }
+
     /// The settings that the flags ask for.
-    fn asked(&self) -> anyhow::Result<ZeroConfig> {
+    fn asked(&self) -> anyhow::Result<Settings> {
         let preset = self.preset.as_deref().unwrap_or("default");
-        let mut zero = ZeroConfig::preset(preset).context("clap knows the presets")?;
+        let mut settings = Settings::preset(&self.learner, preset).with_context(|| {
+            let presets = Settings::presets(&self.learner).join(", ");
+            format!("--preset '{preset}': {} has {presets}", self.learner)
+        })?;
         if let Some(path) = &self.config {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;
-            zero = toml::from_str(&text).with_context(|| path.display().to_string())?;
+            settings = settings.merge(&path.display().to_string(), &text)?;
         }
-        let zero = config::set(&zero, &self.settings)?;
-        zero.check()?;
-        Ok(zero)
+        let settings = settings.set(&self.settings)?;
+        settings.check()?;
+        Ok(settings)
     }
 
     /// The config of a new run.
     fn new_config(&self, threads: usize) -> anyhow::Result<RunConfig> {
-        let mut zero = self.asked()?;
+        let mut settings = self.asked()?;
         if !self.plans_itself() {
-            zero.plan_games = match (self.games, self.minutes) {
+            *settings.plan_games() = match (self.games, self.minutes) {
                 (Some(games), _) => games.max(1),
                 (None, minutes) => {
-                    zero::plan_games(&zero, minutes.unwrap_or(DEFAULT_MINUTES), threads)?
+                    settings.measure_plan(minutes.unwrap_or(DEFAULT_MINUTES), threads)?
                 }
             };
         }
-        Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), zero))
+        Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), settings))
     }
 
     /// What a view of the run says about it.
     fn title(&self, config: &RunConfig, budget: Budget, threads: usize) -> view::Title {
-        let rating = &config.zero.rating;
+        let rating = config.settings.rating();
         view::Title {
-            run: self.run.clone(),
+            run: self.name().to_owned(),
             learner: self.learner.clone(),
             seed: config.seed,
             threads,
@@ -158,7 +165,13 @@ impl Args {
 
     /// Refuses flags that a stored run does not follow.
     fn check_same(&self, stored: &RunConfig) -> anyhow::Result<()> {
-        let (name, seed) = (&self.run, stored.seed);
+        let (name, seed) = (self.name(), stored.seed);
+        let learner = stored.settings.learner();
+        ensure!(
+            learner == self.learner,
+            "run '{name}' is one of {learner}, not of {}: choose another --run",
+            self.learner
+        );
         if let Some(asked) = self.seed {
             ensure!(
                 asked == seed,
@@ -170,10 +183,11 @@ impl Args {
         }
         let mut asked = self.asked()?;
         if !self.plans_itself() {
-            asked.plan_games = stored.zero.plan_games;
+            *asked.plan_games() = *stored.settings.clone().plan_games();
         }
-        if asked != stored.zero {
-            let (asked, stored) = (toml::to_string(&asked)?, toml::to_string(&stored.zero)?);
+        if asked != stored.settings {
+            let text = |settings: &Settings| toml::to_string(&settings.to_table());
+            let (asked, stored) = (text(&asked)?, text(&stored.settings)?);
             let differ = asked.lines().zip(stored.lines()).find(|(asked, stored)| asked != stored);
             let (asked, stored) = differ.unwrap_or_default();
             bail!("run '{name}' was started with {stored}, not {asked}: choose another --run");

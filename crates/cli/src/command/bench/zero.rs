@@ -1,16 +1,17 @@
 //! The `zero` learner's part of the benchmark, with the network that ships with selfmate.
 
+use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use selfmate_chess::Seed;
+use selfmate_chess::{Game, Move, Seed};
 use selfmate_learn::players::shipped_weights;
-use selfmate_learn::zero::{Generation, SelfPlayConfig, SelfPlayer};
+use selfmate_learn::selfplay::{Generation, SelfPlayConfig, SelfPlayer};
 use selfmate_nn::sparse::{Network, Trainer, TrainerConfig, bench};
 use selfmate_search::mcts::{Batch, Limit, Search, SearchParams, run_in};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
 
-use super::{Part, per_second, sample_games};
+use super::{Part, Shares, per_second, sample_games};
 
 /// Values of positions.
 pub fn values(time: Duration) -> Part {
@@ -34,10 +35,17 @@ pub fn trees(time: Duration) -> Part {
     let mut network = Network::new(&shipped_weights());
     let (simulations, elapsed) = grow(&mut network, time);
     let part = per_second("trees of 800 with the network", simulations, elapsed, "simulations");
-    // Looking at the clock takes time too, so this is not part of the measurement.
-    let mut timed = Timed { network, time: Duration::ZERO };
-    let (_, elapsed) = grow(&mut timed, time / 4);
-    Part { network_share: Some(timed.time.as_secs_f64() / elapsed.as_secs_f64()), ..part }
+    // Looking at the clock and keeping leaves takes time too: the shares are measured apart, and
+    // only what a simulation takes is taken over.
+    let mut timed = Timed { network: network.clone(), time: Duration::ZERO };
+    let (timed_simulations, _) = grow(&mut timed, time / 4);
+    let mut witness = Witness { network, root_ply: 0, walks: Vec::new() };
+    let (seen, _) = grow(&mut witness, time / 20);
+    let rules = witness.replay();
+    let whole = elapsed.as_secs_f64() / simulations as f64;
+    let network = timed.time.as_secs_f64() / timed_simulations as f64 / whole;
+    let rules = rules.as_secs_f64() / seen as f64 / whole;
+    Part { shares: Some(Shares { network, rules, tree: 1.0 - network - rules }), ..part }
 }
 
 fn grow(evaluator: &mut dyn Evaluator, time: Duration) -> (u64, Duration) {
@@ -61,17 +69,14 @@ fn grow(evaluator: &mut dyn Evaluator, time: Duration) -> (u64, Duration) {
 /// Games of self-play as they are in the middle of a run.
 pub fn selfplay(time: Duration) -> Part {
     let config = SelfPlayConfig::default();
-    let mut player = SelfPlayer::new(&config, Network::new(&shipped_weights()));
+    let network = Box::new(Network::new(&shipped_weights()));
+    let mut player = SelfPlayer::new(&config, network);
     let generation = Generation { config, seed: Seed::new(1), sims: 80, network: 0 };
     let stop = AtomicBool::new(false);
     let (mut simulations, started) = (0, Instant::now());
-    for number in 0.. {
-        if started.elapsed() >= time {
-            break;
-        }
-        let played = player.play(&generation, number, &stop);
-        simulations += played.map_or(0, |played| played.simulations);
-    }
+    let mut numbers = 0..;
+    let next = || numbers.next().filter(|_| started.elapsed() < time);
+    player.play(&generation, next, |played| simulations += played.simulations, &stop);
     per_second("self-play, 80 a move, one core", simulations, started.elapsed(), "simulations")
 }
 
@@ -96,5 +101,51 @@ impl Evaluator for Timed {
         let started = Instant::now();
         self.network.evaluate(leaves, evaluations);
         self.time += started.elapsed();
+    }
+}
+
+/// A network that remembers the ways to its leaves.
+struct Witness {
+    network: Network,
+    root_ply: usize,
+    /// The root, the moves from there, and what was asked.
+    walks: Vec<(Game, Vec<Move>, Need)>,
+}
+
+impl Witness {
+    /// The time that the rules take on these ways: moves played, repetitions counted, and legal
+    /// moves where they were needed.
+    fn replay(self) -> Duration {
+        let mut walks = self.walks;
+        let started = Instant::now();
+        for (game, path, need) in &mut walks {
+            for &m in &*path {
+                game.play_unchecked(m);
+            }
+            black_box(game.repetitions());
+            if need.policy() {
+                black_box(game.legal_moves());
+            }
+        }
+        started.elapsed()
+    }
+}
+
+impl Evaluator for Witness {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        self.network.evaluate(leaves, evaluations);
+        for leaf in leaves {
+            // Only the root is asked for both at once.
+            if leaf.need == Need::Both {
+                self.root_ply = leaf.game.ply();
+            }
+            let mut root = leaf.game.clone();
+            root.rewind(self.root_ply);
+            self.walks.push((root, leaf.game.moves().skip(self.root_ply).collect(), leaf.need));
+        }
+    }
+
+    fn history(&self) -> usize {
+        usize::MAX
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use selfmate_learn::End;
 use selfmate_learn::Watch;
-use selfmate_learn::zero::End;
 use selfmate_run::{Progress, Record};
 
 /// Time between two lines.

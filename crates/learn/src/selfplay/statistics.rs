@@ -6,7 +6,7 @@ use selfmate_chess::Reason;
 use selfmate_run::GameRecord;
 
 use super::config::SelfPlayConfig;
-use super::selfplay::would_resign;
+use super::game::would_resign;
 
 /// What the games of a generation look like. All of it follows from the stored games, so that a
 /// run that was killed counts the same.

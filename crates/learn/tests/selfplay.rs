@@ -1,4 +1,4 @@
-//! Whole runs of the `zero` learner with a tiny config.
+//! Whole runs of the learners from self-play with tiny configs.
 #![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
 
 use std::collections::BTreeMap;
@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use selfmate_chess::Seed;
-use selfmate_learn::zero::{End, LearnError, ZeroConfig, train};
-use selfmate_learn::{Budget, RunConfig, Watch};
+use selfmate_learn::zero::ZeroConfig;
+use selfmate_learn::{Budget, End, LearnError, RunConfig, Settings, Watch, train};
 use selfmate_run::{Record, Run};
 
 const GAMES: u64 = 96;
@@ -22,13 +22,18 @@ impl Watch for Notes {
     }
 }
 
-fn config() -> RunConfig {
-    RunConfig::new(3, ZeroConfig::tiny())
+fn run_to(path: &Path, games: u64, threads: usize) -> Result<(End, Vec<String>), LearnError> {
+    run_learner_to("zero", path, games, threads)
 }
 
-fn run_to(path: &Path, games: u64, threads: usize) -> Result<(End, Vec<String>), LearnError> {
+fn run_learner_to(
+    learner: &str,
+    path: &Path,
+    games: u64,
+    threads: usize,
+) -> Result<(End, Vec<String>), LearnError> {
     let mut run = Run::open(path)?;
-    let config = config();
+    let config = RunConfig::new(3, Settings::preset(learner, "tiny").unwrap());
     run.write_config(&config.to_toml())?;
     let mut notes = Notes(Vec::new());
     let budget = Budget { games: Some(games), ..Budget::default() };
@@ -81,6 +86,19 @@ fn the_number_of_threads_and_pauses_change_nothing() {
     assert!(expected.len() == 6 + 2);
     assert!(expected == results(&two), "two threads");
     assert!(expected == results(&paused), "a pause after every generation");
+}
+
+#[test]
+fn nor_do_they_with_residual_networks_and_games_in_lockstep() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, paused] = ["one", "paused"].map(|name| folder.path().join(name));
+    run_learner_to("alphazero", &one, 24, 1).unwrap();
+    for games in [1, 9, 24] {
+        run_learner_to("alphazero", &paused, games, 2).unwrap();
+    }
+    let expected = results(&one);
+    assert!(expected.len() == 3 + 2);
+    assert!(expected == results(&paused));
 }
 
 #[test]
@@ -173,13 +191,14 @@ fn a_chunk_that_is_gone_stops_nobody() {
 fn a_run_that_cannot_recover_stops_and_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("run")).unwrap();
-    let mut config = config();
-    config.zero.guards.patience = 1;
-    config.zero.guards.max_remedies = 1;
-    config.zero.guards.remedy_generations = 1;
-    config.zero.guards.max_capped = 1.0;
-    config.zero.guards.max_draws = 1.0;
-    config.zero.guards.min_value_spread = 2.0;
+    let mut zero = ZeroConfig::tiny();
+    zero.guards.patience = 1;
+    zero.guards.max_remedies = 1;
+    zero.guards.remedy_generations = 1;
+    zero.guards.max_capped = 1.0;
+    zero.guards.max_draws = 1.0;
+    zero.guards.min_value_spread = 2.0;
+    let config = RunConfig::new(3, Settings::Zero(zero));
     let stop = Arc::new(AtomicBool::new(false));
     let end = train(&mut run, &config, Budget::default(), 2, &stop, &mut ()).unwrap();
     let End::Collapsed(reason) = end else { panic!("{end:?}") };

@@ -3,30 +3,37 @@
 use std::collections::VecDeque;
 
 use rayon::prelude::*;
-use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng};
-use selfmate_nn::sparse::Sample;
+use selfmate_chess::{Reason, Rng};
 use selfmate_run::{GameRecord, Judged, RecordError};
 use selfmate_search::Wdl;
 
+use super::student::Student;
+
 /// The positions that batches are drawn from.
-#[derive(Debug, Default)]
-pub struct Window {
-    generations: VecDeque<Vec<Sample>>,
+#[derive(Debug)]
+pub struct Window<S> {
+    generations: VecDeque<Vec<S>>,
     positions: usize,
 }
 
 /// How games become value targets.
 #[derive(Clone, Copy, Debug)]
 pub struct Targets {
-    /// The weight of the result.
+    /// The weight of the result; the rest is the position's own search.
     pub result_weight: f32,
     /// What a result is worth a ply further away.
     pub discount: f32,
 }
 
-impl Window {
+impl<S> Default for Window<S> {
+    fn default() -> Window<S> {
+        Window { generations: VecDeque::new(), positions: 0 }
+    }
+}
+
+impl<S> Window<S> {
     /// Adds a generation.
-    pub fn push(&mut self, samples: Vec<Sample>) {
+    pub fn push(&mut self, samples: Vec<S>) {
         self.positions += samples.len();
         self.generations.push_back(samples);
     }
@@ -58,7 +65,7 @@ impl Window {
     }
 
     /// Draws a batch; empty when the window is.
-    pub fn draw(&self, size: usize, rng: &mut Rng) -> Vec<&Sample> {
+    pub fn draw(&self, size: usize, rng: &mut Rng) -> Vec<&S> {
         if self.is_empty() {
             return Vec::new();
         }
@@ -84,49 +91,47 @@ impl Window {
 }
 
 /// The samples of games, in the games' order.
-pub fn samples(games: &[GameRecord], targets: Targets) -> Result<Vec<Sample>, RecordError> {
-    let of_game = |record: &GameRecord| -> Result<Vec<Sample>, RecordError> {
-        let mut samples = Vec::with_capacity(record.positions.len());
-        let plies = record.moves.len();
-        // A game that was given up was as good as won, no better.
-        let worth = match record.outcome.reason {
-            Reason::Adjudication => record.positions.last().map_or(1.0, |last| last.value.abs()),
-            _ => 1.0,
-        };
-        record.replay(|game: &Game, legal: &MoveList, judged: &Judged| {
-            let left = plies - usize::from(judged.ply);
-            let worth = worth * targets.discount.powi(left as i32);
-            let wdl = target(record.outcome, judged, game.turn(), worth, targets.result_weight);
-            let sample = Sample::new(game, legal, &judged.policy, wdl);
-            samples.push(sample.expect("a stored game has one share for each legal move"));
-        })?;
-        Ok(samples)
-    };
-    let games: Result<Vec<Vec<Sample>>, RecordError> = games.par_iter().map(of_game).collect();
+pub fn samples<S: Student>(
+    games: &[GameRecord],
+    targets: Targets,
+) -> Result<Vec<S::Sample>, RecordError> {
+    let games: Result<Vec<Vec<S::Sample>>, RecordError> =
+        games.par_iter().map(|record| S::samples(record, targets)).collect();
     Ok(games?.into_iter().flatten().collect())
 }
 
-/// What a network should say of a position, where a win or loss is worth so much.
-///
-/// Nobody knows how a game that was cut off would have ended: there the search's view is all.
-fn target(outcome: Outcome, judged: &Judged, turn: Color, worth: f32, weight: f32) -> Wdl {
-    let seen = Wdl::new(judged.value, judged.draw);
-    if outcome.is_truncated() {
-        return seen;
-    }
-    let result = Wdl::of_outcome(outcome, turn);
-    let result = Wdl::new(result.value() * worth, 1.0 - result.value().abs() * worth);
-    let mix = |result: f32, seen: f32| weight * result + (1.0 - weight) * seen;
-    Wdl {
-        win: mix(result.win, seen.win),
-        draw: mix(result.draw, seen.draw),
-        loss: mix(result.loss, seen.loss),
+impl Targets {
+    /// What a network should say of the judged positions of a game, each for its side to move.
+    ///
+    /// Nobody knows how a game that was cut off would have ended: there the search's view is all.
+    pub fn wdls(&self, record: &GameRecord) -> Vec<Wdl> {
+        let outcome = record.outcome;
+        // A game that was given up was as good as won, no better.
+        let worth = match outcome.reason {
+            Reason::Adjudication => record.positions.last().map_or(1.0, |last| last.value.abs()),
+            _ => 1.0,
+        };
+        let weight = if outcome.is_truncated() { 0.0 } else { self.result_weight };
+        let target = |judged: &Judged| {
+            let ply = usize::from(judged.ply);
+            let result = Wdl::of_outcome(outcome, record.turn(ply));
+            let worth = worth * self.discount.powi((record.moves.len() - ply) as i32);
+            let (win, loss) = (result.win * worth, result.loss * worth);
+            let seen = Wdl::new(judged.value, judged.draw);
+            let mix = |result: f32, seen: f32| weight * result + (1.0 - weight) * seen;
+            Wdl {
+                win: mix(win, seen.win),
+                draw: mix(1.0 - win - loss, seen.draw),
+                loss: mix(loss, seen.loss),
+            }
+        };
+        record.positions.iter().map(target).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use selfmate_chess::Seed;
+    use selfmate_chess::{Color, Game, Outcome, Seed};
     use selfmate_nn::sparse::bench;
 
     use super::*;
@@ -152,12 +157,29 @@ mod tests {
     #[test]
     fn targets_mix_result_and_search_and_trust_no_cap() {
         let judged = Judged { ply: 3, value: 0.5, draw: 0.25, policy: Vec::new() };
-        let won = Outcome { winner: Some(Color::White), reason: Reason::Checkmate };
-        let wdl = target(won, &judged, Color::Black, 0.25, 0.5);
-        // The result is a quarter of a loss; the search says half a win.
-        assert!((wdl.value() - (0.5 * -0.25 + 0.5 * 0.5)).abs() < 1e-6, "{wdl:?}");
+        let mut game = Game::new();
+        for _ in 0..5 {
+            game.play_unchecked(game.legal_moves()[0]);
+        }
+        let record = |winner, reason| GameRecord {
+            number: 0,
+            network: 0,
+            start: None,
+            moves: game.moves().collect(),
+            outcome: Outcome { winner, reason },
+            positions: vec![judged.clone()],
+        };
+        let targets = Targets { result_weight: 0.5, discount: 0.5 };
+        let value = |record: &GameRecord| targets.wdls(record)[0].value();
+        // Black to move, two plies before the end: a quarter of a loss, where the search says half
+        // a win.
+        let won = record(Some(Color::White), Reason::Checkmate);
+        assert!((value(&won) - (0.5 * -0.25 + 0.5 * 0.5)).abs() < 1e-6);
+        let given_up = record(Some(Color::White), Reason::Adjudication);
+        assert!((value(&given_up) - (0.5 * -0.125 + 0.5 * 0.5)).abs() < 1e-6);
+        let wdl = targets.wdls(&won)[0];
         assert!((wdl.win + wdl.draw + wdl.loss - 1.0).abs() < 1e-6);
-        let capped = Outcome { winner: None, reason: Reason::PlyCap };
-        assert_eq!(target(capped, &judged, Color::White, 0.25, 0.5), Wdl::new(0.5, 0.25));
+        let capped = record(None, Reason::PlyCap);
+        assert_eq!(targets.wdls(&capped), [Wdl::new(0.5, 0.25)]);
     }
 }

@@ -1,23 +1,24 @@
-//! The settings of the `zero` learner.
+//! The settings that all learners from self-play have in common.
 
-use selfmate_nn::sparse::{SparseConfig, TrainerConfig};
+use selfmate_search::mcts::Expansion;
 use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
 
-/// The settings of the `zero` learner.
+/// The settings of a learner from self-play, with the shape of its network and the settings of
+/// its optimiser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ZeroConfig {
+#[serde(deny_unknown_fields)]
+pub struct Config<N, T> {
     /// The games after which ramps end: learning rate, simulations and targets depend on the
     /// share of these that have been played, never on the clock.
     pub plan_games: u64,
     /// The network's shape.
-    pub network: SparseConfig,
+    pub network: N,
     /// How games are played.
     pub selfplay: SelfPlayConfig,
     /// How they are learned from.
-    pub learning: LearningConfig,
+    pub learning: LearningConfig<T>,
     /// When to raise an alarm.
     pub guards: GuardConfig,
     /// How strength is watched.
@@ -26,12 +27,23 @@ pub struct ZeroConfig {
 
 /// How games are played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct SelfPlayConfig {
     /// Games between one network and the next.
     pub generation_games: u64,
     /// Simulations for a move.
     pub sims: Ramp,
+    /// Games that a thread plays in lockstep, so that their positions are evaluated together:
+    /// one for a cheap network, many for a dear one.
+    pub games_at_once: usize,
+    /// When a position in the tree gets its moves.
+    pub expansion: Expansion,
+    /// How the root chooses.
+    pub root: Root,
+    /// The noise on the priors of a PUCT root: small means on few moves.
+    pub dirichlet_alpha: f32,
+    /// The share of that noise.
+    pub dirichlet_share: f32,
     /// Moves that a Gumbel root looks at.
     pub candidates: usize,
     /// See [`selfmate_search::mcts::Gumbel`].
@@ -72,16 +84,28 @@ pub struct SelfPlayConfig {
     pub memory_mb: usize,
 }
 
+/// How the root of a search chooses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Root {
+    /// Candidates by prior and Gumbel noise, sequential halving among them.
+    Gumbel,
+    /// As below the root, with Dirichlet noise; moves are drawn by visits in the noisy plies.
+    Puct,
+}
+
 /// How games are learned from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LearningConfig {
+#[serde(deny_unknown_fields)]
+pub struct LearningConfig<T> {
     /// Positions in a batch.
     pub batch: usize,
     /// How often a position is learned from, on average.
     pub reuse: f64,
     /// The learning rate.
     pub rate: Ramp,
+    /// The learning rate is a tenth from each of these batches on.
+    pub rate_drops: Vec<u64>,
     /// The learning rate rises to that over so many batches.
     pub warmup_steps: u64,
     /// The most positions to draw batches from.
@@ -92,16 +116,25 @@ pub struct LearningConfig {
     /// The weight of the game's result in the value target; the rest is the search's value.
     pub result_weight: Ramp,
     /// The optimiser.
-    pub trainer: TrainerConfig,
+    pub trainer: T,
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f64,
     /// Batches between networks that are kept for good.
     pub keep_steps: u64,
 }
 
+impl<T> LearningConfig<T> {
+    /// The learning rate of a batch.
+    pub fn rate_at(&self, progress: f64, step: u64) -> f64 {
+        let drops = self.rate_drops.iter().filter(|&&drop| drop <= step).count() as i32;
+        let warm = ((step + 1) as f64 / self.warmup_steps.max(1) as f64).min(1.0);
+        self.rate.at(progress) * warm * 0.1f64.powi(drops)
+    }
+}
+
 /// When to raise an alarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct GuardConfig {
     /// Generations before any alarm: random networks are all alarming.
     pub patience: u64,
@@ -123,7 +156,7 @@ pub struct GuardConfig {
 
 /// How strength is watched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields)]
 pub struct RatingConfig {
     /// Seconds of training between ratings; 0 for none.
     pub every_seconds: f64,
@@ -161,24 +194,16 @@ impl Ramp {
     }
 }
 
-impl Default for ZeroConfig {
-    fn default() -> ZeroConfig {
-        ZeroConfig {
-            plan_games: 250_000,
-            network: SparseConfig::default(),
-            selfplay: SelfPlayConfig::default(),
-            learning: LearningConfig::default(),
-            guards: GuardConfig::default(),
-            rating: RatingConfig::default(),
-        }
-    }
-}
-
 impl Default for SelfPlayConfig {
     fn default() -> SelfPlayConfig {
         SelfPlayConfig {
             generation_games: 1024,
             sims: Ramp::new(32.0, 160.0, 0.0, 1.0),
+            games_at_once: 1,
+            expansion: Expansion::SecondVisit,
+            root: Root::Gumbel,
+            dirichlet_alpha: 0.3,
+            dirichlet_share: 0.25,
             candidates: 16,
             c_visit: 50.0,
             c_scale: 0.2,
@@ -202,17 +227,18 @@ impl Default for SelfPlayConfig {
     }
 }
 
-impl Default for LearningConfig {
-    fn default() -> LearningConfig {
+impl<T: Default> Default for LearningConfig<T> {
+    fn default() -> LearningConfig<T> {
         LearningConfig {
             batch: 2048,
             reuse: 5.0,
             rate: Ramp::new(1.5e-3, 1e-4, 0.4, 1.0),
+            rate_drops: Vec::new(),
             warmup_steps: 100,
             window: 3_000_000,
             window_share: 0.5,
             result_weight: Ramp::new(1.0, 0.5, 0.05, 0.2),
-            trainer: TrainerConfig::default(),
+            trainer: T::default(),
             checkpoint_seconds: 30.0,
             keep_steps: 500,
         }
@@ -240,51 +266,9 @@ impl Default for RatingConfig {
     }
 }
 
-impl ZeroConfig {
-    /// The names that [`ZeroConfig::preset`] knows.
-    pub const PRESETS: [&str; 2] = ["default", "tiny"];
-
-    /// Settings by name.
-    pub fn preset(name: &str) -> Option<ZeroConfig> {
-        match name {
-            "default" => Some(ZeroConfig::default()),
-            "tiny" => Some(ZeroConfig::tiny()),
-            _ => None,
-        }
-    }
-
-    /// A run of seconds that learns next to nothing: for tests and for a first look.
-    pub fn tiny() -> ZeroConfig {
-        ZeroConfig {
-            plan_games: 256,
-            network: SparseConfig { hidden: 64, value_hidden: 8, ..SparseConfig::default() },
-            selfplay: SelfPlayConfig {
-                generation_games: 16,
-                sims: Ramp::new(4.0, 8.0, 0.0, 1.0),
-                candidates: 4,
-                max_plies: 60,
-                memory_mb: 1,
-                ..SelfPlayConfig::default()
-            },
-            learning: LearningConfig {
-                batch: 64,
-                window: 4000,
-                warmup_steps: 4,
-                checkpoint_seconds: 0.2,
-                keep_steps: 50,
-                ..LearningConfig::default()
-            },
-            rating: RatingConfig { every_seconds: 0.0, ..RatingConfig::default() },
-            ..ZeroConfig::default()
-        }
-    }
-
-    /// Says what makes no sense, if anything does.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        self.network.check().map_err(|error| ConfigError::Parse {
-            file: "network".to_owned(),
-            message: error.to_string(),
-        })?;
+impl<N, T> Config<N, T> {
+    /// Says what makes no sense, if anything does, the network's shape apart.
+    pub fn check_common(&self) -> Result<(), ConfigError> {
         let (play, learning) = (&self.selfplay, &self.learning);
         let from = |least: f64, field, value: f64| {
             let ok = value.is_finite() && value >= least;
@@ -313,6 +297,9 @@ impl ZeroConfig {
             from(f64::MIN, "learning.result_weight.end", learning.result_weight.end),
             share("selfplay.resign_value", f64::from(play.resign_value)),
             from(1.0, "rating.games", self.rating.games as f64),
+            from(1.0, "selfplay.games_at_once", play.games_at_once as f64),
+            positive("selfplay.dirichlet_alpha", f64::from(play.dirichlet_alpha)),
+            share("selfplay.dirichlet_share", f64::from(play.dirichlet_share)),
             from(1.0, "selfplay.candidates", play.candidates as f64),
             from(1.0, "selfplay.quick_sims", f64::from(play.quick_sims)),
             from(1.0, "selfplay.max_plies", f64::from(play.max_plies)),
@@ -369,13 +356,17 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
-        for name in ZeroConfig::PRESETS {
-            ZeroConfig::preset(name).unwrap().check().unwrap();
+    fn the_learning_rate_warms_up_and_drops() {
+        let config = LearningConfig::<()> {
+            rate: Ramp::new(2.0, 1.0, 0.0, 1.0),
+            rate_drops: vec![100, 300],
+            warmup_steps: 10,
+            ..LearningConfig::default()
+        };
+        let rates = [(0.0, 4), (0.0, 50), (0.5, 100), (1.0, 300)];
+        let rates = rates.map(|(progress, step)| config.rate_at(progress, step));
+        for (rate, expected) in rates.into_iter().zip([1.0, 2.0, 0.15, 0.01]) {
+            assert!((rate - expected).abs() < 1e-12, "{rate} {expected}");
         }
-        let mut config = ZeroConfig::default();
-        config.selfplay.wild_share = 1.5;
-        let error = config.check().unwrap_err().to_string();
-        assert_eq!(error, "selfplay.wild_share is 1.5: expected a share from 0 to 1");
     }
 }

@@ -3,39 +3,27 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use selfmate_arena::players::MctsOptions;
 use selfmate_arena::rate::OWN_RUNGS;
 use selfmate_arena::{
-    GameSettings, MatchError, MatchRun, MoveLimit, PlayerKind, RateConfig, RateReport, Registry,
-    Rung, run_rate,
+    GameSettings, MatchError, MatchRun, MoveLimit, RateConfig, RateReport, Registry, Rung, run_rate,
 };
-use selfmate_nn::sparse::{Network, Weights};
-use selfmate_search::mcts::SearchParams;
 
 use super::config::RatingConfig;
+use super::student::Student;
 
 /// The name of the network among the players.
 const NAME: &str = "network";
 
 /// Rates a network against our own rungs.
 pub fn rate(
-    weights: &Weights,
+    student: &impl Student,
     config: &RatingConfig,
     seed: u64,
     threads: usize,
     stop: &Arc<AtomicBool>,
 ) -> Result<RateReport, MatchError> {
-    let network = Network::new(weights);
     let mut registry = Registry::standard();
-    registry.register(PlayerKind::new(NAME, "the network in training", move |options| {
-        let network = network.clone();
-        let player = MctsOptions::read(options, SearchParams::default())?.player(
-            NAME,
-            options.seed,
-            move |_| Box::new(network.clone()),
-        );
-        Ok(Box::new(player))
-    }));
+    registry.register(student.player(NAME));
     let rungs = OWN_RUNGS.map(|(player, elo)| Rung { player: player.to_owned(), elo });
     let limit = MoveLimit::nodes(config.sims);
     let config = RateConfig {

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use selfmate_nn::sparse::Network;
-use selfmate_run::{GameRecord, Run, RunError};
+use selfmate_run::{GameRecord, RunError};
 
-use super::LearnError;
-use super::selfplay::{Generation, SelfPlayer};
-use crate::watch::{Status, Watch};
+use super::game::{Generation, SelfPlayer};
+use super::student::Evaluators;
+use crate::desk::Desk;
+use crate::learner::LearnError;
+use crate::watch::Status;
 
 /// Who plays, and until when.
 pub struct Hands<'a> {
@@ -39,14 +40,14 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Plays the games with these numbers, but for those that are on disk already.
 pub fn play(
-    run: &mut Run,
+    desk: &mut Desk<'_>,
     index: u64,
     generation: &Generation,
     numbers: Range<u64>,
-    network: &Network,
+    evaluators: &Evaluators,
     hands: &Hands<'_>,
-    watch: &mut dyn Watch,
 ) -> Result<PlayedGeneration, LearnError> {
+    let Desk { run, watch, .. } = desk;
     let is_ours = |games: &[GameRecord]| {
         games.iter().map(|game| game.number).eq(numbers.clone())
             && games.iter().all(|game| game.network == generation.network)
@@ -79,13 +80,10 @@ pub fn play(
         for _ in 0..hands.threads.max(1) {
             let (sender, next, missing, cut) = (sender.clone(), &next, &missing, &cut);
             scope.spawn(move || {
-                let mut player = SelfPlayer::new(&generation.config, network.clone());
-                while let Some(&number) = missing.get(next.fetch_add(1, Relaxed)) {
-                    let Some(played) = player.play(generation, number, cut) else { break };
-                    if sender.send(played).is_err() {
-                        break;
-                    }
-                }
+                let mut player = SelfPlayer::new(&generation.config, evaluators());
+                let next = || missing.get(next.fetch_add(1, Relaxed)).copied();
+                // Nobody listens any more once the games are cut short.
+                player.play(generation, next, |played| _ = sender.send(played), cut);
             });
         }
         drop(sender);

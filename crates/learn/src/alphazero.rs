@@ -1,0 +1,294 @@
+//! The `alphazero` learner: a residual network over 119 planes and 4672 moves that learns from
+//! games against itself (Silver et al. 2018).
+//!
+//! The loop is that of all learners from [`crate::selfplay`]; here is what it plays and trains
+//! with. A position of the replay window is a place in a stored game: its planes are made when
+//! they are needed, because a million of them would take 30 gigabytes.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use selfmate_arena::PlayerKind;
+use selfmate_arena::players::MctsOptions;
+use selfmate_chess::env::ActionSpace;
+use selfmate_chess::{Game, MoveList, Seed};
+use selfmate_encode::MoveSpace;
+use selfmate_nn::residual::{
+    self, Batch, Network, NetworkEvaluator, Optimiser, Trainer, TrainingConfig, ValueHead, Weights,
+    WeightsInfo,
+};
+use selfmate_run::{GameRecord, Judged, RecordError};
+use selfmate_search::Wdl;
+use selfmate_search::mcts::{Expansion, SearchParams};
+
+use crate::config::ConfigError;
+use crate::learner::LearnError;
+use crate::selfplay::{
+    Config, Evaluators, GuardConfig, LearningConfig, Losses, Ramp, RatingConfig, Root,
+    SelfPlayConfig, Student, Targets,
+};
+
+/// The settings of the `alphazero` learner.
+pub type AlphaZeroConfig = Config<residual::Config, TrainingConfig>;
+
+impl AlphaZeroConfig {
+    /// The names that [`AlphaZeroConfig::preset`] knows.
+    pub const PRESETS: [&str; 4] = ["cpu", "toy", "paper", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<AlphaZeroConfig> {
+        match name {
+            "default" | "cpu" => Some(AlphaZeroConfig::cpu()),
+            "toy" => Some(AlphaZeroConfig::toy()),
+            "paper" => Some(AlphaZeroConfig::paper()),
+            "tiny" => Some(AlphaZeroConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// Half an hour on two cores: a small network, a Gumbel root with few simulations.
+    pub fn cpu() -> AlphaZeroConfig {
+        let adam = Optimiser::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+        AlphaZeroConfig {
+            plan_games: 10_000,
+            network: residual::Config { value: ValueHead::Wdl, ..residual::Config::small() },
+            selfplay: SelfPlayConfig {
+                generation_games: 128,
+                sims: Ramp::new(16.0, 48.0, 0.0, 1.0),
+                games_at_once: 32,
+                expansion: Expansion::FirstVisit,
+                candidates: 8,
+                memory_mb: 2,
+                ..SelfPlayConfig::default()
+            },
+            learning: LearningConfig {
+                batch: 256,
+                reuse: 3.0,
+                rate: Ramp::new(2e-3, 2e-4, 0.4, 1.0),
+                warmup_steps: 100,
+                window: 1_000_000,
+                trainer: TrainingConfig { optimiser: adam, ..TrainingConfig::default() },
+                ..LearningConfig::default()
+            },
+            guards: GuardConfig::default(),
+            rating: RatingConfig { sims: 64, ..RatingConfig::default() },
+        }
+    }
+
+    /// As [`AlphaZeroConfig::cpu`], with the network of five blocks and 64 filters.
+    pub fn toy() -> AlphaZeroConfig {
+        let cpu = AlphaZeroConfig::cpu();
+        let network = residual::Config { value: ValueHead::Wdl, ..residual::Config::toy() };
+        AlphaZeroConfig { plan_games: 2_500, network, ..cpu }
+    }
+
+    /// The published settings: 800 simulations, PUCT with Dirichlet noise, momentum, steps of the
+    /// learning rate. For a GPU and patience.
+    pub fn paper() -> AlphaZeroConfig {
+        AlphaZeroConfig {
+            plan_games: 44_000_000,
+            network: residual::Config::standard(),
+            selfplay: SelfPlayConfig {
+                generation_games: 25_000,
+                sims: Ramp::new(800.0, 800.0, 0.0, 1.0),
+                games_at_once: 256,
+                expansion: Expansion::FirstVisit,
+                root: Root::Puct,
+                c_puct: 1.25,
+                discount: 1.0,
+                noisy_plies: 60,
+                opening_plies: 0,
+                wild_share: 0.0,
+                endgame_share: 0.0,
+                max_plies: 512,
+                resign_value: 0.95,
+                memory_mb: 8,
+                ..SelfPlayConfig::default()
+            },
+            learning: LearningConfig {
+                batch: 4096,
+                reuse: 1.0,
+                rate: Ramp::new(0.2, 0.2, 0.0, 1.0),
+                rate_drops: vec![100_000, 300_000, 500_000],
+                warmup_steps: 0,
+                window: 1_000_000,
+                window_share: 1.0,
+                result_weight: Ramp::new(1.0, 1.0, 0.0, 1.0),
+                ..LearningConfig::default()
+            },
+            ..AlphaZeroConfig::cpu()
+        }
+    }
+
+    /// A run of seconds that learns next to nothing: for tests and for a first look.
+    pub fn tiny() -> AlphaZeroConfig {
+        let cpu = AlphaZeroConfig::cpu();
+        AlphaZeroConfig {
+            plan_games: 64,
+            network: residual::Config { blocks: 1, filters: 16, ..cpu.network },
+            selfplay: SelfPlayConfig {
+                generation_games: 8,
+                sims: Ramp::new(4.0, 4.0, 0.0, 1.0),
+                games_at_once: 4,
+                candidates: 4,
+                max_plies: 40,
+                memory_mb: 1,
+                ..cpu.selfplay
+            },
+            learning: LearningConfig {
+                batch: 32,
+                reuse: 1.0,
+                window: 2000,
+                warmup_steps: 4,
+                checkpoint_seconds: 0.2,
+                keep_steps: 50,
+                ..cpu.learning
+            },
+            rating: RatingConfig { every_seconds: 0.0, ..cpu.rating },
+            ..cpu
+        }
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.network.check().map_err(|error| ConfigError::Parse {
+            file: "network".to_owned(),
+            message: error.to_string(),
+        })?;
+        self.check_common()
+    }
+}
+
+/// A residual network in training.
+pub struct AlphaZero {
+    trainer: Trainer,
+    batch: Batch,
+}
+
+/// A position of a stored game, with what to say of its value.
+pub struct Position {
+    record: Arc<GameRecord>,
+    /// Its place among the judged positions of the game.
+    index: usize,
+    wdl: Wdl,
+}
+
+impl Position {
+    /// As numbers.
+    fn encode(&self, config: residual::Config) -> Result<Encoded, RecordError> {
+        let wanted = &self.record.positions[self.index];
+        let mut encoded = Encoded::default();
+        self.record.replay(|game: &Game, legal: &MoveList, judged: &Judged| {
+            if judged.ply == wanted.ply {
+                let index = |m| {
+                    let index = MoveSpace::Az4672.index(game.position(), m);
+                    index.expect("every legal move has an index") as u16
+                };
+                let moves = legal.iter().zip(&judged.policy);
+                encoded.planes = config.encoding().encoded(game);
+                encoded.policy = moves.map(|(&m, &share)| (index(m), share)).collect();
+            }
+        })?;
+        Ok(encoded)
+    }
+}
+
+/// A position as numbers: its planes, and a share for each legal move.
+#[derive(Default)]
+struct Encoded {
+    planes: Vec<f32>,
+    policy: Vec<(u16, f32)>,
+}
+
+impl AlphaZero {
+    fn with(trainer: Trainer) -> AlphaZero {
+        AlphaZero { batch: Batch::new(trainer.weights().config()), trainer }
+    }
+}
+
+impl Student for AlphaZero {
+    type Shape = residual::Config;
+    type Training = TrainingConfig;
+    type Sample = Position;
+
+    fn new(
+        shape: &residual::Config,
+        training: &TrainingConfig,
+        seed: Seed,
+        threads: usize,
+    ) -> Result<AlphaZero, LearnError> {
+        let weights = Weights::random(*shape, seed).map_err(residual::TrainError::from)?;
+        Ok(AlphaZero::with(Trainer::new(weights, *training, threads)?))
+    }
+
+    fn restore(
+        state: &[u8],
+        training: &TrainingConfig,
+        threads: usize,
+    ) -> Result<AlphaZero, LearnError> {
+        Ok(AlphaZero::with(Trainer::restore(state, *training, threads)?))
+    }
+
+    fn state(&self) -> Result<Vec<u8>, LearnError> {
+        Ok(self.trainer.state()?)
+    }
+
+    fn step(&self) -> u64 {
+        self.trainer.steps()
+    }
+
+    fn learn(&mut self, batch: &[&Position], rate: f32) -> Result<Losses, LearnError> {
+        let config = self.trainer.weights().config();
+        let encoded: Result<Vec<Encoded>, RecordError> =
+            batch.par_iter().map(|position| position.encode(config)).collect();
+        self.batch.clear();
+        for (Encoded { planes, policy }, position) in encoded?.iter().zip(batch) {
+            self.batch.push(planes, policy, position.wdl)?;
+        }
+        let losses = self.trainer.step(&self.batch, rate)?;
+        let residual::Losses { value, policy, gradient_norm, .. } = losses;
+        Ok(Losses { value, policy, gradient_norm })
+    }
+
+    fn model(&self) -> Result<Vec<u8>, LearnError> {
+        Ok(residual::encode(self.trainer.weights(), WeightsInfo { step: self.step() })?)
+    }
+
+    fn evaluators(&self) -> Evaluators {
+        let network = Network::new(self.trainer.weights());
+        Box::new(move || Box::new(NetworkEvaluator::new(&network)))
+    }
+
+    fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Position>, RecordError> {
+        // A game that cannot be played is found here, not in the middle of a batch.
+        record.replay(|_, _, _| {})?;
+        let record = Arc::new(record.clone());
+        let position = |(index, wdl)| Position { record: Arc::clone(&record), index, wdl };
+        Ok(targets.wdls(&record).into_iter().enumerate().map(position).collect())
+    }
+
+    fn player(&self, name: &'static str) -> PlayerKind {
+        let network = Network::new(self.trainer.weights());
+        PlayerKind::new(name, "the network in training", move |options| {
+            let network = network.clone();
+            let player = MctsOptions::read(options, SearchParams::default())?.player(
+                name,
+                options.seed,
+                move |_| Box::new(NetworkEvaluator::new(&network)),
+            );
+            Ok(Box::new(player))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_make_sense() {
+        for name in AlphaZeroConfig::PRESETS {
+            AlphaZeroConfig::preset(name).unwrap().check().unwrap();
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What all learners have in common: how they are called, how they end, how they fail.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use selfmate_arena::MatchError;
+use selfmate_nn::residual;
+use selfmate_nn::sparse::{TrainError, WeightsError};
+use selfmate_run::{RecordError, Run, RunError};
+
+use crate::alphazero::AlphaZero;
+use crate::config::{Budget, ConfigError, RunConfig, Settings};
+use crate::selfplay;
+use crate::watch::Watch;
+use crate::zero::Zero;
+
+/// Why a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The budget is spent.
+    Finished,
+    /// It was told to stop.
+    Stopped,
+    /// The guards gave up, for this reason.
+    Collapsed(String),
+}
+
+/// Why a run cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum LearnError {
+    /// The run folder cannot be used.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A stored game that cannot be played again.
+    #[error(transparent)]
+    Game(#[from] RecordError),
+    /// The config cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The network cannot learn.
+    #[error(transparent)]
+    Train(#[from] TrainError),
+    /// The residual network cannot learn.
+    #[error(transparent)]
+    Residual(#[from] residual::TrainError),
+    /// A position that no residual network can learn from.
+    #[error(transparent)]
+    Batch(#[from] residual::BatchError),
+    /// Weights cannot be written or read.
+    #[error(transparent)]
+    Weights(#[from] WeightsError),
+    /// The rating games cannot be played.
+    #[error(transparent)]
+    Match(#[from] MatchError),
+    /// A checkpoint that holds something else than a learner's state.
+    #[error("checkpoint {step}: {file}: {message}")]
+    State {
+        /// The checkpoint.
+        step: u64,
+        /// The file.
+        file: &'static str,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// Trains until the budget is spent or `stop` is set, from the last checkpoint if there is one.
+pub fn train(
+    run: &mut Run,
+    config: &RunConfig,
+    budget: Budget,
+    threads: usize,
+    stop: &Arc<AtomicBool>,
+    watch: &mut dyn Watch,
+) -> Result<End, LearnError> {
+    let session = Session { seed: config.seed, budget, threads, stop };
+    match &config.settings {
+        Settings::Zero(config) => selfplay::train::<Zero>(run, config, &session, watch),
+        Settings::AlphaZero(config) => selfplay::train::<AlphaZero>(run, config, &session, watch),
+    }
+}
+
+/// One call of a learner: what does not belong to the run's config.
+pub struct Session<'a> {
+    /// The root of all randomness.
+    pub seed: u64,
+    /// When to stop.
+    pub budget: Budget,
+    /// Threads to use.
+    pub threads: usize,
+    /// Ends the training when set.
+    pub stop: &'a Arc<AtomicBool>,
+}

@@ -1,0 +1,340 @@
+//! Games against itself: each a pure function of the run's seed, its number, the network and the
+//! config.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng, Seed};
+use selfmate_run::{GameRecord, Judged};
+use selfmate_search::Evaluator;
+use selfmate_search::mcts::{
+    Dirichlet, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, Puct, RootRule,
+    SearchParams, Seat, Temperature,
+};
+
+use super::config::{Root, SelfPlayConfig};
+use super::start::{random_start, start_fen};
+
+/// What all games of a generation share.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// How to play.
+    pub config: SelfPlayConfig,
+    /// The seed of all games of the run.
+    pub seed: Seed,
+    /// Simulations for a move.
+    pub sims: u64,
+    /// The step of the network that plays.
+    pub network: u64,
+}
+
+/// Plays games: one at a time with a cheap evaluator, many in lockstep with a dear one.
+pub struct SelfPlayer {
+    evaluator: Box<dyn Evaluator>,
+    tables: Vec<Table>,
+    lockstep: Lockstep,
+}
+
+/// A finished game, and the work that went into it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// The game.
+    pub record: GameRecord,
+    /// Simulations of all its searches.
+    pub simulations: u64,
+}
+
+impl SelfPlayer {
+    /// A player with this evaluator.
+    pub fn new(config: &SelfPlayConfig, evaluator: Box<dyn Evaluator>) -> SelfPlayer {
+        let params = params(config);
+        let table = |_| Table { seat: Seat::new(params.clone(), &*evaluator), game: None };
+        let tables = (0..config.games_at_once.max(1)).map(table).collect();
+        SelfPlayer { tables, evaluator, lockstep: Lockstep::default() }
+    }
+
+    /// Plays the games whose numbers `next` gives, until it gives no more or `stop` is set; games
+    /// under way are then forgotten.
+    pub fn play(
+        &mut self,
+        generation: &Generation,
+        mut next: impl FnMut() -> Option<u64>,
+        mut done: impl FnMut(Played),
+        stop: &AtomicBool,
+    ) {
+        loop {
+            for table in self.tables.iter_mut().filter(|table| table.game.is_none()) {
+                let Some(number) = next() else { break };
+                table.begin(generation, number);
+            }
+            if self.tables.iter().all(|table| table.game.is_none()) {
+                return;
+            }
+            self.think(stop);
+            if stop.load(Relaxed) {
+                self.tables.iter_mut().for_each(|table| table.game = None);
+                return;
+            }
+            for table in self.tables.iter_mut().filter(|table| !table.seat.is_busy()) {
+                if let Some(played) = table.move_on(generation) {
+                    done(played);
+                }
+            }
+        }
+    }
+
+    /// Searches until the search of a game has ended.
+    fn think(&mut self, stop: &AtomicBool) {
+        let SelfPlayer { evaluator, tables, lockstep } = self;
+        if let [table] = &mut tables[..] {
+            return table.seat.run(&mut **evaluator);
+        }
+        let has_ended = |table: &Table| table.game.is_some() && !table.seat.is_busy();
+        while !stop.load(Relaxed) && !tables.iter().any(has_ended) {
+            lockstep.step(tables.iter_mut().map(|table| &mut table.seat), &mut **evaluator);
+        }
+    }
+}
+
+/// A place for one game at a time.
+struct Table {
+    seat: Seat,
+    game: Option<InPlay>,
+}
+
+/// A game while it is played.
+struct InPlay {
+    number: u64,
+    seed: Seed,
+    rng: Rng,
+    game: Game,
+    legal: MoveList,
+    /// The ply at which the random start ended.
+    first: usize,
+    /// May be given up.
+    resigns: bool,
+    /// The search under way is one of the quick ones.
+    is_quick: bool,
+    positions: Vec<Judged>,
+    simulations: u64,
+    streak: Streak,
+}
+
+impl Table {
+    fn begin(&mut self, generation: &Generation, number: u64) {
+        let config = &generation.config;
+        let seed = generation.seed.index(number);
+        let mut rng = seed.rng();
+        let game = random_start(config, &mut rng);
+        let mut in_play = InPlay {
+            number,
+            seed,
+            resigns: rng.chance(config.resign_share),
+            rng,
+            legal: game.legal_moves(),
+            first: game.ply(),
+            game,
+            is_quick: false,
+            positions: Vec::new(),
+            simulations: 0,
+            streak: Streak::default(),
+        };
+        self.seat.search().clear();
+        in_play.think(&mut self.seat, generation);
+        self.game = Some(in_play);
+    }
+
+    /// Plays the move that was searched for; the game, if it ends with that.
+    fn move_on(&mut self, generation: &Generation) -> Option<Played> {
+        let in_play = self.game.as_mut()?;
+        let outcome = in_play.play(&mut self.seat, &generation.config);
+        let Some(outcome) = outcome else {
+            in_play.think(&mut self.seat, generation);
+            return None;
+        };
+        let InPlay { number, game, positions, simulations, .. } = self.game.take()?;
+        let record = GameRecord {
+            number,
+            network: generation.network,
+            start: start_fen(&game),
+            moves: game.moves().collect(),
+            outcome,
+            positions,
+        };
+        Some(Played { record, simulations })
+    }
+}
+
+impl InPlay {
+    /// Begins the search for the next move.
+    fn think(&mut self, seat: &mut Seat, generation: &Generation) {
+        let config = &generation.config;
+        self.is_quick = config.quick_share > 0.0 && self.rng.chance(config.quick_share);
+        let sims = if self.is_quick { u64::from(config.quick_sims) } else { generation.sims };
+        let is_noisy = self.game.ply() - self.first < config.noisy_plies as usize;
+        seat.search().set_root_rule(root_rule(config, is_noisy));
+        seat.start(&self.game, sims, self.seed.index(self.game.ply() as u64));
+    }
+
+    /// Plays what the search found; how the game ends, if it does.
+    fn play(&mut self, seat: &mut Seat, config: &SelfPlayConfig) -> Option<Outcome> {
+        let search = seat.search();
+        self.simulations += search.simulations();
+        let decision = search.decision(&self.legal).expect("the game goes on, so there is a move");
+        let value = decision.wdl.value();
+        if !self.is_quick {
+            self.positions.push(Judged {
+                ply: self.game.ply() as u16,
+                value,
+                draw: decision.wdl.draw,
+                policy: decision.policy_target,
+            });
+        }
+        let favourite = self.streak.add(value, self.game.turn(), config);
+        if self.resigns && favourite.is_some() {
+            return Some(Outcome { winner: favourite, reason: Reason::Adjudication });
+        }
+        self.game.play_unchecked(decision.best);
+        self.legal = self.game.legal_moves();
+        let is_capped = self.game.ply() - self.first >= config.max_plies as usize;
+        let capped = Outcome { winner: None, reason: Reason::PlyCap };
+        self.game.outcome_given(&self.legal).or(is_capped.then_some(capped))
+    }
+}
+
+fn params(config: &SelfPlayConfig) -> SearchParams {
+    SearchParams {
+        root: root_rule(config, true),
+        interior: InteriorRule::Puct(Puct {
+            c_init: config.c_puct,
+            first_play_urgency: FirstPlayUrgency::Reduced(config.first_play_urgency),
+            ..Puct::default()
+        }),
+        expansion: config.expansion,
+        policy_temperature: 1.0,
+        root_policy_temperature: 1.0,
+        virtual_loss: 1.0,
+        discount: config.discount,
+        temperature: match config.root {
+            // Its noise is enough.
+            Root::Gumbel => Temperature { value: 0.0, plies: 0 },
+            Root::Puct => Temperature { value: 1.0, plies: config.noisy_plies },
+        },
+        memory_mb: config.memory_mb,
+    }
+}
+
+fn root_rule(config: &SelfPlayConfig, is_noisy: bool) -> RootRule {
+    match config.root {
+        Root::Gumbel => RootRule::Gumbel(Gumbel {
+            candidates: config.candidates,
+            c_visit: config.c_visit,
+            c_scale: config.c_scale,
+            noise: if is_noisy { 1.0 } else { 0.0 },
+            search: GumbelSearch::SequentialHalving,
+        }),
+        Root::Puct => RootRule::Puct(Some(Dirichlet {
+            alpha: config.dirichlet_alpha,
+            epsilon: config.dirichlet_share,
+        })),
+    }
+}
+
+/// For how many plies in a row the searches of both sides have been sure of the same winner.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Streak {
+    favourite: Option<Color>,
+    plies: u32,
+}
+
+impl Streak {
+    /// Adds the value of the next search for the side that moves; the winner, once it is sure
+    /// enough.
+    pub fn add(&mut self, value: f32, turn: Color, config: &SelfPlayConfig) -> Option<Color> {
+        let favourite = match value {
+            v if v >= config.resign_value => Some(turn),
+            v if v <= -config.resign_value => Some(!turn),
+            _ => None,
+        };
+        self.plies =
+            if favourite.is_some() && favourite == self.favourite { self.plies + 1 } else { 1 };
+        self.favourite = favourite;
+        favourite.filter(|_| self.plies >= config.resign_plies)
+    }
+}
+
+/// The winner that the searches of a game were sure enough of to give it up, in games that were
+/// played on regardless.
+pub fn would_resign(record: &GameRecord, config: &SelfPlayConfig) -> Option<Color> {
+    let mut streak = Streak::default();
+    record
+        .positions
+        .iter()
+        .find_map(|judged| streak.add(judged.value, record.turn(usize::from(judged.ply)), config))
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_nn::sparse::{Network, SparseConfig, Weights};
+
+    use super::*;
+    use crate::zero::ZeroConfig;
+
+    fn play(player: &mut SelfPlayer, generation: &Generation, numbers: &[u64]) -> Vec<Played> {
+        let mut numbers = numbers.iter().copied();
+        let mut games = Vec::new();
+        let stop = AtomicBool::new(false);
+        player.play(generation, || numbers.next(), |played| games.push(played), &stop);
+        games.sort_by_key(|played| played.record.number);
+        games
+    }
+
+    #[test]
+    fn a_game_depends_on_nothing_but_its_number() {
+        let shape = SparseConfig { hidden: 64, value_hidden: 8, ..SparseConfig::default() };
+        let network = Network::new(&Weights::random(shape, Seed::new(1)).unwrap());
+        for root in [Root::Gumbel, Root::Puct] {
+            let config = SelfPlayConfig { root, ..ZeroConfig::tiny().selfplay };
+            let generation =
+                Generation { config: config.clone(), seed: Seed::new(2), sims: 8, network: 0 };
+            let mut player = SelfPlayer::new(&config, Box::new(network.clone()));
+            let games = play(&mut player, &generation, &[0, 1, 2, 3, 4, 5]);
+            // In another order, and many at once.
+            for games_at_once in [1, 4] {
+                let config = SelfPlayConfig { games_at_once, ..config.clone() };
+                let mut other = SelfPlayer::new(&config, Box::new(network.clone()));
+                assert_eq!(play(&mut other, &generation, &[5, 4, 3, 2, 1, 0]), games);
+            }
+            for played in &games {
+                let game = played.record.replay(|_, _, _| {}).unwrap();
+                assert_eq!(game.ply(), played.record.moves.len());
+                assert!(played.simulations > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_player_that_is_stopped_forgets_its_games() {
+        let config = ZeroConfig::tiny();
+        let network = Network::new(&Weights::random(config.network, Seed::new(1)).unwrap());
+        let mut player = SelfPlayer::new(&config.selfplay, Box::new(network));
+        let selfplay = config.selfplay;
+        let generation = Generation { config: selfplay, seed: Seed::new(2), sims: 8, network: 0 };
+        let stop = AtomicBool::new(true);
+        player.play(&generation, || Some(1), |_| panic!("a game has ended"), &stop);
+        assert_eq!(play(&mut player, &generation, &[3])[0].record.number, 3);
+    }
+
+    #[test]
+    fn a_game_is_given_up_after_enough_certain_plies_in_a_row() {
+        let config = SelfPlayConfig { resign_plies: 3, ..SelfPlayConfig::default() };
+        let mut streak = Streak::default();
+        let mut add = |value, turn| streak.add(value, turn, &config);
+        assert_eq!(add(0.95, Color::White), None);
+        assert_eq!(add(-0.95, Color::Black), None);
+        assert_eq!(add(0.5, Color::White), None);
+        assert_eq!(add(-0.95, Color::Black), None);
+        assert_eq!(add(0.95, Color::White), None);
+        assert_eq!(add(-0.95, Color::Black), Some(Color::White));
+        assert_eq!(add(0.95, Color::Black), None, "both sides must agree");
+    }
+}

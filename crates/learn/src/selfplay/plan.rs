@@ -1,0 +1,51 @@
+//! How many games this machine can play in a given time.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use selfmate_chess::Seed;
+
+use super::config::Config;
+use super::game::{Generation, Played, SelfPlayer};
+use super::student::Student;
+use crate::learner::LearnError;
+
+/// What a run of an hour had of the speed of its first second: learning and rating take their
+/// time (0.86), and the trees of a trained network are deeper (0.84).
+const SPEED_SHARE: f64 = 0.72;
+/// The searches in its games.
+const SEARCHES: f64 = 90.0;
+
+/// The games that fit into so many minutes on so many threads, from a second of self-play.
+pub fn plan_games<S: Student>(
+    config: &Config<S::Shape, S::Training>,
+    minutes: f64,
+    threads: usize,
+) -> Result<u64, LearnError> {
+    let student = S::new(&config.network, &config.learning.trainer, Seed::new(1), threads)?;
+    let evaluators = student.evaluators();
+    let sims = (config.selfplay.sims.from + config.selfplay.sims.to) / 2.0;
+    let generation = Generation {
+        config: config.selfplay.clone(),
+        seed: Seed::new(1),
+        sims: sims.round() as u64,
+        network: 0,
+    };
+    let (next, simulations) = (AtomicU64::new(0), AtomicU64::new(0));
+    let started = Instant::now();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                let mut player = SelfPlayer::new(&generation.config, evaluators());
+                let is_time = || started.elapsed() < Duration::from_secs(1);
+                let next = || is_time().then(|| next.fetch_add(1, Relaxed));
+                let done = |played: Played| _ = simulations.fetch_add(played.simulations, Relaxed);
+                player.play(&generation, next, done, &stop);
+            });
+        }
+    });
+    let speed = simulations.into_inner() as f64 / started.elapsed().as_secs_f64();
+    let games = minutes * 60.0 * SPEED_SHARE * speed / (sims * SEARCHES);
+    Ok((games as u64).max(config.selfplay.generation_games))
+}

@@ -1,0 +1,67 @@
+//! The seam between the loop of self-play and the network that it trains.
+
+use selfmate_arena::PlayerKind;
+use selfmate_chess::Seed;
+use selfmate_run::{GameRecord, RecordError};
+use selfmate_search::Evaluator;
+
+use super::window::Targets;
+use crate::learner::LearnError;
+
+/// Gives every thread an evaluator of its own.
+pub type Evaluators = Box<dyn Fn() -> Box<dyn Evaluator> + Send + Sync>;
+
+/// Mean losses of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// Of the value.
+    pub value: f32,
+    /// Of the policy.
+    pub policy: f32,
+    /// The length of the mean gradient, before it was clipped.
+    pub gradient_norm: f32,
+}
+
+/// A network that learns from games against itself. The same batches make the same network, with
+/// any number of threads.
+pub trait Student: Sized {
+    /// The shape of the network.
+    type Shape;
+    /// The settings of its optimiser.
+    type Training;
+    /// A position with what to say of it.
+    type Sample: Send + Sync;
+
+    /// A network of random weights.
+    fn new(
+        shape: &Self::Shape,
+        training: &Self::Training,
+        seed: Seed,
+        threads: usize,
+    ) -> Result<Self, LearnError>;
+
+    /// Goes on from a state.
+    fn restore(state: &[u8], training: &Self::Training, threads: usize)
+    -> Result<Self, LearnError>;
+
+    /// Everything needed to go on as if nothing had happened.
+    fn state(&self) -> Result<Vec<u8>, LearnError>;
+
+    /// How many batches have been learned.
+    fn step(&self) -> u64;
+
+    /// Learns from a batch.
+    fn learn(&mut self, batch: &[&Self::Sample], rate: f32) -> Result<Losses, LearnError>;
+
+    /// The network that should play, as a file.
+    fn model(&self) -> Result<Vec<u8>, LearnError>;
+
+    /// The network that should play.
+    fn evaluators(&self) -> Evaluators;
+
+    /// The positions of a stored game.
+    fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Self::Sample>, RecordError>;
+
+    /// The network as a player, to be rated under this name.
+    fn player(&self, name: &'static str) -> PlayerKind;
+}
