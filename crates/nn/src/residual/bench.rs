@@ -1,4 +1,4 @@
-//! How fast the residual network is, on positions of random games. For `selfmate bench`.
+//! How fast the residual network is, on positions of random games.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
