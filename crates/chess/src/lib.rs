@@ -1,7 +1,7 @@
 //! What is true of chess: games and their outcomes, notation, the environment.
 //!
 //! The rules themselves come from [`shakmaty`]. This crate adds a game with history, readers
-//! and writers that name what is wrong, reset/step environments and seeded randomness.
+//! and writers that name what is wrong, reset/step environments, tablebases and seeded randomness.
 //! It knows nothing about learning.
 
 pub mod env;
@@ -14,6 +14,7 @@ pub mod perft;
 pub mod pgn;
 pub mod polyglot;
 pub mod seed;
+pub mod tablebase;
 
 pub use game::{Game, IllegalMove};
 pub use outcome::{DrawRules, Outcome, Reason, Rules};

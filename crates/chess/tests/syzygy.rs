@@ -1,0 +1,232 @@
+//! Syzygy tables: what is wrong with them is named, and what they say is true.
+//!
+//! Tests of what they say need tables with up to four men: SELFMATE_SYZYGY names their folder.
+//! Without it they say so and pass.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use selfmate_chess::fen::{parse_fen, parse_game, to_fen};
+use selfmate_chess::tablebase::{FiftyMoveRule, Syzygy, TableResult, Tablebase, Tables};
+use selfmate_chess::{Bitboard, Board, Chess, Color, Game, Piece, Position, Rng, Seed, Square};
+
+const BACKRANKS: Bitboard = Bitboard::BACKRANKS;
+
+/// The bytes that a table of results begins with.
+const MAGIC: [u8; 4] = [0x71, 0xe8, 0x23, 0x5d];
+
+fn message(folders: &str) -> String {
+    Syzygy::open(folders).unwrap_err().to_string()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn folders_without_tables_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("nowhere");
+    assert!(message(text(&missing)).contains("nowhere: "), "{}", message(text(&missing)));
+    let error = message(text(folder.path()));
+    assert!(error.ends_with("no Syzygy tables there: expected files such as KRvK.rtbw"), "{error}");
+    assert!(error.starts_with(text(folder.path())), "{error}");
+    assert!(message("").contains("expected one, or several separated by"));
+    // Files of other kinds are no tables.
+    std::fs::write(folder.path().join("README.txt"), "KRvK.rtbw").unwrap();
+    assert!(message(text(folder.path())).contains("no Syzygy tables there"));
+}
+
+#[test]
+fn a_file_that_is_no_whole_table_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("KRvK.rtbw");
+    std::fs::write(&file, [0; 100]).unwrap();
+    let error = message(text(folder.path()));
+    assert!(error.contains("KRvK.rtbw: not a whole Syzygy table: 100 bytes long"), "{error}");
+    std::fs::write(&file, [0; 80]).unwrap();
+    let error = message(text(folder.path()));
+    assert!(error.contains("KRvK.rtbw") && error.contains("first bytes"), "{error}");
+    // Right outside, wrong inside: found when it is needed, and played on without.
+    let mut bytes = vec![0; 80];
+    bytes[..4].copy_from_slice(&MAGIC);
+    std::fs::write(&file, bytes).unwrap();
+    let tables = Syzygy::open(text(folder.path())).unwrap();
+    assert_eq!((tables.max_men(), tables.count()), (3, 1));
+    let position = parse_fen("8/8/8/4k3/8/8/2R5/4K3 w - - 0 1").unwrap();
+    let error = tables.probe_result(&position).unwrap_err().to_string();
+    assert!(error.contains("KRvK.rtbw: not a whole Syzygy table"), "{error}");
+    assert_eq!(tables.after_zeroing(&position), None);
+    assert_eq!(tables.damage(), Some(error));
+    // A table that is not there is no damage.
+    let position = parse_fen("8/8/8/4k3/8/8/2Q5/4K3 w - - 0 1").unwrap();
+    assert_eq!(tables.probe_result(&position).unwrap(), None);
+}
+
+fn tables() -> Option<Arc<Syzygy>> {
+    let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
+        println!("skipped: SELFMATE_SYZYGY names no folder of tables");
+        return None;
+    };
+    let tables = Syzygy::open(&folders).unwrap();
+    assert!(tables.max_men() >= 4, "these tests need all tables with up to four men");
+    Some(Arc::new(tables))
+}
+
+#[test]
+fn textbook_endings() {
+    use TableResult::*;
+    let Some(tables) = tables() else { return };
+    for (fen, expected) in [
+        ("8/8/8/4k3/8/8/2R5/4K3 w - - 0 1", Win),
+        ("8/8/8/4k3/8/8/2R5/4K3 b - - 0 1", Loss),
+        ("8/8/8/8/3k4/3R4/8/6K1 b - - 0 1", Draw),
+        ("8/8/8/4k3/8/8/2B5/4K3 w - - 0 1", Draw),
+        // The king on the sixth before its pawn wins, whoever moves.
+        ("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1", Win),
+        ("4k3/8/4K3/4P3/8/8/8/8 b - - 0 1", Loss),
+        // Whoever moves: stalemate, or the king goes round and the pawn gets through.
+        ("4k3/4P3/4K3/8/8/8/8/8 b - - 0 1", Draw),
+        ("4k3/4P3/4K3/8/8/8/8/8 w - - 0 1", Win),
+        // A pawn on the edge does not win against a king in the corner.
+        ("k7/8/K7/P7/8/8/8/8 w - - 0 1", Draw),
+        ("8/8/8/4k3/4P3/4K3/8/8 w - - 0 1", Draw),
+        // Bishop and knight mate; two knights do not.
+        ("8/8/8/4k3/8/8/2BN4/4K3 w - - 0 1", Win),
+        ("8/8/8/4k3/8/8/2NN4/4K3 w - - 0 1", Draw),
+    ] {
+        let found = tables.probe_result(&parse_fen(fen).unwrap()).unwrap();
+        assert_eq!(found, Some(expected), "{fen}");
+    }
+    let castling = parse_fen("8/8/8/4k3/8/8/8/4K2R w K - 0 1").unwrap();
+    assert_eq!(tables.probe_result(&castling).unwrap(), None);
+}
+
+#[test]
+fn the_clock_decides_about_wins_that_take_long() {
+    let Some(tables) = tables() else { return };
+    let at = |clock: u32| parse_fen(&format!("8/8/8/8/8/3k4/8/B1K3N1 w - - {clock} 80")).unwrap();
+    let dtz = tables.probe_dtz(&at(0)).unwrap().unwrap().plies;
+    assert!((30..=70).contains(&dtz), "{dtz}");
+    let clock = |plies: i32| u32::try_from(100 - plies).unwrap();
+    let result = |clock| tables.probe_result(&at(clock)).unwrap();
+    assert_eq!(result(clock(dtz + 2)), Some(TableResult::Win));
+    assert_eq!(result(clock(dtz - 2)), Some(TableResult::CursedWin));
+    let outcome = |clock, rule| {
+        let tables = Tables::new(tables.clone() as Arc<dyn Tablebase>).under(rule);
+        tables.outcome(&at(clock)).unwrap().winner
+    };
+    assert_eq!(outcome(clock(dtz + 2), FiftyMoveRule::Obeyed), Some(Color::White));
+    assert_eq!(outcome(clock(dtz - 2), FiftyMoveRule::Obeyed), None);
+    assert_eq!(outcome(clock(dtz - 2), FiftyMoveRule::Ignored), Some(Color::White));
+    // Inside a search only positions right after a capture or a pawn move are certain.
+    let tables = Tables::new(tables);
+    assert_eq!(tables.in_search(&at(0)), Some(TableResult::Win));
+    assert_eq!(tables.in_search(&at(1)), None);
+}
+
+/// A position of these men (White's big, Black's small) on random squares.
+fn random_position(men: &str, rng: &mut Rng) -> Chess {
+    loop {
+        let mut board = Board::empty();
+        for man in men.chars() {
+            let squares: Vec<Square> = Square::ALL
+                .into_iter()
+                .filter(|&square| board.piece_at(square).is_none())
+                .filter(|&square| !man.eq_ignore_ascii_case(&'p') || !BACKRANKS.contains(square))
+                .collect();
+            let piece = Piece::from_char(man).unwrap();
+            board.set_piece_at(*rng.choose(&squares).unwrap(), piece);
+        }
+        let turn = if rng.chance(0.5) { 'w' } else { 'b' };
+        if let Ok(position) = parse_fen(&format!("{board} {turn} - - 0 1")) {
+            return position;
+        }
+    }
+}
+
+#[test]
+fn a_position_is_worth_what_its_best_move_is_worth() {
+    let Some(tables) = tables() else { return };
+    let value = |position: &Chess| -> i32 {
+        let result = tables.probe_after_zeroing(position).unwrap();
+        result
+            .unwrap_or_else(|| panic!("no table for {}", to_fen(position)))
+            .points(FiftyMoveRule::Ignored)
+    };
+    let mut rng = Seed::new(11).rng();
+    for men in ["KRk", "KQk", "KPk", "KBNk", "KRkp", "KQkr", "KPkp", "KPPk", "KRkb"] {
+        for _ in 0..60 {
+            let position = random_position(men, &mut rng);
+            let legal = position.legal_moves();
+            let best = legal.iter().map(|&m| {
+                let mut after = position.clone();
+                after.play_unchecked(m);
+                -value(&after)
+            });
+            let no_move = if position.is_check() { -1 } else { 0 };
+            let expected = best.max().unwrap_or(no_move);
+            assert_eq!(value(&position), expected, "{}", to_fen(&position));
+        }
+    }
+}
+
+#[test]
+fn the_best_ranked_moves_win_what_is_won() {
+    let Some(tables) = tables() else { return };
+    let tables = Tables::new(tables);
+    let mut rng = Seed::new(12).rng();
+    for men in ["KRk", "KQk", "KPk", "KBNk", "KQkr", "KQkp"] {
+        let mut won = 0;
+        while won < 5 {
+            let mut game = Game::from_position(random_position(men, &mut rng));
+            let winner = tables.outcome(game.position()).unwrap().winner;
+            if game.outcome().is_some() || winner != Some(Color::White) {
+                continue;
+            }
+            let start = to_fen(game.position());
+            while game.outcome().is_none() {
+                let legal = game.legal_moves();
+                let ranking = tables.rank_moves(&game, &legal).unwrap();
+                assert!(ranking.is_by_distance && ranking.moves.len() == legal.len());
+                let defends = game.turn() == Color::Black;
+                let best: Vec<_> = ranking.best_moves().collect();
+                game.play(*rng.choose(if defends { &legal } else { &best }).unwrap()).unwrap();
+            }
+            assert_eq!(game.outcome().unwrap().winner, Some(Color::White), "{start}");
+            won += 1;
+        }
+    }
+}
+
+#[test]
+fn flipped_bytes_never_panic() {
+    if tables().is_none() {
+        return;
+    }
+    let source = std::env::var("SELFMATE_SYZYGY").unwrap();
+    let source = std::env::split_paths(&source)
+        .map(|folder| folder.join("KRvK.rtbw"))
+        .find(|path| path.exists())
+        .unwrap();
+    let whole = std::fs::read(source).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("KRvK.rtbw");
+    let mut rng = Seed::new(13).rng();
+    for _ in 0..200 {
+        let mut bytes = whole.clone();
+        let place = 4 + rng.below(bytes.len() - 4);
+        bytes[place] ^= 1 << rng.below(8);
+        std::fs::write(&file, bytes).unwrap();
+        let tables = Syzygy::open(text(folder.path())).unwrap();
+        for _ in 0..5 {
+            // Any answer will do; the file has no checksum that we read.
+            let _ = tables.probe_result(&random_position("KRk", &mut rng));
+        }
+    }
+    let game = parse_game("8/8/8/4k3/8/8/2R5/4K3 w - - 0 1").unwrap();
+    std::fs::write(&file, whole).unwrap();
+    let tables = Syzygy::open(text(folder.path())).unwrap();
+    assert_eq!(tables.probe_result(game.position()).unwrap(), Some(TableResult::Win));
+}
