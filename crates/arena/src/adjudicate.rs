@@ -4,6 +4,7 @@ use selfmate_chess::{Color, Game, Position};
 use serde::{Deserialize, Serialize};
 
 use crate::game::{Termination, Thought};
+use crate::tables::TableRule;
 
 /// When a game ends before the rules end it. The default never does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct Adjudication {
     /// As drawn, after this many plies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_plies: Option<u32>,
+    /// As these tables say; [`crate::MatchRun::judge`] is who asks them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tables: Option<TableRule>,
 }
 
 /// A draw: scores within `score` for `move_count` moves of each side, from `move_number` on.

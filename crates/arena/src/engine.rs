@@ -68,7 +68,7 @@ impl UciPlayer {
             }
         }
         command.arguments = arguments;
-        let own = SpecOptions { spec: &own, seed: options.seed };
+        let own = SpecOptions { spec: &own, ..*options };
         let patience = own.number("timeout", 1..=86_400_000)?.map(Duration::from_millis);
         let limit = OwnLimit::from_options(&own)?;
         let player = UciPlayer::start(&options.label(), command, limit)?;
@@ -192,6 +192,7 @@ fn thought(game: &Game, info: &Info) -> Option<Thought> {
         nodes: info.nodes.unwrap_or(0),
         elapsed: Duration::from_millis(info.time.unwrap_or(0)),
         permille_full: info.hashfull.unwrap_or(0),
+        table_hits: info.tbhits.unwrap_or(0),
         visits: None,
         prior: None,
     })

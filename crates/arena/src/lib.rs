@@ -25,6 +25,7 @@ pub mod stats;
 pub mod store;
 pub mod suite;
 pub mod svg;
+pub mod tables;
 
 pub use book::{BookConfig, BookReport, book_agreement};
 pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match};
@@ -40,3 +41,4 @@ pub use spec::{PlayerSpec, SpecError, SpecOptions};
 pub use sprt::Sprt;
 pub use suite::{SuiteConfig, SuiteReport, run_suite};
 pub use svg::rating_svg;
+pub use tables::TableShelf;

@@ -77,11 +77,17 @@ impl GameRecord {
             };
             *pgn.note_mut(self.played.opening_plies + index) = eval.into();
         }
-        if let Some(detail) = &self.played.detail {
-            let loser = if self.played.winner == Some(Side::White) { black } else { white };
-            let last = pgn.game.ply();
-            let text = format!("{loser}: {detail}");
-            match last.checked_sub(1) {
+        let loser = if self.played.winner == Some(Side::White) { black } else { white };
+        let fault = self.played.detail.as_ref().map(|detail| format!("{loser}: {detail}"));
+        // PGN has one word for all adjudication; this one is worth telling apart.
+        let table = match (self.played.termination, self.played.winner) {
+            (Termination::Tablebase, Some(Side::White)) => Some("White wins by tablebase"),
+            (Termination::Tablebase, Some(Side::Black)) => Some("Black wins by tablebase"),
+            (Termination::Tablebase, None) => Some("drawn by tablebase"),
+            _ => None,
+        };
+        if let Some(text) = fault.or(table.map(str::to_owned)) {
+            match pgn.game.ply().checked_sub(1) {
                 Some(last) => {
                     let note = pgn.note_mut(last);
                     let before = note.comment.take().map(|comment| format!("{comment}, "));

@@ -8,6 +8,7 @@ use selfmate_search::Player;
 
 use crate::players;
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
+use crate::tables::TableShelf;
 
 /// Builds players from their specs.
 ///
@@ -19,6 +20,7 @@ use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     kinds: Vec<PlayerKind>,
+    shelf: TableShelf,
 }
 
 /// Makes a player from its options.
@@ -55,6 +57,36 @@ impl Registry {
         self.kinds.push(kind);
     }
 
+    /// The tablebases of its players.
+    pub fn shelf(&self) -> &TableShelf {
+        &self.shelf
+    }
+
+    /// Gives these folders of tables to every player that can use them and names none.
+    pub fn set_default_tables(&mut self, folders: &str) {
+        self.shelf.set_default(folders);
+    }
+
+    /// The spec with an option added; as it was when its kind has none of that name, or it is
+    /// given already.
+    pub fn with_option(&self, text: &str, name: &str, value: &str) -> Result<String, SpecError> {
+        let mut spec = self.parse(text)?;
+        let kind = self.kind(&spec)?;
+        if kind.options.iter().any(|(option, _)| option == name) && spec.option(name).is_none() {
+            spec.options.push((name.to_owned(), value.to_owned()));
+            // A value with a comma in it would be read as two options.
+            if spec.to_string().parse::<PlayerSpec>().ok().as_ref() != Some(&spec) {
+                return Err(SpecError::Value {
+                    kind: spec.kind,
+                    option: name.to_owned(),
+                    value: value.to_owned(),
+                    expected: "a text without commas".to_owned(),
+                });
+            }
+        }
+        Ok(spec.to_string())
+    }
+
     /// All kinds, in the order they were added.
     pub fn kinds(&self) -> &[PlayerKind] {
         &self.kinds
@@ -70,7 +102,7 @@ impl Registry {
     /// Builds a player. The same spec and seed give the same player.
     pub fn build(&self, spec: &PlayerSpec, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
         let kind = self.kind(spec)?;
-        (kind.build)(&SpecOptions { spec, seed })
+        (kind.build)(&SpecOptions { spec, seed, shelf: &self.shelf })
     }
 
     /// The kind of a spec, once its options are checked.

@@ -9,6 +9,8 @@ use std::str::FromStr;
 use selfmate_chess::Seed;
 use selfmate_uci::EngineError;
 
+use crate::tables::TableShelf;
+
 /// A parsed player spec. Writing it gives the text back.
 ///
 /// ```
@@ -85,6 +87,8 @@ pub struct SpecOptions<'a> {
     pub spec: &'a PlayerSpec,
     /// The root of the player's randomness.
     pub seed: Seed,
+    /// The tablebases that are open, and those that players use who name none.
+    pub shelf: &'a TableShelf,
 }
 
 impl SpecOptions<'_> {
@@ -215,6 +219,14 @@ pub enum SpecError {
         kind: String,
         /// As given.
         argument: String,
+    },
+    /// Tables cannot be used.
+    #[error("player '{kind}', option syzygy: {reason}")]
+    Tables {
+        /// The kind.
+        kind: String,
+        /// What is wrong with them.
+        reason: String,
     },
     /// The engine cannot be used.
     #[error("player '{spec}': {error}")]

@@ -2,7 +2,7 @@
 //!
 //! Start at [`AlphaBeta::search`]. From the root down: `driver` deepens, `negamax` is the
 //! search, `prune` what it leaves out, `quiesce` settles captures, `order` picks moves, `see` counts exchanges, `table`
-//! remembers positions, `eval` judges them with [`Weights`] unless a [`Judge`] does. It knows nothing of clocks
+//! remembers positions, `tables` asks a tablebase, `eval` judges with [`Weights`] unless a [`Judge`] does. It knows nothing of clocks
 //! (callers turn them into an [`AlphaBetaLimit`]) nor of the UCI protocol.
 
 mod bench;
@@ -23,12 +23,14 @@ mod see;
 mod settings;
 mod squares;
 mod table;
+mod tables;
 mod weights;
 mod worker;
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
+use selfmate_chess::tablebase::{TableResult, Tables};
 use selfmate_chess::{Game, Move};
 
 pub use bench::{bench, bench_search};
@@ -93,6 +95,8 @@ pub struct Report {
     pub time: Duration,
     /// The part of the table in use, per thousand.
     pub hashfull: u32,
+    /// Positions found in tablebases, by all threads.
+    pub table_hits: u64,
     /// The line.
     pub pv: Vec<Move>,
 }
@@ -119,6 +123,8 @@ pub struct AlphaBetaResult {
     pub depth: u32,
     /// Nodes visited by all threads.
     pub nodes: u64,
+    /// Positions found in tablebases, by all threads.
+    pub table_hits: u64,
     /// The best line.
     pub pv: Vec<Move>,
     /// As many best lines as were asked for and there are moves.
@@ -131,6 +137,7 @@ pub struct AlphaBeta {
     settings: Settings,
     /// One for each thread, never empty.
     memories: Vec<Memory>,
+    tables: Option<Tables>,
 }
 
 impl AlphaBeta {
@@ -145,6 +152,15 @@ impl AlphaBeta {
             table: Table::new(hash_mb),
             memories: vec![Memory::new(weights, &settings)],
             settings,
+            tables: None,
+        }
+    }
+
+    /// Looks positions up in these tables, and forgets what the search found without them.
+    pub fn set_tables(&mut self, tables: Option<Tables>) {
+        if tables.is_some() || self.tables.is_some() {
+            self.tables = tables;
+            self.clear();
         }
     }
 
@@ -218,6 +234,13 @@ impl AlphaBeta {
     ) -> AlphaBetaResult {
         let started = Instant::now();
         self.table.age();
+        let tables = self.tables.as_ref();
+        let ranking = tables.and_then(|tables| tables.rank_moves(game, &game.legal_moves()));
+        // Where the order of the moves is enough to make progress, the tree is for finding mates;
+        // where nothing can be won, for setting problems. Neither needs results inside it.
+        let is_settled = ranking.as_ref().is_some_and(|ranking| {
+            ranking.is_by_distance || ranking.best().result <= TableResult::Draw
+        });
         let shared = Shared {
             table: &self.table,
             stop,
@@ -226,6 +249,9 @@ impl AlphaBeta {
             started,
             deadline: limit.movetime.map(|time| started + time),
             max_nodes: limit.nodes.unwrap_or(u64::MAX),
+            tables: tables.filter(|_| !is_settled),
+            table_hits: AtomicU64::new(ranking.as_ref().map_or(0, |r| r.moves.len() as u64)),
+            ranking,
         };
         driver::run(game, limit, &shared, &mut self.memories, &self.settings, report)
     }

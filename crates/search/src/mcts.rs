@@ -17,6 +17,7 @@ mod halving;
 mod lockstep;
 mod node;
 mod params;
+mod probe;
 mod result;
 mod root;
 mod search;

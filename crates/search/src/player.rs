@@ -127,6 +127,8 @@ pub struct Thought {
     pub elapsed: Duration,
     /// The memory in use, per thousand.
     pub permille_full: u32,
+    /// Positions found in tablebases so far.
+    pub table_hits: u64,
     /// Walks through the first move, for tree searches.
     pub visits: Option<u32>,
     /// The first move's prior, for tree searches.

@@ -11,6 +11,7 @@ use selfmate_search::{Choice, Player, PlayerError};
 use super::random::{candidates, no_move, seed_of};
 use crate::limit::OwnLimit;
 use crate::registry::PlayerKind;
+use crate::tables;
 
 /// Plies of search when nobody says how far.
 const DEFAULT_DEPTH: u32 = 6;
@@ -40,13 +41,14 @@ impl AlphaBetaPlayer {
 
 /// `alphabeta:depth=4,hash=16`.
 pub(super) fn kind() -> PlayerKind {
-    PlayerKind::new(
+    let kind = PlayerKind::new(
         "alphabeta",
         "our alpha-beta engine with a hand-written evaluation",
         |options| {
             let hash = options.number("hash", 1..=65_536)?.unwrap_or(16);
             let mut search = AlphaBeta::new(Weights::default(), hash as usize);
             search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+            search.set_tables(tables::read(options)?);
             let own = OwnLimit::from_options(options)?;
             let percent = options.number("blunder", 0..=100)?.unwrap_or(0) as usize;
             let blunders = Blunders { percent, seed: options.seed.derive("blunder") };
@@ -59,7 +61,8 @@ pub(super) fn kind() -> PlayerKind {
     .option("movetime", "milliseconds for each move")
     .option("hash", "megabytes for the table (16)")
     .option("threads", "threads in one search (1)")
-    .option("blunder", "percent of moves that are random (0)")
+    .option("blunder", "percent of moves that are random (0)");
+    tables::declare(kind)
 }
 
 impl Player for AlphaBetaPlayer {
@@ -123,6 +126,7 @@ fn thought(report: &alphabeta::Report) -> Thought {
         nodes: report.nodes,
         elapsed: report.time,
         permille_full: report.hashfull,
+        table_hits: report.table_hits,
         visits: None,
         prior: None,
     }

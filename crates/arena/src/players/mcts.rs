@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use selfmate_chess::tablebase::Tables;
 use selfmate_chess::{Game, Seed};
 use selfmate_search::mcts::{
     self, Gumbel, InteriorRule, Proof, RootRule, Search, SearchParams, SearchResult, Temperature,
@@ -15,6 +16,7 @@ use super::random::no_move;
 use crate::limit::OwnLimit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
+use crate::tables;
 
 /// Simulations for a move when nobody says how many.
 const DEFAULT_SIMS: u64 = 400;
@@ -45,20 +47,24 @@ pub struct MctsOptions {
     pub own: OwnLimit,
     /// Simulations for a move when nobody says how many.
     pub default_sims: u64,
+    /// Where to look positions up.
+    pub tables: Option<Tables>,
 }
 
 impl MctsOptions {
     /// Adds the options to a kind.
     #[must_use]
     pub fn declare(kind: PlayerKind) -> PlayerKind {
-        kind.option("sims", "simulations for each move (400)")
+        let kind = kind
+            .option("sims", "simulations for each move (400)")
             .option("movetime", "milliseconds for each move")
             .option("root", "puct or gumbel: how the move is chosen (puct)")
             .option("threads", "threads in one tree (1)")
             .option("memory", "megabytes for the tree (256)")
             .option("cpuct", "weight of exploration (1.5)")
             .option("policy_temperature", "above 1 flattens the priors (1)")
-            .option("temperature", "above 0 draws moves by visits for 30 moves (0)")
+            .option("temperature", "above 0 draws moves by visits for 30 moves (0)");
+        tables::declare(kind)
     }
 
     /// Reads the options over a kind's usual settings.
@@ -93,6 +99,7 @@ impl MctsOptions {
             threads: options.number("threads", 1..=256)?.unwrap_or(1) as usize,
             own: OwnLimit { nodes: options.number("sims", 1..=u64::MAX)?, depth: None, movetime },
             default_sims: DEFAULT_SIMS,
+            tables: tables::read(options)?,
         })
     }
 
@@ -101,9 +108,11 @@ impl MctsOptions {
     where
         F: FnMut(usize) -> Box<dyn Evaluator> + Send + 'static,
     {
+        let mut search = Search::new(self.params);
+        search.set_tables(self.tables);
         MctsPlayer {
             name: name.to_owned(),
-            search: Search::new(self.params),
+            search,
             evaluators: (0..self.threads).map(&mut make).collect(),
             make: Box::new(make),
             seed: seed.derive("mcts"),
@@ -180,6 +189,7 @@ impl MctsPlayer {
                 nodes: result.simulations,
                 elapsed,
                 permille_full: self.search.permille_full(),
+                table_hits: result.table_hits,
                 visits: Some(statistics.visits),
                 prior: Some(statistics.prior),
             });
@@ -187,9 +197,11 @@ impl MctsPlayer {
     }
 }
 
-/// What is proven as a score; `ahead` plies are still to be played before the proof counts.
+/// What is proven as a score, where the mate is counted; `ahead` plies are still to be played before
+/// the proof counts.
 fn mate_score(proof: Proof, ahead: u8) -> Option<Score> {
     match proof {
+        Proof::Win(plies) | Proof::Loss(plies) if plies >= Proof::DISTANT => None,
         Proof::Win(plies) => Some(Score::Mate(i32::from((plies + ahead).div_ceil(2)))),
         Proof::Loss(plies) => Some(Score::Mate(-i32::from((plies + ahead) / 2))),
         Proof::Draw => Some(Score::Centipawns(0)),

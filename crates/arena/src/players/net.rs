@@ -18,6 +18,7 @@ use super::{AlphaBetaPlayer, MctsOptions};
 use crate::limit::OwnLimit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
+use crate::tables;
 
 /// Options that mean nothing to alpha-beta, and those that mean nothing to a tree search.
 const ONLY_MCTS: [&str; 5] = ["sims", "root", "cpuct", "policy_temperature", "temperature"];
@@ -84,6 +85,7 @@ fn alphabeta(options: &SpecOptions<'_>, network: Network) -> Result<Box<dyn Play
     };
     search.set_judge(Box::new(judge));
     search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+    search.set_tables(tables::read(options)?);
     let own = OwnLimit::from_options(options)?;
     Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)))
 }

@@ -52,8 +52,12 @@ impl GameArgs {
             clock: self.tc,
         };
         let limit = if limit == MoveLimit::default() { default } else { limit };
-        let adjudication =
-            Adjudication { draw: self.draw, resign: self.resign, max_plies: self.max_plies };
+        let adjudication = Adjudication {
+            draw: self.draw,
+            resign: self.resign,
+            max_plies: self.max_plies,
+            ..Adjudication::default()
+        };
         GameSettings { limit, adjudication, ..GameSettings::default() }
     }
 

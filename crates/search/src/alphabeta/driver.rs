@@ -1,5 +1,6 @@
 //! Iterative deepening: one ply more each time, until a limit says stop.
 
+use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
 
 use selfmate_chess::{Game, Move, Position};
@@ -7,6 +8,7 @@ use selfmate_chess::{Game, Move, Position};
 use super::order::pack;
 use super::score::{INFINITE, MATE, MAX_PLY, Score, is_mate, mated_in};
 use super::settings::Settings;
+use super::tables::{rank_of, root_score};
 use super::worker::{Memory, Shared, Worker};
 use super::{AlphaBetaLimit, AlphaBetaResult, Line, Report};
 
@@ -61,6 +63,8 @@ impl<'w, 's> Driver<'w, 's> {
         if moves.iter().any(|m| limit.searchmoves.contains(m)) {
             moves.retain(|m| limit.searchmoves.contains(m));
         }
+        let ranking = worker.shared.ranking.as_ref();
+        moves.sort_by_key(|m| Reverse(rank_of(ranking, *m)));
         Driver { worker, moves, lines: Vec::new() }
     }
 
@@ -99,8 +103,8 @@ impl<'w, 's> Driver<'w, 's> {
     /// scored last time.
     fn improve_line(&mut self, index: usize, depth: i32) {
         let taken: Vec<Move> = self.lines[..index].iter().map(|line| line.pv[0]).collect();
-        let allowed = self.moves.iter().filter(|m| !taken.contains(m)).map(|m| pack(*m));
-        self.worker.root_moves = allowed.collect();
+        let left = self.moves.iter().copied().filter(|m| !taken.contains(m));
+        self.worker.root_moves = self.best_ranked(left).map(pack).collect();
 
         let last = self.lines.get(index).map(|line| line.score);
         let mut margin = self.worker.settings.aspiration_window;
@@ -155,7 +159,16 @@ impl<'w, 's> Driver<'w, 's> {
             None => self.lines.push(found),
         }
         // A later line may turn out better than an earlier one.
-        self.lines[..=index].sort_by_key(|line| -line.score);
+        let ranking = self.worker.shared.ranking.as_ref();
+        self.lines[..=index]
+            .sort_by_key(|line| (Reverse(rank_of(ranking, line.pv[0])), -line.score));
+    }
+
+    /// The moves that tables put first; all of them where tables know nothing.
+    fn best_ranked(&self, moves: impl Iterator<Item = Move> + Clone) -> impl Iterator<Item = Move> {
+        let ranking = self.worker.shared.ranking.as_ref();
+        let best = moves.clone().map(|m| rank_of(ranking, m)).max();
+        moves.filter(move |m| Some(rank_of(ranking, *m)) == best)
     }
 
     fn may_stop(&self, limit: &AlphaBetaLimit, depth: u32) -> bool {
@@ -167,7 +180,11 @@ impl<'w, 's> Driver<'w, 's> {
         let score = self.lines[0].score;
         let plies_to_mate = (MATE - score.abs()) as u32;
         let settled = is_mate(score) && depth > plies_to_mate + 2 && limit.multipv <= 1;
-        timed && (settled || (self.moves.len() == 1 && depth >= 4))
+        let choices = match limit.multipv {
+            0 | 1 => self.best_ranked(self.moves.iter().copied()).count(),
+            _ => self.moves.len(),
+        };
+        timed && (settled || (choices == 1 && depth >= 4))
     }
 
     fn report(&self, index: usize, depth: u32) -> Report {
@@ -175,19 +192,27 @@ impl<'w, 's> Driver<'w, 's> {
             depth,
             seldepth: self.worker.deepest as u32,
             multipv: index + 1,
-            score: Score::from_internal(self.lines[index].score),
+            score: self.score(&self.lines[index]),
             nodes: self.worker.all_nodes(),
             time: self.worker.shared.started.elapsed(),
             hashfull: self.worker.shared.table.permill_used(),
+            table_hits: self.worker.shared.table_hits.load(Relaxed),
             pv: self.lines[index].pv.clone(),
         }
+    }
+
+    /// What a line comes to: what tables know of its first move, unless the search has seen the mate.
+    fn score(&self, line: &RootLine) -> Score {
+        let ranking = self.worker.shared.ranking.as_ref();
+        let known = ranking.and_then(|ranking| ranking.find(line.pv[0]));
+        Score::from_internal(known.map_or(line.score, |known| root_score(known, line.score)))
     }
 
     fn result(self, depth: u32) -> AlphaBetaResult {
         let lines: Vec<Line> = self
             .lines
-            .into_iter()
-            .map(|line| Line { score: Score::from_internal(line.score), pv: line.pv })
+            .iter()
+            .map(|line| Line { score: self.score(line), pv: line.pv.clone() })
             .collect();
         let best = &lines[0];
         AlphaBetaResult {
@@ -196,6 +221,7 @@ impl<'w, 's> Driver<'w, 's> {
             score: best.score,
             depth,
             nodes: self.worker.all_nodes(),
+            table_hits: self.worker.shared.table_hits.load(Relaxed),
             pv: best.pv.clone(),
             lines,
         }
@@ -209,6 +235,7 @@ impl<'w, 's> Driver<'w, 's> {
             score: Score::from_internal(score),
             depth: 0,
             nodes: 0,
+            table_hits: 0,
             pv: Vec::new(),
             lines: Vec::new(),
         }

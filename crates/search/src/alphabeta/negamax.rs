@@ -7,7 +7,7 @@ use selfmate_chess::{Move, Position};
 use super::history::Tried;
 use super::order::{Hints, Picker, is_tactical, pack};
 use super::prune::{LateMove, OnlyMove, Outlook, Verdict};
-use super::score::{INFINITE, MATE, MATE_BOUND, MAX_PLY, is_mate, mated_in};
+use super::score::{INFINITE, MATE, MAX_PLY, TABLE_BOUND, is_decided, mated_in};
 use super::table::{Bound, Entry};
 use super::worker::Worker;
 
@@ -64,6 +64,22 @@ impl Worker<'_> {
         {
             return entry.score;
         }
+        // What tables know needs no search, except for the way to mate on the main line.
+        let (mut floor, mut ceiling) = (-INFINITE, INFINITE);
+        if !is_root
+            && excluded == 0
+            && let Some((score, bound)) = self.probe_tables(ply)
+        {
+            match bound {
+                Bound::Lower if score < beta => floor = score,
+                Bound::Upper if score > alpha => ceiling = score,
+                _ => {
+                    self.remember_tables(ply, depth, score, bound);
+                    return score;
+                }
+            }
+            alpha = alpha.max(floor);
+        }
 
         let mut raw_eval = 0;
         let mut eval = -INFINITE;
@@ -92,7 +108,7 @@ impl Worker<'_> {
         self.stack[ply + 2].killers = [0; 2];
 
         let mut view = Outlook { ply, depth, alpha, beta, in_check, static_eval, eval, improving };
-        if !PV && !in_check && excluded == 0 && !is_mate(beta) {
+        if !PV && !in_check && excluded == 0 && !is_decided(beta) {
             if let Some(score) = self.give_up(&view) {
                 return score;
             }
@@ -120,7 +136,7 @@ impl Worker<'_> {
         let check_squares = node.check_squares();
         let mut picker = Picker::<256>::new(&mut moves, us, &self.memory.history, hints);
 
-        let mut best_score = -INFINITE;
+        let mut best_score = floor;
         let mut best_move: Option<Move> = None;
         let mut bound = Bound::Upper;
         let mut number = 0;
@@ -143,7 +159,7 @@ impl Worker<'_> {
             let history = if quiet { self.memory.history.quiet(us, m, before) } else { 0 };
             let mut reduction = self.memory.reductions.plies(depth, number);
 
-            if !is_root && best_score > -MATE_BOUND {
+            if !is_root && best_score > -TABLE_BOUND {
                 view.alpha = alpha;
                 let late = LateMove { picked, quiet, checks, number, reduction, history };
                 match self.judge(&view, &late) {
@@ -228,6 +244,7 @@ impl Worker<'_> {
             // Only the excluded move is legal, or the root may play none.
             return if excluded == 0 { 0 } else { alpha };
         }
+        best_score = best_score.min(ceiling);
         if let Some(m) = best_move
             && bound == Bound::Lower
         {
@@ -248,7 +265,7 @@ impl Worker<'_> {
             };
             if !in_check
                 && surprising
-                && !is_mate(best_score)
+                && !is_decided(best_score)
                 && best_move.is_none_or(|m| !is_tactical(m))
             {
                 let difference = best_score - raw_eval;

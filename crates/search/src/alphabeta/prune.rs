@@ -4,7 +4,7 @@
 //! mate scores are never given up as a whole, nor those on the principal variation.
 
 use super::order::Picked;
-use super::score::{MAX_PLY, is_mate};
+use super::score::{MAX_PLY, is_decided};
 use super::see;
 use super::table::{Bound, Entry};
 use super::worker::Worker;
@@ -55,7 +55,7 @@ impl Worker<'_> {
         let &Outlook { ply, depth, alpha, beta, eval, .. } = view;
         // Reverse futility: so far above beta that no single move will lose it all.
         let margin = self.settings.reverse_futility_margin * (depth - i32::from(view.improving));
-        if depth <= 8 && eval - margin >= beta && !is_mate(eval) {
+        if depth <= 8 && eval - margin >= beta && !is_decided(eval) {
             return Some((eval + beta) / 2);
         }
         // Razoring: so far below alpha that only a capture could help.
@@ -80,8 +80,8 @@ impl Worker<'_> {
                 + ((eval - beta) / 200).min(3);
             let score = -self.negamax::<false>(ply + 1, depth - reduction, -beta, -beta + 1, true);
             if !self.aborted && score >= beta {
-                // A mate found by passing is no mate.
-                return Some(if is_mate(score) { beta } else { score });
+                // A mate found by passing is no mate, and a known win no win.
+                return Some(if is_decided(score) { beta } else { score });
             }
         }
         None
@@ -131,7 +131,7 @@ impl Worker<'_> {
         if depth < 7
             || entry.depth < depth - 3
             || entry.bound == Bound::Upper
-            || is_mate(entry.score)
+            || is_decided(entry.score)
         {
             return OnlyMove::Extend(0);
         }

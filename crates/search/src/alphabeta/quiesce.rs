@@ -4,7 +4,7 @@ use selfmate_chess::Position;
 
 use super::captures::tactical_moves;
 use super::order::{Hints, Picker, is_tactical, pack};
-use super::score::{INFINITE, MATE_BOUND, MAX_PLY, mated_in};
+use super::score::{INFINITE, MAX_PLY, TABLE_BOUND, mated_in};
 use super::see;
 use super::table::{Bound, Entry};
 use super::worker::Worker;
@@ -79,7 +79,7 @@ impl Worker<'_> {
         let mut bound = Bound::Upper;
         while let Some(picked) = picker.next(&self.stack[ply].node, &self.memory.history) {
             let m = picked.m;
-            if best_score > -MATE_BOUND {
+            if best_score > -TABLE_BOUND {
                 if in_check {
                     // One escape that holds is enough among the quiet ones.
                     if !is_tactical(m) {

@@ -12,13 +12,17 @@ pub(super) const INFINITE: i32 = 32_001;
 pub(super) const MATE: i32 = 32_000;
 /// Any score at or above this is a forced mate.
 pub(super) const MATE_BOUND: i32 = MATE - 2 * MAX_PLY as i32;
+/// A position that a tablebase knows to be won; `n` plies from the root it is `n` less.
+pub(super) const TABLE_WIN: i32 = 20_000;
+/// Any score at or above this is won, by a tablebase or by mate.
+pub(super) const TABLE_BOUND: i32 = TABLE_WIN - 2 * MAX_PLY as i32;
 /// No static evaluation goes beyond this.
-pub(super) const EVAL_LIMIT: i32 = MATE_BOUND - 1;
+pub(super) const EVAL_LIMIT: i32 = TABLE_BOUND - 1;
 
 /// What the side to move can expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Score {
-    /// Hundredths of a pawn.
+    /// Hundredths of a pawn; about 20,000 when a tablebase knows the win.
     Cp(i32),
     /// A forced mate in this many full moves; negative when the side to move gets mated.
     /// `Mate(0)` is a position that is mate already.
@@ -62,6 +66,11 @@ pub(super) const fn mated_in(ply: usize) -> i32 {
 
 pub(super) const fn is_mate(score: i32) -> bool {
     score.abs() >= MATE_BOUND
+}
+
+/// Won or lost for certain.
+pub(super) const fn is_decided(score: i32) -> bool {
+    score.abs() >= TABLE_BOUND
 }
 
 /// Blends the middlegame and endgame halves by the material left: 24 at the start, 0 without pieces.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use super::score::MATE_BOUND;
+use super::score::TABLE_BOUND;
 
 /// What a stored score says about the true one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,8 @@ impl Table {
         self.generation.store(next, Relaxed);
     }
 
-    /// Mate scores are stored as counted from the position and returned as counted from the root.
+    /// Mates and known wins are stored as counted from the position and returned as counted from the
+    /// root.
     pub(super) fn probe(&self, key: u64, ply: usize) -> Option<Entry> {
         self.bucket(key).0.iter().find_map(|slot| {
             let data = slot.data.load(Relaxed);
@@ -88,7 +89,7 @@ impl Table {
                 return None;
             }
             let mut entry = unpack(data);
-            entry.score = shift_mate(entry.score, -(ply as i32));
+            entry.score = shift_decided(entry.score, -(ply as i32));
             Some(entry)
         })
     }
@@ -139,7 +140,7 @@ impl Table {
                 victim = slot;
             }
         }
-        entry.score = shift_mate(entry.score, ply as i32);
+        entry.score = shift_decided(entry.score, ply as i32);
         let data = pack(entry, generation);
         victim.data.store(data, Relaxed);
         victim.check.store(key ^ data, Relaxed);
@@ -165,10 +166,10 @@ impl Table {
     }
 }
 
-fn shift_mate(score: i32, plies: i32) -> i32 {
-    if score >= MATE_BOUND {
+fn shift_decided(score: i32, plies: i32) -> i32 {
+    if score >= TABLE_BOUND {
         score + plies
-    } else if score <= -MATE_BOUND {
+    } else if score <= -TABLE_BOUND {
         score - plies
     } else {
         score

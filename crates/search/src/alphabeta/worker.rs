@@ -4,13 +4,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
+use selfmate_chess::tablebase::{Ranking, Tables};
 use selfmate_chess::{Game, Move, Position};
 
 use super::eval::StaticEval;
 use super::history::History;
 use super::judge::CachedJudge;
 use super::node::{Node, position_key};
-use super::score::MAX_PLY;
+use super::score::{EVAL_LIMIT, MAX_PLY};
 use super::settings::Settings;
 use super::table::Table;
 use super::weights::Weights;
@@ -28,6 +29,12 @@ pub(super) struct Shared<'a> {
     pub(super) deadline: Option<Instant>,
     /// For the first thread alone, so that it stops at the same node every time.
     pub(super) max_nodes: u64,
+    /// What is looked up inside the tree.
+    pub(super) tables: Option<&'a Tables>,
+    /// What tables know of the root's moves.
+    pub(super) ranking: Option<Ranking>,
+    /// Positions found in tables.
+    pub(super) table_hits: AtomicU64,
 }
 
 /// What one thread remembers from search to search.
@@ -223,8 +230,7 @@ impl<'a> Worker<'a> {
     /// The static evaluation with what the search has learnt about such pawns.
     pub(super) fn corrected(&self, ply: usize, raw: i32) -> i32 {
         let node = &self.stack[ply].node;
-        let limit = super::score::MATE_BOUND - 1;
-        (raw + self.memory.correction.of(node)).clamp(-limit, limit)
+        (raw + self.memory.correction.of(node)).clamp(-EVAL_LIMIT, EVAL_LIMIT)
     }
 
     pub(super) fn all_nodes(&self) -> u64 {

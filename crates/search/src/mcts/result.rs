@@ -21,6 +21,8 @@ pub struct SearchResult {
     pub moves: Vec<MoveStatistics>,
     /// Simulations of this search.
     pub simulations: u64,
+    /// Positions found in tablebases.
+    pub table_hits: u64,
     /// What is proven about the root, for the side to move.
     pub proof: Proof,
 }
@@ -59,7 +61,7 @@ pub enum Proof {
     /// Nothing.
     #[default]
     Unknown,
-    /// Won, with mate at most this many plies away.
+    /// Won, with mate at most this many plies away; from [`Proof::DISTANT`] on nobody has counted.
     Win(u8),
     /// Lost, likewise.
     Loss(u8),
@@ -69,6 +71,10 @@ pub enum Proof {
 
 impl Proof {
     const MAX_PLIES: u8 = 63;
+
+    /// Where a tablebase knows a win, it counts as a mate that is this many plies away: further than
+    /// those that a search proves, and the sooner it is reached the better.
+    pub const DISTANT: u8 = 48;
 
     /// The same as the other side sees it.
     #[must_use]

@@ -19,7 +19,8 @@ impl Search {
         let node = self.tree.node(ROOT);
         let children = self.root_children();
         let root = self.root();
-        let wdl = if node.visits() > 0 { Wdl::new(-node.value(), node.draw()) } else { root.raw };
+        let seen = if node.visits() > 0 { Wdl::new(-node.value(), node.draw()) } else { root.raw };
+        let wdl = self.probes.known().unwrap_or(seen);
         let policy = self.policy_target(&root, &children);
         let best = self.best_child(&root, &children);
         let mut order: Vec<usize> = (0..children.len()).collect();
@@ -32,6 +33,7 @@ impl Search {
             policy_target: order.iter().map(|&child| policy[child]).collect(),
             moves: order.iter().map(|&child| self.statistics(children, child)).collect(),
             simulations: self.simulations(),
+            table_hits: self.table_hits(),
             proof: node.proof().flip(),
         }
     }
@@ -44,6 +46,7 @@ impl Search {
         let children = self.root_children();
         let root = self.root();
         let best = self.best_child(&root, &children)?;
+        let known = self.probes.known().or(node.proof().flip().wdl());
         let mut policy_target = vec![0.0; legal.len()];
         for (child, share) in self.policy_target(&root, &children).into_iter().enumerate() {
             let m = children.played(child);
@@ -53,7 +56,7 @@ impl Search {
         }
         Some(Decision {
             best: children.played(best).unpack(self.game.position().board()),
-            wdl: node.proof().flip().wdl().unwrap_or_else(|| Wdl::new(-node.value(), node.draw())),
+            wdl: known.unwrap_or_else(|| Wdl::new(-node.value(), node.draw())),
             policy_target,
         })
     }
@@ -64,7 +67,7 @@ impl Search {
             played: children.played(child).unpack(self.game.position().board()),
             visits: children.visits(child),
             prior: children.prior(child),
-            wdl: children.proof(child).wdl().unwrap_or_else(|| {
+            wdl: self.probes.known().or(children.proof(child).wdl()).unwrap_or_else(|| {
                 node.map_or(Wdl::EVEN, |node| Wdl::new(node.value(), node.draw()))
             }),
             proof: children.proof(child),

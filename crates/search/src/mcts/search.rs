@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use selfmate_chess::tablebase::{Ranking, Tables};
 use selfmate_chess::{Game, Move, Position, Seed};
 
 use super::batch::Batch;
@@ -10,6 +11,7 @@ use super::edge::Edge;
 use super::gumbel::GumbelRoot;
 use super::node::{Node, Sharing};
 use super::params::{Expansion, RootRule, SearchParams};
+use super::probe::Probes;
 use super::result::Proof;
 use super::select::Choice;
 use super::tree::{Children, Keep, ROOT, Tree};
@@ -42,6 +44,7 @@ pub struct Search {
     /// A node could not be expanded for lack of room.
     full: AtomicBool,
     root: Mutex<Root>,
+    pub(super) probes: Probes,
 }
 
 /// What only the root needs.
@@ -84,7 +87,14 @@ impl Search {
             finished: AtomicU64::new(0),
             full: AtomicBool::new(false),
             root: Mutex::new(Root { raw: Wdl::EVEN, gumbel: None }),
+            probes: Probes::default(),
         }
+    }
+
+    /// Looks positions up in these tables from the next start on, and forgets the tree.
+    pub fn set_tables(&mut self, tables: Option<Tables>) {
+        self.probes = Probes::new(tables);
+        self.clear();
     }
 
     /// The settings.
@@ -103,8 +113,14 @@ impl Search {
         self.start_among(game, &[], simulations, seed);
     }
 
-    /// As [`Search::start`], looking only at some root moves (all, when there are none).
+    /// As [`Search::start`], looking only at some root moves (all, when there are none). Where tables
+    /// know the root, only at those of them that tables put first.
     pub fn start_among(&mut self, game: &Game, only: &[Move], simulations: u64, seed: Seed) {
+        let ranking = self.probes.rank_root(game, only);
+        let best: Vec<Move> = ranking.iter().flat_map(Ranking::best_moves).collect();
+        let only = if best.is_empty() { only } else { best.as_slice() };
+        // Nothing to find out where there is no choice.
+        let simulations = if best.len() == 1 { simulations.min(1) } else { simulations };
         let kept = if only.is_empty() && self.only.is_empty() { self.find(game) } else { None };
         // Noise on the same root twice would not be the noise that was asked for.
         let is_noisy = matches!(self.params.root, RootRule::Puct(Some(_)));
@@ -222,6 +238,11 @@ impl Search {
         self.budget.saturating_sub(self.started.load(Relaxed))
     }
 
+    /// Positions found in tablebases since the start.
+    pub fn table_hits(&self) -> u64 {
+        self.probes.hits()
+    }
+
     /// Nodes in the tree.
     pub fn nodes(&self) -> usize {
         self.tree.len()
@@ -332,7 +353,9 @@ impl Search {
                 self.give_up(path, batch);
                 return Walk::None;
             }
-        } else if let Some(proof) = terminal(&batch.game, batch.root_ply) {
+        } else if let Some(proof) =
+            terminal(&batch.game, batch.root_ply).or_else(|| self.probes.proof(&batch.game))
+        {
             node.prove(proof);
             let wdl = proof.wdl().expect("the end of a game is known");
             self.back_up(path, wdl, true, batch);
