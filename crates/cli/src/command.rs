@@ -16,6 +16,7 @@ pub mod rate;
 pub mod runs;
 pub mod show;
 pub mod suite;
+pub mod tablebase;
 pub mod train;
 pub mod uci;
 

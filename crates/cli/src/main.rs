@@ -7,6 +7,7 @@ mod player;
 mod progress;
 mod runs;
 mod screen;
+mod tables;
 mod think;
 
 use std::io;
@@ -55,6 +56,8 @@ enum Command {
     Show(command::show::Args),
     /// A run's curves as a picture
     Plot(command::plot::Args),
+    /// What tablebases know of a position
+    Tablebase(command::tablebase::Args),
     /// Explain a part step by step
     Demo(command::demo::Args),
     /// Measure the speed of every part
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Runs => command::runs::run(&output),
         Command::Show(args) => command::show::run(&args, &output),
         Command::Plot(args) => command::plot::run(&args, &output),
+        Command::Tablebase(args) => command::tablebase::run(&args, &output),
         Command::Demo(args) => command::demo::run(&args),
         Command::Bench(args) => command::bench::run(&args, &output),
         Command::Perft(args) => command::perft::run(&args, &output),

@@ -6,6 +6,7 @@ use selfmate_chess::Seed;
 use selfmate_search::Player;
 
 use crate::runs;
+use crate::tables::TablesArgs;
 
 /// Every kind of player this binary knows.
 pub fn registry() -> Registry {
@@ -14,9 +15,23 @@ pub fn registry() -> Registry {
     registry
 }
 
+/// Builds the player that a spec names, with tables unless it names some itself.
+pub fn build(
+    text: &str,
+    seed: u64,
+    tables: &TablesArgs,
+) -> anyhow::Result<(PlayerSpec, Box<dyn Player>)> {
+    let mut registry = registry();
+    registry.set_default_tables(tables.syzygy.as_deref().unwrap_or_default());
+    build_from(&registry, text, seed)
+}
+
 /// Builds the player that a spec names.
-pub fn build(text: &str, seed: u64) -> anyhow::Result<(PlayerSpec, Box<dyn Player>)> {
-    let registry = registry();
+pub fn build_from(
+    registry: &Registry,
+    text: &str,
+    seed: u64,
+) -> anyhow::Result<(PlayerSpec, Box<dyn Player>)> {
     let spec = registry.parse(text)?;
     let player =
         registry.build(&spec, Seed::new(seed)).with_context(|| format!("player '{text}'"))?;

@@ -85,7 +85,7 @@ fn doctor_says_what_each_thing_is_for() {
     let report = json(&["doctor", "--json"]);
     let checks = report["checks"].as_array().unwrap();
     let names: Vec<&str> = checks.iter().map(|c| c["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["cpu", "cores", "memory", "stockfish", "nats", "node", "gpu"]);
+    assert_eq!(names, ["cpu", "cores", "memory", "stockfish", "syzygy", "nats", "node", "gpu"]);
     assert!(checks.iter().all(|c| !c["purpose"].as_str().unwrap().is_empty()));
 }
 

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::fen_argument;
 use crate::output::Output;
 use crate::player;
+use crate::tables::TablesArgs;
 use crate::think::{ThinkArgs, score_text, wdl_text};
 
 #[derive(clap::Args)]
@@ -28,6 +29,8 @@ pub struct Args {
     lines: u16,
     #[command(flatten)]
     think: ThinkArgs,
+    #[command(flatten)]
+    tables: TablesArgs,
     /// The seed of the player's randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -69,7 +72,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         let m = parse_move(game.position(), text).context("--moves")?;
         game.play(m)?;
     }
-    let (_, mut player) = player::build(&args.player, args.seed)?;
+    let (_, mut player) = player::build(&args.player, args.seed, &args.tables)?;
     let mut report = Report {
         player: player.name().to_owned(),
         fen: selfmate_chess::fen::to_fen(game.position()),

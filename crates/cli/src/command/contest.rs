@@ -1,9 +1,13 @@
 //! What `match`, `ladder` and `rate` have in common: their flags and how they run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use anyhow::Context;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
-use selfmate_arena::{GameSettings, MatchRun, MoveLimit, OpeningSource, TimeControl};
+use selfmate_arena::tables::TableRule;
+use selfmate_arena::{GameSettings, MatchRun, MoveLimit, OpeningSource, Registry, TimeControl};
+use selfmate_chess::tablebase::Syzygy;
 
 use crate::progress::stop_on_signal;
 use crate::think::ThinkArgs;
@@ -34,6 +38,12 @@ pub struct GameArgs {
     /// Call a game drawn after so many plies
     #[arg(long, value_name = "PLIES")]
     max_plies: Option<u32>,
+    /// Call a game as the Syzygy tables in these folders say
+    #[arg(long, visible_alias = "adjudicate-syzygy", value_name = "PATH")]
+    tb: Option<String>,
+    /// Let our players that search use the Syzygy tables in these folders, unless they name their own
+    #[arg(long, value_name = "PATH")]
+    syzygy: Option<String>,
     /// Keep finished games here; the same command goes on where it was
     #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
@@ -44,7 +54,7 @@ pub struct GameArgs {
 
 impl GameArgs {
     /// How each game is played; `default` when no limit is given.
-    pub fn settings(&self, default: MoveLimit) -> GameSettings {
+    pub fn settings(&self, default: MoveLimit) -> anyhow::Result<GameSettings> {
         let limit = MoveLimit {
             nodes: self.think.sims,
             depth: self.think.depth,
@@ -52,13 +62,27 @@ impl GameArgs {
             clock: self.tc,
         };
         let limit = if limit == MoveLimit::default() { default } else { limit };
+        let tables = match &self.tb {
+            Some(folders) => {
+                Some(TableRule::new(Arc::new(Syzygy::open(folders).context("--tb")?)).0)
+            }
+            None => None,
+        };
         let adjudication = Adjudication {
             draw: self.draw,
             resign: self.resign,
             max_plies: self.max_plies,
-            ..Adjudication::default()
+            tables,
         };
-        GameSettings { limit, adjudication, ..GameSettings::default() }
+        Ok(GameSettings { limit, adjudication, ..GameSettings::default() })
+    }
+
+    /// A player's spec, with the tables that are meant for all of them.
+    pub fn player(&self, registry: &Registry, text: &str) -> anyhow::Result<String> {
+        match &self.syzygy {
+            Some(folders) => Ok(registry.with_option(text, "syzygy", folders)?),
+            None => Ok(text.to_owned()),
+        }
     }
 
     pub fn openings(&self) -> OpeningSource {
@@ -66,14 +90,20 @@ impl GameArgs {
     }
 
     /// How the games are run: on all cores, until Ctrl-C.
-    pub fn run(&self) -> anyhow::Result<MatchRun> {
+    pub fn run(&self, registry: &Registry) -> anyhow::Result<MatchRun> {
+        let judge = match &self.tb {
+            Some(folders) => {
+                Some(TableRule::new(registry.shelf().open(folders).context("--tb")?).1)
+            }
+            None => None,
+        };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Ok(MatchRun {
             concurrency: self.concurrency.map_or(cores, usize::from),
             store: self.store.clone(),
             pgn: self.pgn.clone(),
             stop: stop_on_signal()?,
-            ..MatchRun::default()
+            judge,
         })
     }
 }

@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use selfmate_chess::tablebase::{Syzygy, Tablebase};
 use serde::Serialize;
 
 use crate::output::Output;
+use crate::tables::VARIABLE;
 
 #[derive(Serialize)]
 struct Report {
@@ -26,7 +28,7 @@ struct Check {
 pub fn run(output: &Output) -> anyhow::Result<()> {
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
-        checks: vec![cpu(), cores(), memory(), stockfish(), nats(), node(), gpu()],
+        checks: vec![cpu(), cores(), memory(), stockfish(), syzygy(), nats(), node(), gpu()],
     };
     output.report(&report, |report, out| {
         writeln!(out, "selfmate {}", report.version)?;
@@ -110,6 +112,24 @@ fn stockfish_version(path: &Path) -> Option<String> {
     let output = Command::new(path).arg("quit").stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     text.lines().next().map(|line| format!("({})", line.trim()))
+}
+
+fn syzygy() -> Check {
+    let folders = std::env::var(VARIABLE).ok().filter(|folders| !folders.is_empty());
+    let tables = folders.as_deref().map(Syzygy::open);
+    Check {
+        name: "syzygy",
+        found: matches!(tables, Some(Ok(_))),
+        detail: match (tables, folders) {
+            (Some(Ok(tables)), Some(folders)) => {
+                let (files, men) = (tables.count(), tables.max_men());
+                format!("{files} files for up to {men} men in {folders}")
+            }
+            (Some(Err(error)), _) => error.to_string(),
+            _ => format!("not found: set {VARIABLE} to the folder of the tables"),
+        },
+        purpose: "endings played without error, and games called when their result is known",
+    }
 }
 
 fn nats() -> Check {

@@ -15,6 +15,7 @@ use super::match_::live;
 use crate::output::Output;
 use crate::player;
 use crate::progress::Progress;
+use crate::tables::report_damage;
 
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
@@ -39,29 +40,34 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let registry = player::registry();
+    let named = |player: &String| args.game.player(&registry, player);
+    let anchored =
+        |(player, elo): &(String, f64)| -> anyhow::Result<_> { Ok((named(player)?, *elo)) };
     let config = LadderConfig {
-        players: args.players.clone(),
+        players: args.players.iter().map(named).collect::<anyhow::Result<_>>()?,
         format: if args.gauntlet { LadderFormat::Gauntlet } else { LadderFormat::RoundRobin },
         games: args.games,
-        settings: args.game.settings(MoveLimit::default()),
+        settings: args.game.settings(MoveLimit::default())?,
         openings: args.game.openings(),
         seed: args.game.seed,
-        anchors: args.anchor.clone(),
+        anchors: args.anchor.iter().map(anchored).collect::<anyhow::Result<_>>()?,
     };
     let mut progress = Progress::new();
     let mut place = String::new();
-    let report =
-        run_ladder(&config, &args.game.run()?, &player::registry(), &mut |event| match event {
-            LadderEvent::Pairing { index, total, .. } => {
-                place = format!("pairing {}/{total}", index + 1);
+    let run = args.game.run(&registry)?;
+    let report = run_ladder(&config, &run, &registry, &mut |event| match event {
+        LadderEvent::Pairing { index, total, .. } => {
+            place = format!("pairing {}/{total}", index + 1);
+        }
+        LadderEvent::Match(event) => {
+            if let MatchEvent::Finished { report, .. } = &**event {
+                progress.show(&format!("{place}  {}", live(report, args.games)));
             }
-            LadderEvent::Match(event) => {
-                if let MatchEvent::Finished { report, .. } = &**event {
-                    progress.show(&format!("{place}  {}", live(report, args.games)));
-                }
-            }
-        })?;
+        }
+    })?;
     progress.finish();
+    report_damage(&registry);
     if let Some(path) = &args.svg {
         std::fs::write(path, rating_svg("Ratings", &report.players))
             .with_context(|| format!("cannot write {}", path.display()))?;

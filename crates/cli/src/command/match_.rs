@@ -8,6 +8,7 @@ use super::contest::GameArgs;
 use crate::output::Output;
 use crate::player;
 use crate::progress::Progress;
+use crate::tables::report_damage;
 
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
@@ -27,24 +28,26 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let registry = player::registry();
     let config = MatchConfig {
-        a: args.a.clone(),
-        b: args.b.clone(),
+        a: args.game.player(&registry, &args.a)?,
+        b: args.game.player(&registry, &args.b)?,
         games: args.games,
-        settings: args.game.settings(MoveLimit::default()),
+        settings: args.game.settings(MoveLimit::default())?,
         openings: args.game.openings(),
         seed: args.game.seed,
         sprt: args.sprt,
     };
     let mut progress = Progress::new();
-    let report =
-        run_match(&config, &args.game.run()?, &player::registry(), &mut |event| match event {
-            MatchEvent::Resumed { report } => {
-                eprintln!("going on after {} games", report.games);
-            }
-            MatchEvent::Finished { report, .. } => progress.show(&live(report, args.games)),
-        })?;
+    let run = args.game.run(&registry)?;
+    let report = run_match(&config, &run, &registry, &mut |event| match event {
+        MatchEvent::Resumed { report } => {
+            eprintln!("going on after {} games", report.games);
+        }
+        MatchEvent::Finished { report, .. } => progress.show(&live(report, args.games)),
+    })?;
     progress.finish();
+    report_damage(&registry);
     output.report(&report, |report, out| print(report, &config.settings.limit, out))
 }
 

@@ -10,6 +10,7 @@ use selfmate_search::player::Limit;
 use super::fen_argument;
 use crate::board::board_text;
 use crate::player;
+use crate::tables::TablesArgs;
 use crate::think::{ThinkArgs, score_text, wdl_text};
 
 #[derive(clap::Args)]
@@ -26,6 +27,8 @@ pub struct Args {
     fen: Chess,
     #[command(flatten)]
     think: ThinkArgs,
+    #[command(flatten)]
+    tables: TablesArgs,
     /// The seed of the opponent's randomness and of a random colour
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -41,7 +44,7 @@ enum Side {
 const HELP: &str = "Enter a move (e4, Nf3, e2e4), or: moves, undo, hint, board, fen, resign, quit.";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let (_, player) = player::build(&args.player, args.seed)?;
+    let (_, player) = player::build(&args.player, args.seed, &args.tables)?;
     let human = match args.color {
         Side::White => Color::White,
         Side::Black => Color::Black,

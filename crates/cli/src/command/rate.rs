@@ -8,6 +8,7 @@ use super::contest::GameArgs;
 use crate::output::Output;
 use crate::player;
 use crate::progress::Progress;
+use crate::tables::report_damage;
 
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
@@ -30,22 +31,25 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         "--error {}: expected a number above 0",
         args.error
     );
+    let registry = player::registry();
     let config = RateConfig {
-        settings: args.game.settings(MoveLimit::movetime(100)),
+        settings: args.game.settings(MoveLimit::movetime(100))?,
         openings: args.game.openings(),
         seed: args.game.seed,
         max_games: args.games,
         max_error: args.error,
-        ..RateConfig::new(&args.player)
+        ..RateConfig::new(&args.game.player(&registry, &args.player)?)
     };
     let mut progress = Progress::new();
-    let report = run_rate(&config, &args.game.run()?, &player::registry(), &mut |_, report| {
+    let run = args.game.run(&registry)?;
+    let report = run_rate(&config, &run, &registry, &mut |_, report| {
         progress.show(&format!(
             "{}  {:.0} [{:.0}, {:.0}]  game {}/{}",
             report.player, report.elo, report.elo_low, report.elo_high, report.games, args.games
         ));
     })?;
     progress.finish();
+    report_damage(&registry);
     output.report(&report, print)
 }
 

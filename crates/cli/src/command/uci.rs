@@ -25,19 +25,24 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let (spec, player) = player::build(&args.player, args.seed)?;
+    let registry = player::registry();
+    let (spec, player) = player::build_from(&registry, &args.player, args.seed)?;
     let mut engine = Engine {
-        registry: player::registry(),
+        registry,
+        own: (spec.kind.clone(), spec.argument.clone()),
         spec,
         player,
         seed: Seed::new(args.seed),
         lines: 1,
         overhead_ms: DEFAULT_OVERHEAD_MS,
+        told: Vec::new(),
     };
     Ok(selfmate_uci::serve(&mut engine, io::stdin().lock(), io::stdout())?)
 }
 
 const DEFAULT_OVERHEAD_MS: u64 = 10;
+/// As lc0 calls it: the file of the network that plays.
+const WEIGHTS_FILE: &str = "WeightsFile";
 
 /// A UCI option that is a player option under the name that GUIs know.
 struct Setting {
@@ -69,26 +74,63 @@ const SETTINGS: &[Setting] = &[
         player: "temperature",
         option: || EngineOption::string("Temperature", "0.0"),
     },
+    Setting {
+        uci: "SyzygyPath",
+        player: "syzygy",
+        option: || EngineOption::string("SyzygyPath", ""),
+    },
+    Setting {
+        uci: "SyzygyProbeLimit",
+        player: "syzygy_men",
+        option: || EngineOption::spin("SyzygyProbeLimit", 7, 0, 7),
+    },
+    Setting {
+        uci: "Syzygy50MoveRule",
+        player: "syzygy_50",
+        option: || EngineOption::check("Syzygy50MoveRule", true),
+    },
 ];
 
 struct Engine {
     registry: Registry,
+    /// The kind of player and its argument at the start.
+    own: (String, Option<String>),
     spec: PlayerSpec,
     player: Box<dyn Player>,
     seed: Seed,
     /// Lines to report (MultiPV).
     lines: usize,
     overhead_ms: u64,
+    /// What was said of damaged tables.
+    told: Vec<String>,
 }
 
 impl Engine {
+    /// Whether this kind of player has an option.
+    fn has(&self, option: &str) -> bool {
+        let kind = self.registry.kinds().iter().find(|kind| kind.name() == self.spec.kind);
+        kind.is_some_and(|kind| kind.options().iter().any(|(name, _)| name == option))
+    }
+
     /// The settings that this kind of player has.
     fn settings(&self) -> impl Iterator<Item = &'static Setting> {
-        let kind = self.registry.kinds().iter().find(|kind| kind.name() == self.spec.kind);
-        let options: Vec<String> = kind
-            .map(|kind| kind.options().iter().map(|(name, _)| name.clone()).collect())
-            .unwrap_or_default();
-        SETTINGS.iter().filter(move |setting| options.iter().any(|name| name == setting.player))
+        SETTINGS.iter().filter(move |setting| self.has(setting.player))
+    }
+
+    /// Lets another player go on in its place; one that cannot be built leaves it as it was.
+    fn rebuild(&mut self, spec: PlayerSpec) -> Result<(), String> {
+        self.player = self.registry.build(&spec, self.seed).map_err(|error| error.to_string())?;
+        self.spec = spec;
+        Ok(())
+    }
+
+    /// Plays with the network of a file, or its own again when no file is named.
+    fn set_weights(&mut self, file: &str) -> Result<(), String> {
+        let (kind, argument) = match file {
+            "" => self.own.clone(),
+            _ => ("net".to_owned(), Some(file.to_owned())),
+        };
+        self.rebuild(PlayerSpec { kind, argument, options: self.spec.options.clone() })
     }
 
     /// What a `go` allows, for one move of the player.
@@ -127,6 +169,10 @@ impl UciEngine for Engine {
     fn options(&self) -> Vec<EngineOption> {
         let mut options: Vec<EngineOption> =
             self.settings().map(|setting| (setting.option)()).collect();
+        // All players that are networks can choose their search.
+        if self.has("search") {
+            options.push(EngineOption::string(WEIGHTS_FILE, ""));
+        }
         // Match runners ask for these two of every engine.
         for (name, default) in [("Threads", 1), ("Hash", 1)] {
             if EngineOption::find(&options, name).is_none() {
@@ -149,15 +195,14 @@ impl UciEngine for Engine {
             "MultiPV" => self.lines = number()? as usize,
             "Move Overhead" => self.overhead_ms = number()?,
             "Clear Hash" => self.player.new_game(),
+            WEIGHTS_FILE => self.set_weights(value)?,
             _ => {
                 let Some(setting) = self.settings().find(|setting| setting.uci == name) else {
                     return Ok(());
                 };
                 let mut spec = self.spec.clone();
                 spec.options.push((setting.player.to_owned(), value.to_owned()));
-                self.player =
-                    self.registry.build(&spec, self.seed).map_err(|error| error.to_string())?;
-                self.spec = spec;
+                self.rebuild(spec)?;
             }
         }
         Ok(())
@@ -198,6 +243,12 @@ impl UciEngine for Engine {
             done.store(true, Ordering::Relaxed);
             choice
         });
+        for damage in self.registry.shelf().damage() {
+            if !self.told.contains(&damage) {
+                report(Info::text(format!("played without a table: {damage}")));
+                self.told.push(damage);
+            }
+        }
         match choice {
             Ok(choice) => {
                 BestMove { best: Some(choice.played), ponder: choice.line.get(1).copied() }
@@ -263,7 +314,7 @@ fn info(thought: &Thought, game: &Game) -> Info {
         nodes: Some(thought.nodes),
         nps: Some((thought.nodes as f64 / seconds.max(1e-3)) as u64),
         hashfull: Some(thought.permille_full),
-        tbhits: Some(0),
+        tbhits: Some(thought.table_hits),
         time: Some(thought.elapsed.as_millis() as u64),
         pv: thought.line.iter().map(|m| m.to_uci(mode)).collect(),
         ..Info::default()

@@ -1,0 +1,34 @@
+//! Where tablebases are, for the commands that look positions up.
+
+use anyhow::Context;
+use selfmate_arena::Registry;
+use selfmate_chess::tablebase::Syzygy;
+
+/// The environment variable that names the folders, for everything but measured games.
+pub const VARIABLE: &str = "SELFMATE_SYZYGY";
+
+/// Where tablebases are.
+#[derive(clap::Args, Clone, Debug)]
+pub struct TablesArgs {
+    /// Folders with Syzygy tables, separated as in PATH
+    #[arg(long, value_name = "PATH", env = VARIABLE)]
+    pub syzygy: Option<String>,
+}
+
+impl TablesArgs {
+    /// Opens the tables.
+    pub fn open(&self) -> anyhow::Result<Syzygy> {
+        let folders = self.syzygy.as_deref().filter(|folders| !folders.is_empty());
+        let folders = folders.with_context(|| {
+            format!("no tablebase: expected --syzygy PATH, or the folders in {VARIABLE}")
+        })?;
+        Syzygy::open(folders).context("--syzygy")
+    }
+}
+
+/// Says once, after the games, which tables could not be read.
+pub fn report_damage(registry: &Registry) {
+    for damage in registry.shelf().damage() {
+        eprintln!("selfmate: played on without a table: {damage}");
+    }
+}
