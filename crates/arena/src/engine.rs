@@ -75,6 +75,11 @@ impl UciPlayer {
         Ok(UciPlayer { patience: patience.unwrap_or(PATIENCE), ..player })
     }
 
+    /// What the program calls itself, with its version; `None` when it does not run.
+    pub fn version(&self) -> Option<&str> {
+        self.process.as_ref().ok().map(EngineProcess::name)
+    }
+
     /// The process number; `None` when it does not run.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().ok().map(EngineProcess::id)
@@ -98,7 +103,8 @@ impl UciPlayer {
             self.lines = limit.lines.max(1);
             process.set_option(MULTIPV, Some(&self.lines.to_string()))?;
         }
-        process.go_observed(game, &go(game, &limit), deadline, &mut |info| {
+        let stop = limit.stop.as_deref();
+        process.go_observed(game, &go(game, &limit), deadline, stop, &mut |info| {
             if let Some(thought) = thought(game, info) {
                 observe(&thought);
             }
@@ -175,6 +181,7 @@ fn choice(game: &Game, answer: EngineMove) -> Choice {
         depth: info.depth,
         nodes: info.nodes,
         line,
+        elapsed: Some(answer.elapsed),
     }
 }
 

@@ -132,7 +132,9 @@ pub fn play_game(
         let limit = table.limit(turn, stop);
         let started = Instant::now();
         let choice = player.choose(&table.game, &limit);
-        let elapsed = started.elapsed();
+        // Another program is not charged for what we do before it is asked.
+        let measured = choice.as_ref().ok().and_then(|choice| choice.elapsed);
+        let elapsed = measured.unwrap_or_else(|| started.elapsed());
         if stop.load(Relaxed) {
             // It may have been cut short in the middle of a thought.
             return None;
@@ -324,5 +326,58 @@ impl PlayedGame {
             game.play_unchecked(m);
             Ok(game)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_search::PlayerError;
+    use selfmate_search::player::Thought as Seen;
+
+    use super::*;
+
+    /// Plays the first legal move and says that it took this long.
+    struct Measured(Option<Duration>);
+
+    impl Player for Measured {
+        fn name(&self) -> &str {
+            "measured"
+        }
+
+        fn choose_observed(
+            &mut self,
+            game: &Game,
+            _: &Limit,
+            _: &mut dyn FnMut(&Seen),
+        ) -> Result<Choice, PlayerError> {
+            Ok(Choice { elapsed: self.0, ..Choice::bare(game.legal_moves()[0]) })
+        }
+    }
+
+    #[test]
+    fn a_player_that_measures_its_time_is_charged_that_and_no_more() {
+        let hour = Duration::from_secs(3600);
+        for limit in [
+            MoveLimit::movetime(60_000),
+            MoveLimit { clock: "60+0".parse().ok(), ..MoveLimit::default() },
+        ] {
+            let adjudication = Adjudication { max_plies: Some(4), ..Adjudication::default() };
+            let settings = GameSettings { limit, adjudication, ..GameSettings::default() };
+            for (time, expected) in [
+                (None, Termination::PlyCap),
+                (Some(Duration::from_millis(7)), Termination::PlyCap),
+                (Some(hour), Termination::TimeForfeit),
+            ] {
+                let opening = Opening { game: Game::new(), name: None };
+                let stop = Arc::new(AtomicBool::new(false));
+                let (mut white, mut black) = (Measured(None), Measured(time));
+                let played = play_game(&mut white, &mut black, &opening, &settings, None, &stop);
+                let played = played.unwrap();
+                assert_eq!(played.termination, expected, "{time:?}");
+                if expected == Termination::PlyCap && time.is_some() {
+                    assert_eq!(played.thoughts[1].ms, 7);
+                }
+            }
+        }
     }
 }

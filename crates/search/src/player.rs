@@ -97,12 +97,22 @@ pub struct Choice {
     pub nodes: Option<u64>,
     /// The line it expects, this move first.
     pub line: Vec<Move>,
+    /// The time it took, from a player that measures it better than its caller can.
+    pub elapsed: Option<Duration>,
 }
 
 impl Choice {
     /// A move without an opinion.
     pub fn bare(played: Move) -> Choice {
-        Choice { played, wdl: None, score: None, depth: None, nodes: None, line: vec![played] }
+        Choice {
+            played,
+            wdl: None,
+            score: None,
+            depth: None,
+            nodes: None,
+            line: vec![played],
+            elapsed: None,
+        }
     }
 }
 

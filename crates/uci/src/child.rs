@@ -26,9 +26,16 @@ const STDERR_LIMIT: usize = 2 << 10;
 /// A running child.
 pub(crate) struct ChildProcess {
     child: Child,
-    input: SyncSender<String>,
+    input: SyncSender<Text>,
     output: Receiver<Received>,
     stderr: Arc<Mutex<Vec<u8>>>,
+}
+
+/// What the child is to read.
+struct Text {
+    text: String,
+    /// Wants to know when it was written.
+    written: SyncSender<Instant>,
 }
 
 /// What the child wrote.
@@ -72,9 +79,12 @@ impl ChildProcess {
         self.child.id()
     }
 
-    /// Queues a text to be written; false when the child is gone or has not read for long.
-    pub fn send(&self, text: String) -> bool {
-        self.input.try_send(text).is_ok()
+    /// Queues a text to be written; `None` when the child is gone or has not read for long. The
+    /// receiver gets the moment at which it is written.
+    pub fn send(&self, text: String) -> Option<Receiver<Instant>> {
+        let (written, moment) = sync_channel(1);
+        self.input.try_send(Text { text, written }).ok()?;
+        Some(moment)
     }
 
     /// The next line, or an error when the time is up or the child closed its output.
@@ -159,8 +169,10 @@ fn process_id(child: &Child) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
-fn write_all(mut stdin: ChildStdin, texts: &Receiver<String>) {
-    for text in texts {
+fn write_all(mut stdin: ChildStdin, texts: &Receiver<Text>) {
+    for Text { text, written } in texts {
+        // Before and not after: what is written may be answered at once. Nobody may listen.
+        let _ = written.try_send(Instant::now());
         if stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()).is_err() {
             break;
         }

@@ -5,7 +5,8 @@
 //! flooded, exited) the engine is killed and every later call gives the same error.
 
 use std::process::ExitStatus;
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use selfmate_chess::{CastlingMode, Game, Move, Position, fen, notation};
@@ -23,6 +24,8 @@ use crate::reply::Reply;
 const LINES_LIMIT: u32 = 200_000;
 /// The most bytes that may come before an answer.
 const BYTES_LIMIT: usize = 64 << 20;
+/// How often to look whether a search shall end.
+const TICK: Duration = Duration::from_millis(20);
 
 const CHESS960: &str = "UCI_Chess960";
 
@@ -47,9 +50,9 @@ pub struct EngineMove {
     pub ponder: Option<Move>,
     /// The last thing it said with a score, for its best line.
     pub info: Option<Info>,
-    /// The time from `go` to `bestmove`.
+    /// The time from the moment `go` was written to the moment `bestmove` was read.
     pub elapsed: Duration,
-    /// True when it had to be told to stop at the deadline.
+    /// True when it had to be told to stop.
     pub was_stopped: bool,
 }
 
@@ -174,7 +177,8 @@ impl EngineProcess {
             self.is_chess960 = value.as_deref() == Some("true");
         }
         let command = Command::SetOption { name: name.to_owned(), value };
-        self.send(format!("{command}\n"), "setoption")
+        self.send(format!("{command}\n"), "setoption")?;
+        Ok(())
     }
 
     /// Says that another game starts, and waits until the engine is ready for it.
@@ -192,15 +196,17 @@ impl EngineProcess {
         limits: &Go,
         deadline: Duration,
     ) -> Result<EngineMove, EngineError> {
-        self.go_observed(game, limits, deadline, &mut |_| {})
+        self.go_observed(game, limits, deadline, None, &mut |_| {})
     }
 
-    /// As [`EngineProcess::go`], and shows each `info` as it comes.
+    /// As [`EngineProcess::go`], and shows each `info` as it comes. When `stop` is set the engine
+    /// is told so as at the deadline.
     pub fn go_observed(
         &mut self,
         game: &Game,
         limits: &Go,
         deadline: Duration,
+        stop: Option<&AtomicBool>,
         observer: &mut dyn FnMut(&Info),
     ) -> Result<EngineMove, EngineError> {
         if game.legal_moves().is_empty() {
@@ -218,8 +224,8 @@ impl EngineProcess {
         // the engine needs to set up the position off its clock.
         self.sync(&format!("{}\n", PositionCommand::from_game(game, mode)))?;
 
-        let started = Instant::now();
-        self.send(format!("{limits}\n"), "bestmove")?;
+        let asked = Instant::now();
+        let written = self.send(format!("{limits}\n"), "bestmove")?;
         let mut info = None;
         let mut watch = |reply: Reply| match reply {
             Reply::Info(new) => {
@@ -233,17 +239,19 @@ impl EngineProcess {
             _ => None,
         };
         let mut was_stopped = false;
-        let mut answer = self.wait_for("bestmove", started + deadline, &mut watch);
+        let mut answer = self.wait_for("bestmove", asked + deadline, stop, &mut watch);
         if let Ok(None) = answer {
             was_stopped = true;
             self.send("stop\n".to_owned(), "bestmove")?;
-            answer = self.wait_for("bestmove", Instant::now() + self.patience.stop, &mut watch);
+            let patience = Instant::now() + self.patience.stop;
+            answer = self.wait_for("bestmove", patience, None, &mut watch);
         }
         let Some(((best, ponder), answered)) = answer? else {
-            return Err(self.silent("bestmove", started.elapsed()));
+            return Err(self.silent("bestmove", asked.elapsed()));
         };
         let (best, ponder) = checked(game, &best, ponder.as_deref())?;
-        let elapsed = answered.saturating_duration_since(started);
+        // What was answered had been written, unless the engine spoke unasked.
+        let elapsed = answered.saturating_duration_since(written.try_recv().unwrap_or(asked));
         Ok(EngineMove { best, ponder, info, elapsed, was_stopped })
     }
 
@@ -274,15 +282,20 @@ impl EngineProcess {
         self.require("readyok", patience, &mut |reply| (reply == Reply::ReadyOk).then_some(()))
     }
 
-    fn send(&mut self, text: String, expected: &'static str) -> Result<(), EngineError> {
+    /// Queues a text; the receiver gets the moment at which it is written.
+    fn send(
+        &mut self,
+        text: String,
+        expected: &'static str,
+    ) -> Result<Receiver<Instant>, EngineError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        if self.child.send(text) {
-            return Ok(());
+        match self.child.send(text) {
+            Some(written) => Ok(written),
+            // Gone, or its input is full because it does not read.
+            None => Err(self.closed(expected)),
         }
-        // Gone, or its input is full because it does not read.
-        Err(self.closed(expected))
     }
 
     fn require<T>(
@@ -291,36 +304,38 @@ impl EngineProcess {
         patience: Duration,
         pick: &mut dyn FnMut(Reply) -> Option<T>,
     ) -> Result<T, EngineError> {
-        match self.wait_for(expected, Instant::now() + patience, pick)? {
+        match self.wait_for(expected, Instant::now() + patience, None, pick)? {
             Some((picked, _)) => Ok(picked),
             None => Err(self.silent(expected, patience)),
         }
     }
 
-    /// Reads until `pick` takes a reply; `None` when the time is up. Says when the reply came.
+    /// Reads until `pick` takes a reply; `None` when the time is up or `stop` is set. Says when
+    /// the reply came.
     fn wait_for<T>(
         &mut self,
         expected: &'static str,
         deadline: Instant,
+        stop: Option<&AtomicBool>,
         pick: &mut dyn FnMut(Reply) -> Option<T>,
     ) -> Result<Option<(T, Instant)>, EngineError> {
-        let mut bytes = 0;
-        for _ in 0..LINES_LIMIT {
-            let (line, came) = match self.child.receive(deadline) {
+        let (mut lines, mut bytes) = (0, 0);
+        let is_over = |now: Instant| now > deadline || stop.is_some_and(|stop| stop.load(Relaxed));
+        // A queue that is never empty would never time out.
+        while lines < LINES_LIMIT && bytes <= BYTES_LIMIT {
+            let look = stop.map_or(deadline, |_| deadline.min(Instant::now() + TICK));
+            let (line, came) = match self.child.receive(look) {
                 Ok(Received::Line(line, came)) => (line, came),
                 Ok(Received::TooLong) => break,
+                Err(RecvTimeoutError::Timeout) if look < deadline && !is_over(look) => continue,
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.closed(expected)),
             };
             if let Some(picked) = pick(Reply::parse(&line)) {
                 return Ok(Some((picked, came)));
             }
-            bytes += line.len();
-            // A queue that is never empty would never time out.
-            if bytes > BYTES_LIMIT {
-                break;
-            }
-            if came > deadline {
+            (lines, bytes) = (lines + 1, bytes + line.len());
+            if is_over(came) {
                 return Ok(None);
             }
         }
@@ -360,7 +375,7 @@ impl EngineProcess {
 
 impl Drop for EngineProcess {
     fn drop(&mut self) {
-        if self.failure.is_none() && self.child.send("stop\nquit\n".to_owned()) {
+        if self.failure.is_none() && self.child.send("stop\nquit\n".to_owned()).is_some() {
             self.child.wait(self.patience.quit);
         }
         // Always: what it started may outlive it.

@@ -111,6 +111,7 @@ impl Player for AlphaBetaPlayer {
             depth: Some(result.depth),
             nodes: Some(result.nodes),
             line: result.pv,
+            elapsed: None,
         })
     }
 }

@@ -245,6 +245,7 @@ impl Player for MctsPlayer {
             depth: best.map(|best| best.line.len() as u32),
             nodes: Some(result.simulations),
             line: best.map_or_else(|| vec![played], |best| best.line.clone()),
+            elapsed: None,
         })
     }
 }
