@@ -1,45 +1,69 @@
-//! Measures our own rungs for `rate` against each other and against Stockfish's lowest levels.
-//! Run: `cargo run --release -p selfmate-arena --example calibrate [GAMES] [MOVETIME_MS] [FOLDER]`
+//! Measures our own rungs for `rate` against each other and against Stockfish's levels.
+//! Run: `cargo run --release -p selfmate-arena --example calibrate -- low|high [GAMES] [MOVETIME_MS]
+//! [FOLDER]`. `low` are the rungs up to depth 1, `high` those from just below it. GAMES are those
+//! of a pairing with Stockfish; among ourselves it is four times as many. One game at a time.
 
-use selfmate_arena::rate::OWN_RUNGS;
+use selfmate_arena::adjudicate::{Adjudication, ResignRule, ResignSides};
+use selfmate_arena::rate::{DEPTH_RUNGS, OWN_RUNGS};
 use selfmate_arena::rating::{Meeting, rating_list};
-use selfmate_arena::stats::Tally;
+use selfmate_arena::stats::{Tally, score_of_elo};
 use selfmate_arena::*;
 
-/// Stockfish's levels that tie our rungs to its scale.
-const LEVELS: [(&str, f64); 2] = [("stockfish:elo=1350", 1350.0), ("stockfish:elo=1450", 1450.0)];
-/// How many places apart players may be to meet.
+/// How many places apart our own may be to meet.
 const REACH: usize = 3;
+/// How far a level may be from what a rung is believed to have.
+const WINDOW: f64 = 160.0;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
+    let part = arguments.next().unwrap_or_default();
     let games = arguments.next().map_or(Ok(60), |text| text.parse())?;
     let movetime = arguments.next().map_or(Ok(100), |text| text.parse())?;
     let folder = arguments.next().map(std::path::PathBuf::from);
-    let registry = Registry::standard();
-    let names: Vec<String> =
-        OWN_RUNGS.iter().chain(&LEVELS).map(|(name, _)| (*name).to_owned()).collect();
-    let anchors: Vec<Option<f64>> =
-        OWN_RUNGS.iter().map(|_| None).chain(LEVELS.iter().map(|(_, elo)| Some(*elo))).collect();
+    let (own, levels): (Vec<(&str, f64)>, Vec<u32>) = match part.as_str() {
+        "low" => (OWN_RUNGS.into(), vec![1350, 1450]),
+        "high" => {
+            let just_below = &OWN_RUNGS[OWN_RUNGS.len() - 2..];
+            ([just_below, &DEPTH_RUNGS].concat(), (1350..=2550).step_by(150).collect())
+        }
+        _ => return Err("expected low|high [GAMES] [MOVETIME_MS] [FOLDER]".into()),
+    };
+    // As in the live ratings of training: the ends of decided games tell nothing.
+    let resign = Some(ResignRule { move_count: 3, score: 1000, sides: ResignSides::Both });
+    let settings = GameSettings {
+        limit: MoveLimit::movetime(movetime),
+        margin_ms: 5000,
+        adjudication: Adjudication { resign, max_plies: Some(300), ..Adjudication::default() },
+    };
+    let levels = levels.iter().map(|elo| (format!("stockfish:elo={elo}"), f64::from(*elo)));
+    let players: Vec<(String, f64)> =
+        own.iter().map(|(name, elo)| ((*name).to_owned(), *elo)).chain(levels).collect();
+    let names: Vec<String> = players.iter().map(|(name, _)| name.clone()).collect();
+    let anchors: Vec<Option<f64>> = players
+        .iter()
+        .enumerate()
+        .map(|(index, (_, elo))| (index >= own.len()).then_some(*elo))
+        .collect();
     let mut meetings = Vec::new();
-    for a in 0..names.len() {
-        for b in a + 1..names.len().min(a + 1 + REACH) {
-            if anchors[a].is_some() && anchors[b].is_some() {
+    for a in 0..own.len() {
+        for b in a + 1..players.len() {
+            let is_level = anchors[b].is_some();
+            let meet = match is_level {
+                true => (players[a].1 - players[b].1).abs() <= WINDOW,
+                false => b <= a + REACH,
+            };
+            if !meet {
                 continue;
             }
-            let settings = GameSettings {
-                limit: MoveLimit::movetime(movetime),
-                margin_ms: 5000,
-                ..GameSettings::default()
+            let games = if is_level { games } else { 4 * games };
+            let config = MatchConfig {
+                settings: settings.clone(),
+                ..MatchConfig::new(&names[a], &names[b], games)
             };
-            // Games among ourselves cost next to nothing.
-            let games = if anchors[b].is_some() { games } else { 4 * games };
-            let config = MatchConfig { settings, ..MatchConfig::new(&names[a], &names[b], games) };
-            let store = folder
-                .as_ref()
-                .map(|folder| folder.join(format!("{} {}.jsonl", names[a], names[b])));
-            let run = MatchRun { concurrency: 2, store, ..MatchRun::default() };
-            let report = run_match(&config, &run, &registry, &mut |_| {})?;
+            let file = format!("{} {}.jsonl", names[a], names[b]);
+            let store = folder.as_ref().map(|folder| folder.join(file));
+            let run = MatchRun { store, ..MatchRun::default() };
+            let report = run_match(&config, &run, &Registry::standard(), &mut |_| {})?;
             let tally = Tally::new(report.wins, report.draws, report.losses);
             println!(
                 "{} - {}: +{} ={} -{} ({} s, {} faults)",
@@ -54,8 +78,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             meetings.push(Meeting { a, b, tally });
         }
     }
-    for player in rating_list(&names, &meetings, &anchors) {
-        println!("{:24} {:7.0} ± {:4.0}", player.name, player.elo, player.elo_error);
+    let list = rating_list(&names, &meetings, &anchors);
+    let elo = |name: &str| list.iter().find(|rated| rated.name == name).map_or(0.0, |r| r.elo);
+    println!("\nwhere the scale does not fit: points scored, expected, standard deviations");
+    for Meeting { a, b, tally } in &meetings {
+        let expected = score_of_elo(elo(&names[*a]) - elo(&names[*b]));
+        let games = tally.games() as f64;
+        let spread = (expected * (1.0 - expected) * games).sqrt();
+        let off = (tally.points() - expected * games) / spread;
+        if off.abs() > 1.96 {
+            let (points, expected) = (tally.points(), expected * games);
+            println!("{} - {}: {points:.1}, {expected:.1}, {off:+.1}", names[*a], names[*b]);
+        }
+    }
+    println!();
+    for player in &list {
+        let error = player.elo_error.map_or("?".to_owned(), |error| format!("{error:.0}"));
+        println!("{:30} {:7.0} ± {error:>4} {:6} games", player.name, player.elo, player.games);
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use selfmate_arena::players::MctsOptions;
 use selfmate_arena::{
-    GameSettings, MatchConfig, MatchEvent, MatchRun, MoveLimit, OpeningSource, PlayerKind,
-    Registry, run_match,
+    GameSettings, MatchConfig, MatchEvent, MatchReport, MatchRun, MoveLimit, OpeningSource,
+    PlayerKind, Registry, run_match,
 };
 use selfmate_nn::sparse::{self, FloatNetwork, Network};
 use selfmate_search::Evaluator;
@@ -34,14 +34,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = MatchRun { concurrency, ..MatchRun::default() };
     let report = run_match(&config, &run, &registry, &mut |event| {
         if let MatchEvent::Finished { report, .. } = event {
-            eprint!("\r{} games, {:+.1} ± {:.1} Elo ", report.games, report.elo, report.elo_error);
+            eprint!("\r{} games, {} Elo ", report.games, difference(report));
         }
     })?;
     println!(
-        "\nintegers against floats, {sims} simulations a move: +{} ={} -{}, {:+.1} ± {:.1} Elo",
-        report.wins, report.draws, report.losses, report.elo, report.elo_error
+        "\nintegers against floats, {sims} simulations a move: +{} ={} -{}, {} Elo",
+        report.wins,
+        report.draws,
+        report.losses,
+        difference(&report)
     );
     Ok(())
+}
+
+fn difference(report: &MatchReport) -> String {
+    match (report.elo, report.elo_error) {
+        (Some(elo), Some(error)) => format!("{elo:+.1} ± {error:.1}"),
+        _ => "unknown".to_owned(),
+    }
 }
 
 fn kind<E: Evaluator + Clone + Sync + 'static>(name: &'static str, evaluator: E) -> PlayerKind {

@@ -1,6 +1,6 @@
 //! Matches: pairs of games between two players, on several threads, stopped and resumed at will.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,14 +8,15 @@ use std::time::Instant;
 
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::game::{GameSettings, Judge};
 use crate::hall::{Hall, Next};
+use crate::header::{self, Entrant};
 use crate::openings::{OpeningError, OpeningSource, Openings};
+use crate::pinned::Pinned;
 use crate::record::{Event, GameRecord, write_pgn_file};
 use crate::registry::Registry;
-use crate::report::{MatchReport, duplicates, report};
+use crate::report::{MatchReport, Scoreboard, duplicates};
 use crate::spec::SpecError;
 use crate::sprt::{Sprt, SprtError};
 use crate::stats::Tally;
@@ -105,6 +106,16 @@ pub enum MatchError {
     /// A player cannot be built.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// A player that a stored contest was begun with is no longer there.
+    #[error("{}: was begun with '{player}', which is gone: {error}", path.display())]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// The player.
+        player: String,
+        /// What is missing.
+        error: Box<SpecError>,
+    },
     /// There are no openings.
     #[error(transparent)]
     Opening(#[from] OpeningError),
@@ -124,34 +135,49 @@ pub enum MatchError {
     },
 }
 
-/// Plays a match, or what is left of it, and calls `observer` after every game.
+/// Plays a match, or what is left of it, and calls `observer` after every game. Who the players
+/// are is looked up once, at the beginning; a match that goes on has those it began with.
 pub fn run_match(
     config: &MatchConfig,
     run: &MatchRun,
     registry: &Registry,
     observer: &mut dyn FnMut(&MatchEvent),
 ) -> Result<MatchReport, MatchError> {
+    let players = header::pin_pair(registry, config, run.store.as_deref())?;
+    play_match(config, &players, run, observer)
+}
+
+/// Plays a match between players who were looked up already.
+pub(crate) fn play_match(
+    config: &MatchConfig,
+    players: &[Pinned; 2],
+    run: &MatchRun,
+    observer: &mut dyn FnMut(&MatchEvent),
+) -> Result<MatchReport, MatchError> {
     let started = Instant::now();
     config.sprt.map(Sprt::checked).transpose()?;
     let seed = Seed::new(config.seed);
     let openings = Openings::load(&config.openings, seed.derive("openings"))?;
-    let specs = [registry.parse(&config.a)?, registry.parse(&config.b)?];
+    let names = (players[0].name(), players[1].name());
     let total = usize::try_from(config.games).unwrap_or(usize::MAX);
     let mut games: Vec<Option<GameRecord>> = vec![None; total];
+    let mut board = Scoreboard::new(names, total, config.sprt);
     let mut store = match &run.store {
         Some(path) => {
-            let (store, stored) = RecordStore::open(path, &header(config, &openings))?;
+            let [a, b] = [Entrant::of(&players[0])?, Entrant::of(&players[1])?];
+            let header = header::of_match(config, [&a, &b], &openings);
+            let (store, stored) = RecordStore::open(path, &header)?;
             place(&mut games, stored);
             Some(store)
         }
         None => None,
     };
-    let names = (config.a.as_str(), config.b.as_str());
-    let current = |games: &[Option<GameRecord>]| MatchReport {
+    games.iter().flatten().for_each(|record| board.add(record));
+    let current = |board: &Scoreboard| MatchReport {
         seconds: started.elapsed().as_secs_f64(),
-        ..report(names, games, config.sprt.as_ref())
+        ..board.report()
     };
-    let mut latest = current(&games);
+    let mut latest = current(&board);
     if latest.games > 0 {
         observer(&MatchEvent::Resumed { report: latest.clone() });
     }
@@ -159,14 +185,16 @@ pub fn run_match(
         let open: Vec<usize> = (0..total).filter(|&game| games[game].is_none()).collect();
         let openings = openings.take(total.div_ceil(2));
         let settings = &config.settings;
-        let hall = Hall { settings, run, registry, specs: &specs, seed, openings: &openings };
+        let hall =
+            Hall { settings, run, players: [&players[0], &players[1]], seed, openings: &openings };
         hall.play(&open, &mut |record| {
             if let Some(store) = &mut store {
                 store.append(&record)?;
             }
             let place = record.game as usize;
+            board.add(&record);
             games[place] = Some(record.clone());
-            latest = current(&games);
+            latest = current(&board);
             observer(&MatchEvent::Finished { record, report: latest.clone() });
             Ok(if latest.is_finished { Next::Stop } else { Next::GoOn })
         })?;
@@ -180,40 +208,31 @@ pub fn run_match(
         write_pgn_file(path, &event, games.iter().flatten())
             .map_err(|error| MatchError::Pgn { path: path.clone(), error })?;
     }
-    Ok(MatchReport { duplicates: duplicates(&games), ..current(&games) })
-}
-
-/// What must be the same for a match to go on. The number of games and the test may change.
-fn header(config: &MatchConfig, openings: &Openings) -> serde_json::Value {
-    json!({
-        "format": "selfmate match 1",
-        "a": config.a,
-        "b": config.b,
-        "settings": config.settings,
-        "openings": config.openings,
-        "openings_hash": format!("{:016x}", openings.fingerprint()),
-        "seed": config.seed,
-    })
+    Ok(MatchReport { duplicates: duplicates(&games), ..current(&board) })
 }
 
 /// The players and A's results in a stored match, which must have been played as `like` says,
-/// whoever played; `None` for a file without a whole header.
+/// whoever played; `None` for a file without a whole header. `identities` are those of players
+/// by name: nobody may be there under one name with two.
 pub(crate) fn stored_result(
     path: &Path,
     like: &MatchConfig,
+    identities: &mut BTreeMap<String, Option<String>>,
 ) -> Result<Option<(String, String, Tally)>, MatchError> {
     let seed = Seed::new(like.seed).derive("openings");
     let openings = Openings::load(&like.openings, seed)?;
     let Some((stored, records)) = RecordStore::read::<GameRecord>(path)? else { return Ok(None) };
-    let player = |key: &str| stored[key].as_str().unwrap_or_default().to_owned();
-    let (a, b) = (player("a"), player("b"));
-    let wanted = MatchConfig { a: a.clone(), b: b.clone(), ..like.clone() };
-    RecordStore::compare(path, &stored, &header(&wanted, &openings))?;
+    let [a, b] = ["a", "b"].map(|role| {
+        let entrant = Entrant::stored(&stored, role);
+        let identity = identities.entry(entrant.name.clone()).or_insert(entrant.identity);
+        Entrant { identity: identity.clone(), ..entrant }
+    });
+    RecordStore::compare(path, &stored, &header::of_match(like, [&a, &b], &openings))?;
     let mut seen = HashSet::new();
     let mut tally = Tally::default();
     let first = records.iter().filter(|record| seen.insert(record.game));
     first.for_each(|record| tally.add(record.a_points()));
-    Ok(Some((a, b, tally)))
+    Ok(Some((a.name, b.name, tally)))
 }
 
 /// Puts stored games where they belong; the first of a number counts.

@@ -11,16 +11,15 @@ use selfmate_search::Player;
 use crate::contest::{MatchError, MatchRun};
 use crate::game::{GameSettings, Side, play_game};
 use crate::openings::Opening;
+use crate::pinned::Pinned;
 use crate::record::GameRecord;
-use crate::registry::Registry;
-use crate::spec::{PlayerSpec, SpecError};
+use crate::spec::SpecError;
 
 /// The tables at which games are played.
 pub(crate) struct Hall<'a> {
     pub(crate) settings: &'a GameSettings,
     pub(crate) run: &'a MatchRun,
-    pub(crate) registry: &'a Registry,
-    pub(crate) specs: &'a [PlayerSpec; 2],
+    pub(crate) players: [&'a Pinned; 2],
     pub(crate) seed: Seed,
     /// One for each pair of games.
     pub(crate) openings: &'a [Opening],
@@ -109,11 +108,8 @@ impl Hall<'_> {
     }
 
     fn build(&self) -> Result<[Box<dyn Player>; 2], SpecError> {
-        let [a, b] = self.specs;
-        Ok([
-            self.registry.build(a, self.seed.derive("a"))?,
-            self.registry.build(b, self.seed.derive("b"))?,
-        ])
+        let [a, b] = self.players;
+        Ok([a.build(self.seed.derive("a"))?, b.build(self.seed.derive("b"))?])
     }
 
     /// Plays one game of the match; A has White in the even ones.

@@ -1,17 +1,21 @@
 //! Many players, one rating list. Every pairing is a match with its own file, so that a player
 //! who joins later plays only its own games.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match, stored_result};
+use crate::contest::{MatchConfig, MatchError, MatchEvent, MatchRun, play_match, stored_result};
 use crate::game::GameSettings;
+use crate::header::{self, Known};
 use crate::openings::OpeningSource;
+use crate::pinned::Pinned;
 use crate::rating::{Meeting, Rated, RatingError, place_anchors, rating_list};
 use crate::registry::Registry;
 use crate::stats::Tally;
+use crate::store::RecordStore;
 
 /// Who plays whom, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,20 +110,22 @@ pub enum LadderError {
 }
 
 /// Plays the pairings that are not played yet, and rates everyone, also those whom only the
-/// folder knows. `run.store` names the folder; without it nothing is kept.
+/// folder knows. `run.store` names the folder; without it nothing is kept. Who a player is is
+/// looked up once: as the folder knows it from the same words, or else now.
 pub fn run_ladder(
     config: &LadderConfig,
     run: &MatchRun,
     registry: &Registry,
     observer: &mut dyn FnMut(&LadderEvent),
 ) -> Result<LadderReport, LadderError> {
+    let roster = Roster::new(config, run, registry)?;
+    let config = &roster.config;
     let pairings = pairings(config)?;
     // A mistake in a spec or an anchor should not show after a night of games.
-    for player in &config.players {
-        let spec = registry.parse(player).map_err(MatchError::from)?;
-        registry.build(&spec, Seed::new(config.seed)).map_err(MatchError::from)?;
+    for player in roster.players.values() {
+        player.build(Seed::new(config.seed)).map_err(MatchError::from)?;
     }
-    place_anchors(&known(config, run)?, &config.anchors)?;
+    place_anchors(&roster.known(run)?, &config.anchors)?;
     let mut results = Vec::new();
     let mut is_finished = true;
     for (index, (a, b)) in pairings.iter().enumerate() {
@@ -132,7 +138,8 @@ pub fn run_ladder(
         let config = match_config(config, a, b);
         let store = run.store.as_ref().map(|folder| folder.join(file_name(a, b)));
         let run = MatchRun { store, pgn: None, ..run.clone() };
-        let report = run_match(&config, &run, registry, &mut |event| {
+        let players = [a, b].map(|name| roster.players[name].clone());
+        let report = play_match(&config, &players, &run, &mut |event| {
             observer(&LadderEvent::Match(Box::new(event.clone())));
         })?;
         is_finished &= report.is_finished;
@@ -147,7 +154,7 @@ pub fn run_ladder(
         }
     }
     if let Some(folder) = &run.store {
-        for stored in stored(config, folder)? {
+        for stored in roster.stored(folder)? {
             if !results.iter().any(|result| (&result.a, &result.b) == (&stored.a, &stored.b)) {
                 results.push(stored);
             }
@@ -157,6 +164,70 @@ pub fn run_ladder(
     results.sort_by(|a, b| (&a.a, &a.b).cmp(&(&b.a, &b.b)));
     let players = rate(config, &results)?;
     Ok(LadderReport { players, pairings: results, is_finished })
+}
+
+/// Who plays today, looked up once.
+struct Roster {
+    /// With the names that the players were found to have.
+    config: LadderConfig,
+    /// By name.
+    players: BTreeMap<String, Pinned>,
+}
+
+impl Roster {
+    fn new(
+        config: &LadderConfig,
+        run: &MatchRun,
+        registry: &Registry,
+    ) -> Result<Roster, LadderError> {
+        let files = run.store.as_deref().map(files).transpose()?.unwrap_or_default();
+        let mut headers = Vec::new();
+        for path in &files {
+            let header = RecordStore::header(path).map_err(MatchError::from)?;
+            headers.extend(header.map(|header| (path, header)));
+        }
+        let mut found = config.clone();
+        let mut players = BTreeMap::new();
+        for (index, asked) in config.players.iter().enumerate() {
+            let known = headers.iter().find_map(|(path, header)| {
+                ["a", "b"].iter().find_map(|role| Known::find(path, header, role, asked))
+            });
+            let pinned = header::pin(registry, asked, known)?;
+            let name = pinned.name().to_owned();
+            for (anchor, (given, _)) in found.anchors.iter_mut().zip(&config.anchors) {
+                if given == asked {
+                    anchor.0.clone_from(&name);
+                }
+            }
+            found.players[index].clone_from(&name);
+            players.insert(name, pinned);
+        }
+        Ok(Roster { config: found, players })
+    }
+
+    /// Everyone who will be on the list.
+    fn known(&self, run: &MatchRun) -> Result<Vec<String>, LadderError> {
+        let mut names = self.config.players.clone();
+        if let Some(folder) = &run.store {
+            names.extend(self.stored(folder)?.into_iter().flat_map(|result| [result.a, result.b]));
+        }
+        Ok(names)
+    }
+
+    /// The pairings that a folder holds.
+    fn stored(&self, folder: &Path) -> Result<Vec<PairingResult>, LadderError> {
+        let mut identities = BTreeMap::new();
+        for (name, player) in &self.players {
+            identities.insert(name.clone(), player.identity().map_err(MatchError::from)?);
+        }
+        let like = match_config(&self.config, "", "");
+        let mut results = Vec::new();
+        for path in files(folder)? {
+            let found = stored_result(&path, &like, &mut identities)?;
+            results.extend(found.map(|(a, b, tally)| PairingResult { a, b, tally }));
+        }
+        Ok(results)
+    }
 }
 
 /// Fits one scale to all results.
@@ -206,17 +277,8 @@ fn match_config(config: &LadderConfig, a: &str, b: &str) -> MatchConfig {
     }
 }
 
-/// Everyone who will be on the list.
-fn known(config: &LadderConfig, run: &MatchRun) -> Result<Vec<String>, LadderError> {
-    let mut names = config.players.clone();
-    if let Some(folder) = &run.store {
-        names.extend(stored(config, folder)?.into_iter().flat_map(|result| [result.a, result.b]));
-    }
-    Ok(names)
-}
-
-/// The pairings that a folder holds.
-fn stored(config: &LadderConfig, folder: &Path) -> Result<Vec<PairingResult>, LadderError> {
+/// The files of pairings in a folder.
+fn files(folder: &Path) -> Result<Vec<PathBuf>, LadderError> {
     let error = |error| LadderError::Folder { folder: folder.to_owned(), error };
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -231,12 +293,7 @@ fn stored(config: &LadderConfig, folder: &Path) -> Result<Vec<PairingResult>, La
         }
     }
     paths.sort();
-    let mut results = Vec::new();
-    for path in paths {
-        let found = stored_result(&path, &match_config(config, "", ""))?;
-        results.extend(found.map(|(a, b, tally)| PairingResult { a, b, tally }));
-    }
-    Ok(results)
+    Ok(paths)
 }
 
 /// A name for the file of a pairing: readable, and different for different players.
@@ -251,7 +308,13 @@ fn file_name(a: &str, b: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::pinned::Loaded;
+    use crate::players::RandomPlayer;
+    use crate::registry::PlayerKind;
+    use crate::spec::PlayerSpec;
 
     fn config(players: &[&str]) -> LadderConfig {
         LadderConfig {
@@ -297,6 +360,43 @@ mod tests {
         let run = MatchRun { store: Some(folder.path().to_owned()), ..MatchRun::default() };
         let error = run_ladder(&other, &run, &Registry::standard(), &mut |_| {}).unwrap_err();
         assert!(error.to_string().contains("seed 1, not 2"), "{error}");
+    }
+
+    #[test]
+    fn a_ladder_knows_its_players_again_and_refuses_one_that_changed_under_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let play = |newest: u64, content: &str, players: &[&str]| {
+            let content = content.to_owned();
+            let kind = PlayerKind::loading("moving", "a run in training", move |options| {
+                let argument = match options.argument("NAME")? {
+                    name if name.contains('@') => name.to_owned(),
+                    name => format!("{name}@{newest}"),
+                };
+                Ok(Loaded {
+                    spec: PlayerSpec { argument: Some(argument), ..options.spec.clone() },
+                    identity: content.clone(),
+                    build: Arc::new(|options| {
+                        Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))
+                    }),
+                })
+            });
+            let mut registry = Registry::standard();
+            registry.register(kind.argument("NAME"));
+            let anchors = vec![("moving:x".to_owned(), 100.0)];
+            let config = LadderConfig { games: 2, anchors, ..config(players) };
+            let run = MatchRun { store: Some(folder.path().to_owned()), ..MatchRun::default() };
+            run_ladder(&config, &run, &registry, &mut |_| {}).map_err(|error| error.to_string())
+        };
+        let first = play(1, "one", &["moving:x", "random"]).unwrap();
+        let anchor = first.players.iter().find(|player| player.is_anchor).unwrap();
+        assert_eq!((anchor.name.as_str(), anchor.elo), ("moving:x@1", 100.0));
+        // A new step is no reason to begin anew, but it can be asked for.
+        let again = play(2, "one", &["moving:x", "random"]).unwrap();
+        assert_eq!(again, first);
+        let both = play(2, "one", &["moving:x", "moving:x@2", "random"]).unwrap();
+        assert_eq!(both.players.len(), 3);
+        let error = play(2, "two", &["moving:x", "random"]).unwrap_err();
+        assert!(error.contains("identity.a \"one\", not \"two\""), "{error}");
     }
 
     #[test]

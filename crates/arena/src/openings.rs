@@ -8,9 +8,10 @@ pub(crate) mod file;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use selfmate_chess::{Board, Color, Game, Position, Role, Seed, notation};
+use selfmate_chess::{Board, Color, Game, Position, Role, Seed, fen, notation};
 use serde::{Deserialize, Serialize};
 
+use crate::pinned::content_hash;
 use crate::players::best_exchange;
 
 /// Our own set: `name: moves in SAN`, one a line. Checked with Stockfish 15.1: at depth 14 each
@@ -26,6 +27,7 @@ const MAX_IMBALANCE: i32 = 100;
 #[derive(Clone, Debug)]
 pub struct Openings {
     lines: Vec<Opening>,
+    fingerprint: String,
     seed: Seed,
     /// Plies for starts that are not in the set.
     random_plies: u32,
@@ -105,8 +107,9 @@ impl Openings {
             OpeningSource::File { path, plies } => (file::read(path, *plies)?, 2),
             OpeningSource::Random { plies } => (Vec::new(), *plies),
         };
+        let fingerprint = fingerprint(&lines, random_plies);
         seed.derive("order").rng().shuffle(&mut lines);
-        Ok(Openings { lines, seed: seed.derive("random plies"), random_plies })
+        Ok(Openings { lines, fingerprint, seed: seed.derive("random plies"), random_plies })
     }
 
     /// How many there are before random plies are needed.
@@ -119,12 +122,10 @@ impl Openings {
         self.lines.is_empty()
     }
 
-    /// A number that is equal for equal sets, in whatever order.
-    pub fn fingerprint(&self) -> u64 {
-        let mut keys: Vec<u64> = self.lines.iter().map(|line| line.game.key()).collect();
-        keys.sort_unstable();
-        let seed = Seed::new(u64::from(self.random_plies));
-        keys.into_iter().fold(seed, Seed::index).rng().bits()
+    /// A text that tells the set from others: with the same text and the same seed, the starts
+    /// are the same to the last move.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
     }
 
     /// The first `count` starts. A longer list begins with the shorter one; no position comes
@@ -172,6 +173,16 @@ impl Opening {
     pub fn moves(&self) -> Vec<String> {
         self.game.moves().map(|m| m.to_uci(self.game.castling_mode()).to_string()).collect()
     }
+}
+
+/// Every start with its moves, in the order of the source: the seed shuffles that order.
+fn fingerprint(lines: &[Opening], random_plies: u32) -> String {
+    let mut text = format!("{random_plies}\n");
+    for line in lines {
+        text += &fen::to_fen(line.game.start());
+        text += &format!(" {}\n", line.moves().join(" "));
+    }
+    content_hash(text.as_bytes())
 }
 
 /// The set that comes with selfmate.
@@ -266,6 +277,30 @@ mod tests {
             let other = Openings::load(&source, Seed::new(8)).unwrap().take(300);
             assert!(other.iter().zip(&many).any(|(a, b)| a.moves() != b.moves()));
         }
+    }
+
+    #[test]
+    fn a_fingerprint_knows_order_moves_and_plies_but_not_the_seed() {
+        let of = |lines: &[&[&str]], plies| {
+            let line = |line: &&[&str]| {
+                let mut game = Game::new();
+                for text in *line {
+                    game.play(notation::parse_uci(game.position(), text).unwrap()).unwrap();
+                }
+                Opening { game, name: None }
+            };
+            fingerprint(&lines.iter().map(line).collect::<Vec<_>>(), plies)
+        };
+        let (first, second) = (&["e2e4", "e7e6", "d2d4"][..], &["c2c4"][..]);
+        // The same position by other moves is another history.
+        let swapped = &["d2d4", "e7e6", "e2e4"][..];
+        let base = of(&[first, second], 2);
+        assert_eq!(base, of(&[first, second], 2));
+        for other in [of(&[second, first], 2), of(&[swapped, second], 2), of(&[first, second], 3)] {
+            assert_ne!(base, other);
+        }
+        let load = |seed| Openings::load(&OpeningSource::BuiltIn, Seed::new(seed)).unwrap();
+        assert_eq!(load(1).fingerprint(), load(2).fingerprint());
     }
 
     #[test]

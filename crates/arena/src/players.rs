@@ -58,6 +58,7 @@ pub(crate) fn kinds() -> Vec<PlayerKind> {
             "any UCI engine; option.NAME=VALUE, nodes=, depth=, movetime= and timeout= are ours",
             |options| Ok(Box::new(UciPlayer::from_spec(options)?)),
         )
+        .version(|options| Ok(UciPlayer::from_spec(options)?.version().unwrap_or("").to_owned()))
         .argument("COMMAND [args] [option.NAME=VALUE] [nodes=N] [timeout=MS]"),
     ]
 }

@@ -1,51 +1,29 @@
 //! One player's Elo: games against rungs of known strength, each time the most informative one.
 
+mod climb;
+mod rung;
+
 use std::sync::atomic::Ordering::Relaxed;
 
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::contest::{MatchError, MatchRun};
 use crate::game::GameSettings;
 use crate::hall::{Hall, Next};
+use crate::header::{self, Entrant, Known};
 use crate::openings::{OpeningSource, Openings};
-use crate::players::{EloRange, stockfish_elo_range};
-use crate::rating::{Meeting, fit};
+use crate::pinned::Pinned;
+use crate::players::stockfish_elo_range;
 use crate::record::GameRecord;
 use crate::registry::Registry;
-use crate::stats::{Tally, Z95, score_of_elo};
-use crate::store::RecordStore;
+use crate::stats::Tally;
+use crate::store::{ASKED, RecordStore};
 
-/// Our own rungs at and below Stockfish's lowest, on the scale of Stockfish 15.1's `UCI_Elo` at
-/// 100 ms a move. Sampling alone leaves ± 40 (top) to ± 70 (bottom).
-///
-/// Measured on two busy cores with
-/// `cargo run --release -p selfmate-arena --example calibrate -- 60 100`: each met the three next
-/// above it, 240 games among ourselves and 60 against Stockfish, with `stockfish:elo=1350` and
-/// `stockfish:elo=1450` as anchors. From 810 up one scale fits all 11 pairings. Below, it does
-/// not: 5 of the other 15 are off by more than chance allows (random and greedy by 150 Elo),
-/// because no single number orders players of such different kinds. A rating below 800 is
-/// rough, and the error that [`run_rate`] gives knows nothing of the rungs' own errors.
-/// To be measured again when alpha-beta or the tree search plays another game.
-pub const OWN_RUNGS: [(&str, f64); 9] = [
-    ("random", 0.0),
-    ("rollout:sims=50", 95.0),
-    ("alphabeta:depth=1,blunder=50", 490.0),
-    ("rollout:sims=400", 525.0),
-    ("greedy", 640.0),
-    ("alphabeta:depth=1,blunder=30", 810.0),
-    ("alphabeta:depth=1,blunder=15", 1055.0),
-    ("alphabeta:depth=1,blunder=6", 1265.0),
-    ("alphabeta:depth=1", 1430.0),
-];
+pub use rung::{DEPTH_RUNGS, OWN_RUNGS, Rung, standard_rungs};
 
-/// The distance between Stockfish's rungs.
-const STEP: i64 = 100;
-/// Where to begin when nothing is known.
-const FIRST_GUESS: f64 = 1350.0;
-/// No estimate counts before so many games.
-const MIN_GAMES: u64 = 20;
+use climb::{Batch, Climb};
 
 /// Whom to rate, and how exactly.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +42,9 @@ pub struct RateConfig {
     pub max_error: f64,
     /// Whom to play; [`standard_rungs`] when `None`.
     pub rungs: Option<Vec<Rung>>,
+    /// Pairs against a rung before another is chosen; `None` for one for every two tables. With a
+    /// number the games are the same on any number of tables.
+    pub pairs_at_once: Option<usize>,
 }
 
 impl RateConfig {
@@ -78,17 +59,9 @@ impl RateConfig {
             max_games: 400,
             max_error: 50.0,
             rungs: None,
+            pairs_at_once: None,
         }
     }
-}
-
-/// An opponent of known strength.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Rung {
-    /// Its spec.
-    pub player: String,
-    /// Its rating.
-    pub elo: f64,
 }
 
 /// What the games so far say.
@@ -96,14 +69,14 @@ pub struct Rung {
 pub struct RateReport {
     /// The player's spec.
     pub player: String,
-    /// Its rating.
-    pub elo: f64,
-    /// The lower end of the 95 % interval.
-    pub elo_low: f64,
-    /// The upper end.
-    pub elo_high: f64,
-    /// Half the interval.
-    pub elo_error: f64,
+    /// Its rating; `null` without games.
+    pub elo: Option<f64>,
+    /// The lower end of the 95 % interval; `null` when all games were lost.
+    pub elo_low: Option<f64>,
+    /// The upper end; `null` when all games were won.
+    pub elo_high: Option<f64>,
+    /// Half the interval; `null` when one end is.
+    pub elo_error: Option<f64>,
     /// Games played.
     pub games: u64,
     /// The rungs it met, lowest first.
@@ -137,28 +110,19 @@ struct RateRecord {
     record: GameRecord,
 }
 
-/// Our own rungs and a Stockfish's levels, lowest first.
-pub fn standard_rungs(range: &EloRange) -> Vec<Rung> {
-    let own = OWN_RUNGS.map(|(player, elo)| Rung { player: player.to_owned(), elo });
-    let mut levels: Vec<i64> = (range.min..=range.max).step_by(STEP as usize).collect();
-    if levels.last().is_some_and(|last| *last < range.max) {
-        levels.push(range.max);
-    }
-    let level = |elo: i64| Rung { player: format!("stockfish:elo={elo}"), elo: elo as f64 };
-    let mut rungs: Vec<Rung> = own.into_iter().chain(levels.into_iter().map(level)).collect();
-    rungs.sort_by(|a, b| a.elo.total_cmp(&b.elo));
-    rungs
-}
-
 /// Rates a player and calls `observer` after every game. `run.store` keeps the games; the same
-/// call again goes on from there.
+/// call again goes on from there, with the player that it began with.
 pub fn run_rate(
     config: &RateConfig,
     run: &MatchRun,
     registry: &Registry,
     observer: &mut dyn FnMut(&GameRecord, &RateReport),
 ) -> Result<RateReport, MatchError> {
-    let player = registry.parse(&config.player)?;
+    let path = run.store.as_deref();
+    let stored = path.map(RecordStore::header).transpose()?.flatten();
+    let known = path.zip(stored.as_ref());
+    let known = known.and_then(|(path, header)| Known::find(path, header, PLAYER, &config.player));
+    let player = header::pin(registry, &config.player, known)?;
     let (rungs, scale) = match &config.rungs {
         Some(rungs) => (rungs.clone(), None),
         None => {
@@ -166,223 +130,124 @@ pub fn run_rate(
             (standard_rungs(&range), Some(range.engine))
         }
     };
-    let mut climb = Climb { config, rungs, scale, results: Vec::new() };
+    let opponents: Vec<Pinned> =
+        rungs.iter().map(|rung| registry.pin(&rung.player)).collect::<Result<_, _>>()?;
     let seed = Seed::new(config.seed);
-    let openings = Openings::load(&config.openings, seed.derive("openings"))?;
-    let openings = openings.take((config.max_games as usize).div_ceil(2));
-    let mut store = match &run.store {
-        Some(path) => {
-            let header = json!({
-                "format": "selfmate rate 1",
-                "player": config.player,
-                "settings": config.settings,
-                "openings": config.openings,
-                "seed": config.seed,
-            });
-            let (store, stored) = RecordStore::open::<RateRecord>(path, &header)?;
-            for stored in stored {
-                climb.add(&stored.rung, &stored.record);
-            }
-            Some(store)
+    let source = Openings::load(&config.openings, seed.derive("openings"))?;
+    let mut store = None;
+    let mut climb = Climb::new(config, player.name(), &rungs, scale.clone());
+    if let Some(path) = &run.store {
+        let mut header = rate_header(config, &Entrant::of(&player)?, &source, &rungs);
+        header["scale"] = json!(scale);
+        if scale.is_none() {
+            header["identity"]["rungs"] = identities(&opponents)?;
         }
-        None => None,
-    };
-    let mut next_pair = climb.games().div_ceil(2) as usize;
-    while !climb.is_over() && next_pair < openings.len() && !run.stop.load(Relaxed) {
-        let rung = climb.next_rung();
-        // A pair for every two tables: a longer batch would commit to a rung for too long.
-        let pairs = (run.concurrency / 2).clamp(1, openings.len() - next_pair);
-        let specs = [player.clone(), registry.parse(&rung.player)?];
+        let (opened, records) = RecordStore::open::<RateRecord>(path, &header)?;
+        for RateRecord { rung, record } in &records {
+            climb.add(rung, record);
+        }
+        store = Some(opened);
+    }
+    let openings = source.take((config.max_games as usize).div_ceil(2));
+    let pairs_at_once = config.pairs_at_once.unwrap_or(run.concurrency / 2).max(1);
+    while !run.stop.load(Relaxed) {
+        let Some(Batch { rung, games }) = climb.next(openings.len(), pairs_at_once) else { break };
+        let place = rungs.iter().position(|other| other.player == rung.player);
+        let opponent = match place {
+            Some(place) => opponents[place].clone(),
+            None => registry.pin(&rung.player)?,
+        };
         let hall = Hall {
             settings: &config.settings,
             run,
-            registry,
-            specs: &specs,
+            players: [&player, &opponent],
             seed,
-            openings: &openings[next_pair..next_pair + pairs],
+            openings: &openings,
         };
-        let games: Vec<usize> = (0..2 * pairs).collect();
-        hall.play(&games, &mut |mut record| {
-            record.game += 2 * next_pair as u64;
-            climb.add(&rung, &record);
-            observer(&record, &climb.report());
+        hall.play(&games, &mut |record| {
+            let record = RateRecord { rung: rung.clone(), record };
             if let Some(store) = &mut store {
-                store.append(&RateRecord { rung: rung.clone(), record })?;
+                store.append(&record)?;
             }
+            climb.add(&rung, &record.record);
+            observer(&record.record, &climb.report());
             Ok(Next::GoOn)
         })?;
-        next_pair += pairs;
+    }
+    if let Some(store) = &mut store {
+        store.sync()?;
     }
     Ok(climb.report())
 }
 
-/// The rungs and what was scored against them.
-struct Climb<'a> {
-    config: &'a RateConfig,
-    rungs: Vec<Rung>,
-    scale: Option<String>,
-    results: Vec<(Rung, Tally)>,
+/// The rated player's role in a header.
+const PLAYER: &str = "player";
+
+/// What must be the same for a rating to go on. How many games and how exact may change.
+fn rate_header(
+    config: &RateConfig,
+    player: &Entrant,
+    openings: &Openings,
+    rungs: &[Rung],
+) -> Value {
+    let rungs: Map<String, Value> =
+        rungs.iter().map(|rung| (rung.player.clone(), json!(rung.elo))).collect();
+    json!({
+        "format": "selfmate rate 2",
+        PLAYER: player.name,
+        ASKED: { PLAYER: player.asked },
+        "identity": { PLAYER: player.identity },
+        "settings": config.settings,
+        "openings": config.openings,
+        "openings_hash": openings.fingerprint(),
+        "rungs": rungs,
+        "seed": config.seed,
+    })
 }
 
-impl Climb<'_> {
-    fn add(&mut self, rung: &Rung, record: &GameRecord) {
-        let place = self.results.iter().position(|(other, _)| other.player == rung.player);
-        let place = place.unwrap_or_else(|| {
-            self.results.push((rung.clone(), Tally::default()));
-            self.results.len() - 1
-        });
-        self.results[place].1.add(record.a_points());
-    }
-
-    fn games(&self) -> u64 {
-        self.results.iter().map(|(_, tally)| tally.games()).sum()
-    }
-
-    fn games_against(&self, rung: &Rung) -> u64 {
-        let found = self.results.iter().find(|(other, _)| other.player == rung.player);
-        found.map_or(0, |(_, tally)| tally.games())
-    }
-
-    /// The most likely rating with the rungs as anchors, and half its 95 % interval.
-    fn estimate(&self) -> (f64, f64) {
-        if self.results.is_empty() {
-            return (FIRST_GUESS, f64::INFINITY);
-        }
-        let mut anchors = vec![None];
-        anchors.extend(self.results.iter().map(|(rung, _)| Some(rung.elo)));
-        let meetings: Vec<Meeting> = self
-            .results
-            .iter()
-            .enumerate()
-            .map(|(index, (_, tally))| Meeting { a: 0, b: index + 1, tally: *tally })
-            .collect();
-        let fit = fit(&meetings, &anchors);
-        (fit.elo[0], Z95 * fit.spread[0])
-    }
-
-    fn is_over(&self) -> bool {
-        let games = self.games();
-        let (_, error) = self.estimate();
-        games >= self.config.max_games || (games >= MIN_GAMES && error <= self.config.max_error)
-    }
-
-    /// The rung that tells most: close in strength, and not yet met too often, so that no single
-    /// rung's own error decides.
-    fn next_rung(&self) -> Rung {
-        let (elo, _) = self.estimate();
-        let worth = |rung: &Rung| {
-            let p = score_of_elo(elo - rung.elo);
-            p * (1.0 - p) / (self.games_against(rung) as f64 + 16.0)
-        };
-        let best = self.rungs.iter().max_by(|a, b| worth(a).total_cmp(&worth(b)));
-        best.cloned().unwrap_or(Rung { player: "random".to_owned(), elo: OWN_RUNGS[0].1 })
-    }
-
-    fn report(&self) -> RateReport {
-        let (elo, error) = self.estimate();
-        let elo_error = if error.is_finite() { error } else { 0.0 };
-        let mut rungs: Vec<RungResult> = self
-            .results
-            .iter()
-            .map(|(rung, tally)| RungResult {
-                rung: rung.clone(),
-                games: tally.games(),
-                tally: *tally,
-            })
-            .collect();
-        rungs.sort_by(|a, b| a.rung.elo.total_cmp(&b.rung.elo));
-        RateReport {
-            player: self.config.player.clone(),
-            elo,
-            elo_low: elo - elo_error,
-            elo_high: elo + elo_error,
-            elo_error,
-            games: self.games(),
-            rungs,
-            scale: self.scale.clone(),
-            limit: self.config.settings.limit.to_string(),
-            is_finished: self.games() >= MIN_GAMES && elo_error <= self.config.max_error,
+/// Those that have one, by name.
+fn identities(players: &[Pinned]) -> Result<Value, MatchError> {
+    let mut identities = Map::new();
+    for player in players {
+        if let Some(identity) = player.identity()? {
+            identities.insert(player.name().to_owned(), json!(identity));
         }
     }
+    Ok(Value::Object(identities))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::path::Path;
+
     use super::*;
 
-    fn climb(config: &RateConfig) -> Climb<'_> {
-        let range = EloRange { engine: "Stockfish 15.1".to_owned(), min: 1350, max: 2850 };
-        Climb { config, rungs: standard_rungs(&range), scale: None, results: Vec::new() }
-    }
-
-    #[test]
-    fn rungs_cover_the_scale_in_order() {
-        let config = RateConfig::new("random");
-        let rungs = climb(&config).rungs;
-        assert!(rungs.is_sorted_by(|a, b| a.elo < b.elo), "{rungs:?}");
-        assert_eq!(rungs.last().unwrap().player, "stockfish:elo=2850");
-        assert!(rungs.iter().any(|rung| rung.player == "stockfish:elo=1350"));
-        let registry = Registry::standard();
-        assert!(rungs.iter().all(|rung| registry.parse(&rung.player).is_ok()));
-    }
-
-    #[test]
-    fn a_simulated_player_is_found_within_its_error_bars() {
-        let mut inside = 0;
-        let mut games = 0;
-        for trial in 0..200 {
-            let mut rng = Seed::new(5).index(trial).rng();
-            let truth = 2800.0 * rng.unit();
-            let config = RateConfig { max_error: 60.0, ..RateConfig::new("x") };
-            let mut climb = climb(&config);
-            while !climb.is_over() {
-                let rung = climb.next_rung();
-                let p = score_of_elo(truth - rung.elo);
-                let mut tally = Tally::default();
-                for _ in 0..2 {
-                    let draw = p * (1.0 - p);
-                    let x = rng.unit();
-                    tally.add(if x < draw {
-                        0.5
-                    } else if x < p + 0.5 * draw {
-                        1.0
-                    } else {
-                        0.0
-                    });
-                }
-                match climb.results.iter_mut().find(|(other, _)| *other == rung) {
-                    Some((_, total)) => *total = *total + tally,
-                    None => climb.results.push((rung, tally)),
-                }
-            }
-            let report = climb.report();
-            assert!(report.is_finished, "{truth}: {report:?}");
-            inside += u32::from((report.elo_low..=report.elo_high).contains(&truth));
-            games += report.games;
+    fn config(player: &str) -> RateConfig {
+        let rung = |player: &str, elo| Rung { player: player.to_owned(), elo };
+        RateConfig {
+            rungs: Some(vec![rung("random", 200.0), rung("greedy", 500.0)]),
+            settings: GameSettings::default(),
+            max_games: 30,
+            max_error: 10.0,
+            ..RateConfig::new(player)
         }
-        assert!(inside >= 182, "{inside} of 200");
-        // The best possible is about 108: 60 = 1.96 · 347 · √(1 - ¼) / √n.
-        assert!(games / 200 < 170, "{} games on average", games / 200);
+    }
+
+    fn run(path: &Path, concurrency: usize) -> MatchRun {
+        MatchRun { concurrency, store: Some(path.to_owned()), ..MatchRun::default() }
     }
 
     #[test]
     fn a_player_is_rated_and_the_rating_goes_on_from_its_file() {
         let folder = tempfile::tempdir().unwrap();
-        let rung = |player: &str, elo| Rung { player: player.to_owned(), elo };
-        let config = RateConfig {
-            rungs: Some(vec![rung("random", 200.0), rung("greedy", 500.0)]),
-            settings: GameSettings::default(),
-            max_games: 30,
-            max_error: 10.0,
-            ..RateConfig::new("greedy")
-        };
-        let store = Some(folder.path().join("rate.jsonl"));
-        let run = MatchRun { concurrency: 2, store, ..MatchRun::default() };
+        let run = run(&folder.path().join("rate.jsonl"), 2);
+        let config = config("greedy");
         let registry = Registry::standard();
         let mut seen = 0;
         let report = run_rate(&config, &run, &registry, &mut |_, _| seen += 1).unwrap();
         assert_eq!((seen, report.games, report.is_finished), (30, 30, false));
-        assert!((report.elo - 500.0).abs() < 200.0, "{report:?}");
+        assert!((report.elo.unwrap() - 500.0).abs() < 200.0, "{report:?}");
         let more = RateConfig { max_games: 36, ..config };
         let again = run_rate(&more, &run, &registry, &mut |_, _| seen += 1).unwrap();
         assert_eq!((seen, again.games), (36, 36));
@@ -391,5 +256,91 @@ mod tests {
             assert!(json.get(key).is_some(), "{key}");
         }
         assert!(json["rungs"][0]["player"].is_string() && json["rungs"][0]["wins"].is_u64());
+    }
+
+    /// The stored games: number, colour and rung.
+    fn stored(path: &Path) -> Vec<(u64, crate::game::Side, String)> {
+        let (_, records) = RecordStore::read::<RateRecord>(path).unwrap().unwrap();
+        let mut games: Vec<_> = records
+            .into_iter()
+            .map(|RateRecord { rung, record }| (record.game, record.a_plays, rung.player))
+            .collect();
+        games.sort_by_key(|game| game.0);
+        games
+    }
+
+    #[test]
+    fn a_stopped_rating_plays_the_missing_games_of_its_pairs_and_none_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rate.jsonl");
+        let registry = Registry::standard();
+        let config = config("greedy");
+        run_rate(&config, &run(&path, 4), &registry, &mut |_, _| {}).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        // With four tables two pairs are under way at once: any half of them may be stored.
+        for kept in [0b0000, 0b0001, 0b0010, 0b0110, 0b1001, 0b1011, 0b1100] {
+            let mut cut: Vec<&str> = vec![lines[0]];
+            for line in &lines[1..] {
+                let game = serde_json::from_str::<RateRecord>(line).unwrap().record.game;
+                if game < 8 || (game < 12 && kept >> (game - 8) & 1 == 1) {
+                    cut.push(line);
+                }
+            }
+            std::fs::write(&path, cut.join("\n") + "\n").unwrap();
+            let before = cut.len() as u64 - 1;
+            let mut played = 0;
+            let report = run_rate(&config, &run(&path, 4), &registry, &mut |_, _| played += 1);
+            let report = report.unwrap();
+            assert_eq!((report.games, before + played), (30, 30), "{kept:b}");
+            let games = stored(&path);
+            let numbers: HashSet<u64> = games.iter().map(|game| game.0).collect();
+            assert_eq!((numbers.len(), games.len()), (30, 30), "{kept:b}");
+            for pair in games.chunks(2) {
+                assert_eq!(pair[0].0 / 2, pair[1].0 / 2, "{kept:b}");
+                assert_ne!(pair[0].1, pair[1].1, "{kept:b}");
+                assert_eq!(pair[0].2, pair[1].2, "{kept:b}: one pair, one rung");
+            }
+        }
+    }
+
+    #[test]
+    fn pairs_at_once_make_a_rating_the_same_on_any_number_of_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::standard();
+        let config = RateConfig { pairs_at_once: Some(2), ..config("greedy") };
+        let mut games = Vec::new();
+        for concurrency in [1, 2, 5] {
+            let path = folder.path().join(concurrency.to_string());
+            let report = run_rate(&config, &run(&path, concurrency), &registry, &mut |_, _| {});
+            games.push((report.unwrap(), stored(&path)));
+        }
+        assert!(games.iter().all(|other| *other == games[0]));
+    }
+
+    #[test]
+    fn a_rating_against_other_rungs_or_from_other_openings_does_not_go_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let registry = Registry::standard();
+        let path = folder.path().join("rate.jsonl");
+        let openings = folder.path().join("openings.epd");
+        let epd = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - \n";
+        std::fs::write(&openings, epd).unwrap();
+        let source = OpeningSource::File { path: openings.clone(), plies: None };
+        let config = RateConfig { openings: source, max_games: 2, ..config("greedy") };
+        let rate = |config: &RateConfig| {
+            run_rate(config, &run(&path, 1), &registry, &mut |_, _| {})
+                .map_err(|error| error.to_string())
+        };
+        rate(&config).unwrap();
+        let mut other = config.clone();
+        other.rungs.as_mut().unwrap()[0].elo = 0.0;
+        let error = rate(&other).unwrap_err();
+        assert!(error.contains("rungs.random 200.0, not 0.0"), "{error}");
+        std::fs::write(&openings, epd.replace("4P3", "3P4").replace("PPPP1PPP", "PPP1PPPP"))
+            .unwrap();
+        let error = rate(&config).unwrap_err();
+        assert!(error.contains("openings_hash \"blake3 "), "{error}");
+        assert_eq!(error.matches("blake3 ").count(), 2, "{error}");
     }
 }

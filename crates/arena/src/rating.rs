@@ -28,8 +28,8 @@ pub struct Rated {
     pub name: String,
     /// Its rating.
     pub elo: f64,
-    /// Half the 95 % interval; 0 for an anchor.
-    pub elo_error: f64,
+    /// Half the 95 % interval; 0 for an anchor, `null` without games.
+    pub elo_error: Option<f64>,
     /// Games played.
     pub games: u64,
     /// Points scored.
@@ -76,13 +76,15 @@ pub fn rating_list(names: &[String], meetings: &[Meeting], anchors: &[Option<f64
                 games += tally.games();
                 points += tally.points();
             }
+            let is_anchor = anchors.get(index).copied().flatten().is_some();
+            let is_known = is_anchor || games > 0;
             Rated {
                 name: name.clone(),
                 elo: fit.elo[index],
-                elo_error: Z95 * fit.spread[index],
+                elo_error: is_known.then_some(Z95 * fit.spread[index]),
                 games,
                 points,
-                is_anchor: anchors.get(index).copied().flatten().is_some(),
+                is_anchor,
             }
         })
         .collect();
@@ -282,8 +284,8 @@ mod tests {
         let list = rating_list(&names(2), &meetings, &[None, Some(0.0)]);
         assert_eq!(list[0].name, "p0");
         assert!((list[0].elo - 40.70).abs() < 0.2, "{list:?}");
-        assert!((list[0].elo_error - 30.43).abs() < 1.5, "{list:?}");
-        assert_eq!((list[1].elo, list[1].elo_error, list[1].is_anchor), (0.0, 0.0, true));
+        assert!((list[0].elo_error.unwrap() - 30.43).abs() < 1.5, "{list:?}");
+        assert_eq!((list[1].elo, list[1].elo_error, list[1].is_anchor), (0.0, Some(0.0), true));
         assert_eq!((list[0].games, list[1].points), (343, 96.0 + 55.5));
     }
 
@@ -301,6 +303,9 @@ mod tests {
     fn players_without_games_do_no_harm() {
         let fit = fit(&[], &[None, Some(100.0)]);
         assert!((fit.elo[0] - 100.0).abs() < 1e-6 && fit.spread[0] > 1000.0, "{fit:?}");
+        let list = rating_list(&names(2), &[], &[None, Some(100.0)]);
+        let error = |name: &str| list.iter().find(|rated| rated.name == name).unwrap().elo_error;
+        assert_eq!((error("p0"), error("p1")), (None, Some(0.0)));
     }
 
     #[test]

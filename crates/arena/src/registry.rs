@@ -6,6 +6,7 @@ use std::sync::Arc;
 use selfmate_chess::Seed;
 use selfmate_search::Player;
 
+use crate::pinned::{Loaded, Pinned};
 use crate::players;
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tables::TableShelf;
@@ -25,6 +26,10 @@ pub struct Registry {
 
 /// Makes a player from its options.
 pub type Build = dyn Fn(&SpecOptions<'_>) -> Result<Box<dyn Player>, SpecError> + Send + Sync;
+/// Reads what a player is made of.
+pub type Load = dyn Fn(&SpecOptions<'_>) -> Result<Loaded, SpecError> + Send + Sync;
+/// Asks a program what it calls itself.
+pub type Version = dyn Fn(&SpecOptions<'_>) -> Result<String, SpecError> + Send + Sync;
 
 /// One kind of player.
 #[derive(Clone)]
@@ -34,6 +39,8 @@ pub struct PlayerKind {
     argument: Option<String>,
     options: Vec<(String, String)>,
     build: Arc<Build>,
+    load: Option<Arc<Load>>,
+    version: Option<Arc<Version>>,
 }
 
 impl Registry {
@@ -105,6 +112,24 @@ impl Registry {
         (kind.build)(&SpecOptions { spec, seed, shelf: &self.shelf })
     }
 
+    /// Looks a player up for good: whatever happens to files and runs, it is built of the same.
+    pub fn pin(&self, text: &str) -> Result<Pinned, SpecError> {
+        let spec = self.parse(text)?;
+        let kind = self.kind(&spec)?;
+        let shelf = self.shelf.clone();
+        match &kind.load {
+            Some(load) => {
+                let seed = Seed::new(0);
+                let loaded = load(&SpecOptions { spec: &spec, seed, shelf: &self.shelf })?;
+                Ok(Pinned::loaded(text, loaded, shelf))
+            }
+            None => {
+                let (build, version) = (Arc::clone(&kind.build), kind.version.clone());
+                Ok(Pinned::new(text, spec, build, version, shelf))
+            }
+        }
+    }
+
     /// The kind of a spec, once its options are checked.
     fn kind(&self, spec: &PlayerSpec) -> Result<&PlayerKind, SpecError> {
         let Some(kind) = self.kinds.iter().find(|kind| kind.name == spec.kind) else {
@@ -146,7 +171,31 @@ impl PlayerKind {
             argument: None,
             options: Vec::new(),
             build: Arc::new(build),
+            load: None,
+            version: None,
         }
+    }
+
+    /// A kind that is made of something that may change while games are played, such as a file.
+    pub fn loading<F>(name: &str, description: &str, load: F) -> PlayerKind
+    where
+        F: Fn(&SpecOptions<'_>) -> Result<Loaded, SpecError> + Send + Sync + 'static,
+    {
+        let load: Arc<Load> = Arc::new(load);
+        let again = Arc::clone(&load);
+        let kind =
+            PlayerKind::new(name, description, move |options| (again(options)?.build)(options));
+        PlayerKind { load: Some(load), ..kind }
+    }
+
+    /// With a way to ask its program for its version.
+    #[must_use]
+    pub fn version<F>(mut self, version: F) -> PlayerKind
+    where
+        F: Fn(&SpecOptions<'_>) -> Result<String, SpecError> + Send + Sync + 'static,
+    {
+        self.version = Some(Arc::new(version));
+        self
     }
 
     /// With something first that is no option, such as `NAME[@STEP]`.

@@ -20,16 +20,16 @@ pub struct Strength {
     pub score: f64,
     /// The difference in Elo.
     pub elo: f64,
+    /// Half its 95 % interval; `None` when all results are alike, which shows no spread.
+    pub elo_error: Option<f64>,
+    /// The lower end of the interval; `None` when no Elo is too low.
+    pub elo_low: Option<f64>,
+    /// Its upper end; `None` when no Elo is too high.
+    pub elo_high: Option<f64>,
+    /// The difference in units of the spread of a game; `None` when no spread was seen.
+    pub nelo: Option<f64>,
     /// Half its 95 % interval.
-    pub elo_error: f64,
-    /// The lower end of the interval.
-    pub elo_low: f64,
-    /// Its upper end.
-    pub elo_high: f64,
-    /// The difference in units of the spread of a game.
-    pub nelo: f64,
-    /// Half its 95 % interval.
-    pub nelo_error: f64,
+    pub nelo_error: Option<f64>,
     /// The likelihood of superiority, from 0 to 1.
     pub los: f64,
     /// The score was perfect, which proves no Elo: half a point less was assumed.
@@ -183,25 +183,47 @@ fn strength(counts: &[f64], games: f64) -> Option<Strength> {
     };
     let (score, variance) = moments(&counts);
     let spread = (variance / total).sqrt();
+    let los = if spread > 0.0 { normal_cdf((score - 0.5) / spread) } else { 0.5 };
     // An interval that reaches a perfect score would end at infinity: it is cut a quarter of
     // a game before.
     let edge = 0.25 / (total * games);
     let elo_at = |score: f64| elo_of_score(score.clamp(edge, 1.0 - edge));
+    if is_bound || variance == 0.0 {
+        let seen = if is_bound { perfect } else { score };
+        let (elo_low, elo_high) = ends_when_all_are_alike(seen, total);
+        return Some(Strength {
+            score: seen,
+            elo: elo_at(score),
+            elo_error: None,
+            elo_low,
+            elo_high,
+            nelo: None,
+            nelo_error: None,
+            los,
+            is_bound,
+        });
+    }
     let (elo_low, elo_high) = (elo_at(score - Z95 * spread), elo_at(score + Z95 * spread));
-    let nelo =
-        if variance > 0.0 { (score - 0.5) / (games * variance).sqrt() * NELO_UNIT } else { 0.0 };
-    let los = if spread > 0.0 { normal_cdf((score - 0.5) / spread) } else { 0.5 };
     Some(Strength {
-        score: if is_bound { perfect } else { score },
+        score,
         elo: elo_at(score),
-        elo_error: (elo_high - elo_low) / 2.0,
-        elo_low,
-        elo_high,
-        nelo,
-        nelo_error: Z95 * NELO_UNIT / (total * games).sqrt(),
+        elo_error: Some((elo_high - elo_low) / 2.0),
+        elo_low: Some(elo_low),
+        elo_high: Some(elo_high),
+        nelo: Some((score - 0.5) / (games * variance).sqrt() * NELO_UNIT),
+        nelo_error: Some(Z95 * NELO_UNIT / (total * games).sqrt()),
         los,
         is_bound,
     })
+}
+
+/// What is known when all of so many outcomes were worth the same: had any other outcome a chance
+/// above 1 - 0.05^(1/n), one would have come up 95 times in 100. A perfect score so bounds one
+/// end only.
+fn ends_when_all_are_alike(score: f64, outcomes: f64) -> (Option<f64>, Option<f64>) {
+    let others = 1.0 - 0.05f64.powf(1.0 / outcomes);
+    let (low, high) = (score * (1.0 - others), score + (1.0 - score) * others);
+    ((score > 0.0).then(|| elo_of_score(low)), (score < 1.0).then(|| elo_of_score(high)))
 }
 
 /// The chance that a standard normal draw is below `z`.
@@ -242,16 +264,16 @@ mod tests {
     #[test]
     fn single_games_give_fastchess_figures() {
         let s = Tally::new(136, 111, 96).strength().unwrap();
-        assert!(close(s.elo, 40.70) && close(s.elo_error, 30.43), "{s:?}");
-        assert!(close(s.nelo, 49.77) && close(s.nelo_error, 36.77), "{s:?}");
+        assert!(close(s.elo, 40.70) && close(s.elo_error.unwrap(), 30.43), "{s:?}");
+        assert!(close(s.nelo.unwrap(), 49.77) && close(s.nelo_error.unwrap(), 36.77), "{s:?}");
         assert!((s.los - 0.9960).abs() < 0.0001, "{s:?}");
     }
 
     #[test]
     fn pairs_give_fastchess_figures() {
         let s = Pentanomial::new(34, 54, 31, 32, 64, 75).strength().unwrap();
-        assert!(close(s.elo, 55.58) && close(s.elo_error, 27.65), "{s:?}");
-        assert!(close(s.nelo, 57.94) && close(s.nelo_error, 28.28), "{s:?}");
+        assert!(close(s.elo, 55.58) && close(s.elo_error.unwrap(), 27.65), "{s:?}");
+        assert!(close(s.nelo.unwrap(), 57.94) && close(s.nelo_error.unwrap(), 28.28), "{s:?}");
     }
 
     #[test]
@@ -268,12 +290,19 @@ mod tests {
     fn a_perfect_score_is_a_bound_and_finite() {
         for tally in [Tally::new(10, 0, 0), Tally::new(0, 0, 10)] {
             let s = tally.strength().unwrap();
-            assert!(s.is_bound && s.elo.is_finite() && s.elo_error.is_finite(), "{s:?}");
+            assert!(s.is_bound && s.elo.is_finite() && s.elo_error.is_none(), "{s:?}");
             assert!(s.elo.abs() > 400.0 && (s.score == 0.0 || s.score == 1.0), "{s:?}");
         }
+        // Ten wins in a row come 5 times in 100 to a player who wins 74.11 % of games: 182.8 Elo.
+        let won = Tally::new(10, 0, 0).strength().unwrap();
+        assert!(close(won.elo_low.unwrap(), 182.8) && won.elo_high.is_none(), "{won:?}");
+        let lost = Tally::new(0, 0, 10).strength().unwrap();
+        assert!(close(lost.elo_high.unwrap(), -182.8) && lost.elo_low.is_none(), "{lost:?}");
         assert!(!Tally::new(9, 1, 0).strength().unwrap().is_bound);
         let even = Tally::new(0, 7, 0).strength().unwrap();
         assert_eq!((even.elo, even.los, even.is_bound), (0.0, 0.5, false));
+        let (low, high) = (even.elo_low.unwrap(), even.elo_high.unwrap());
+        assert!(low < -50.0 && (low + high).abs() < 1e-9 && even.elo_error.is_none(), "{even:?}");
         assert_eq!(Tally::default().strength(), None);
     }
 

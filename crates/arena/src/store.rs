@@ -2,15 +2,19 @@
 //!
 //! One JSON document a line: first a header that says what is played, then one record for each
 //! finished game. Lines are only ever added, so the worst that can be found is a last line that
-//! was not finished; it is dropped. Whoever writes holds a lock.
+//! was not finished; it is dropped. Whoever writes holds a lock. Games are added only under the
+//! same header; what it says under [`ASKED`] is for reading alone.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+/// The part of a header in which files that go on may differ: the words that were used.
+pub const ASKED: &str = "asked";
 
 /// An open file of records, locked against other writers.
 #[derive(Debug)]
@@ -120,9 +124,24 @@ impl RecordStore {
         parse(path, whole_lines(&bytes))
     }
 
+    /// Reads the header of a file as it stands; `None` when there is no file or no header yet.
+    pub fn header(path: &Path) -> Result<Option<Value>, StoreError> {
+        let io = |error| StoreError::Io { path: path.to_owned(), error };
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(io)?,
+        };
+        let mut line = Vec::new();
+        BufReader::new(file).read_until(b'\n', &mut line).map_err(io)?;
+        let found = parse::<Value>(path, whole_lines(&line))?;
+        Ok(found.map(|(header, _)| header))
+    }
+
     /// Compares the header of a file with the one that is wanted; the error names what differs.
     pub fn compare(path: &Path, stored: &Value, wanted: &Value) -> Result<(), StoreError> {
-        match difference("", stored, wanted) {
+        // Files of another format differ in many ways, but that one is the reason.
+        let format = difference("format", &stored["format"], &wanted["format"]);
+        match format.or_else(|| difference("", stored, wanted)) {
             None => Ok(()),
             Some((key, stored, wanted)) => {
                 Err(StoreError::Different { path: path.to_owned(), key, stored, wanted })
@@ -185,7 +204,8 @@ fn as_value(record: &impl Serialize) -> Value {
 fn difference(key: &str, stored: &Value, wanted: &Value) -> Option<(String, String, String)> {
     if let (Value::Object(a), Value::Object(b)) = (stored, wanted) {
         let keys = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
-        return keys.into_iter().find_map(|name| {
+        let mut compared = keys.filter(|name| !key.is_empty() || *name != ASKED);
+        return compared.find_map(|name| {
             let inner = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
             let part = |values: &serde_json::Map<String, Value>| {
                 values.get(name).cloned().unwrap_or(Value::Null)
@@ -252,6 +272,27 @@ mod tests {
         assert!(error.contains(expected), "{error}");
         let error = RecordStore::open::<Value>(&path, &json!({"a": "x"})).unwrap_err().to_string();
         assert!(error.contains("limit {\"nodes\":5}, not null"), "{error}");
+        let newer = json!({"a": "y", "format": 2});
+        let error = RecordStore::open::<Value>(&path, &newer).unwrap_err().to_string();
+        assert!(error.contains("format null, not 2"), "{error}");
+        // The words may be others, as long as they mean the same.
+        let same = json!({"a": "x", "limit": {"nodes": 5}, "asked": {"a": "the newest"}});
+        assert!(RecordStore::open::<Value>(&path, &same).is_ok());
+    }
+
+    #[test]
+    fn a_header_is_read_without_the_games() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("m.jsonl");
+        assert_eq!(RecordStore::header(&path).unwrap(), None);
+        for (text, header) in
+            [("", None), ("{\"a\":", None), ("{\"a\":1}\nbroken\n", Some(json!({"a": 1})))]
+        {
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(RecordStore::header(&path).unwrap(), header, "{text}");
+        }
+        std::fs::write(&path, "not ours\n").unwrap();
+        assert!(RecordStore::header(&path).is_err());
     }
 
     #[test]

@@ -14,8 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::limit::MoveLimit;
 use crate::openings::OpeningError;
 use crate::openings::file::read_suite;
+use crate::pinned::Pinned;
 use crate::registry::Registry;
-use crate::spec::{PlayerSpec, SpecError};
+use crate::spec::SpecError;
 
 /// What to solve, by whom.
 #[derive(Clone, Debug)]
@@ -142,16 +143,16 @@ pub fn run_suite(
             })
         })
         .collect::<Result<_, _>>()?;
-    let spec = registry.parse(&config.player)?;
+    let player = registry.pin(&config.player)?;
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     let mut positions: Vec<PositionResult> = Vec::new();
     let mut failure = None;
     std::thread::scope(|scope| {
         for _ in 0..config.concurrency.clamp(1, tasks.len().max(1)) {
-            let (sender, next, tasks, spec) = (sender.clone(), &next, &tasks, &spec);
+            let (sender, next, tasks, player) = (sender.clone(), &next, &tasks, &player);
             scope.spawn(move || {
-                for result in solve_all(config, registry, spec, tasks, next) {
+                for result in solve_all(config, player, tasks, next) {
                     let failed = result.is_err();
                     if sender.send(result).is_err() || failed {
                         return;
@@ -181,7 +182,7 @@ pub fn run_suite(
         positions.iter().filter_map(|p| p.solution_ms).map(|ms| ms as f64).collect();
     Ok(SuiteReport {
         suite: config.file.display().to_string(),
-        player: config.player.clone(),
+        player: player.name().to_owned(),
         solved: positions.iter().filter(|position| position.is_solved).count() as u64,
         total: positions.len() as u64,
         points: positions.iter().map(|position| u64::from(position.points)).sum(),
@@ -196,12 +197,11 @@ pub fn run_suite(
 /// Takes positions as long as there are any.
 fn solve_all<'a>(
     config: &'a SuiteConfig,
-    registry: &Registry,
-    spec: &PlayerSpec,
+    player: &Pinned,
     tasks: &'a [Task],
     next: &'a AtomicUsize,
 ) -> Box<dyn Iterator<Item = Result<PositionResult, SuiteError>> + 'a> {
-    let mut player = match registry.build(spec, Seed::new(config.seed)) {
+    let mut player = match player.build(Seed::new(config.seed)) {
         Ok(player) => player,
         Err(error) => return Box::new(std::iter::once(Err(error.into()))),
     };

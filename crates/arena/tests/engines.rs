@@ -3,11 +3,14 @@
 #![cfg(unix)]
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use selfmate_arena::game::{Side, Termination};
 use selfmate_arena::*;
-use selfmate_chess::Seed;
+use selfmate_chess::{Game, Seed};
+use selfmate_search::player::Limit;
 
 /// An engine that behaves up to its answer to `go`, and writes down the processes it has.
 fn mock(on_go: &str, on_quit: &str, processes: &Path) -> String {
@@ -119,6 +122,77 @@ fn an_engine_that_is_late_forfeits() {
     })
     .unwrap();
     assert_eq!(terminations, [Termination::TimeForfeit]);
+}
+
+#[test]
+fn an_engine_is_not_charged_for_what_comes_before_go() {
+    // Getting ready takes it a while each time, thinking no time at all.
+    let script = "while read -r word rest; do case $word in uci) echo uciok;; \
+         isready) sleep 0.1; echo readyok;; go) echo bestmove e2e4;; quit) exit 0;; esac; done";
+    let registry = Registry::standard();
+    let spec = registry.parse(&format!("uci:/bin/sh -c \"{script}\"")).unwrap();
+    let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+    let started = Instant::now();
+    let choice = player.choose(&Game::new(), &Limit::nodes(1)).unwrap();
+    let (all, charged) = (started.elapsed(), choice.elapsed.unwrap());
+    assert!(charged + Duration::from_millis(100) <= all, "{charged:?} of {all:?}");
+}
+
+#[test]
+fn a_stopped_match_does_not_wait_for_an_engine_that_thinks() {
+    // It thinks until it is told to stop, for a day if need be, and writes down what it heard.
+    let folder = tempfile::tempdir().unwrap();
+    let heard = folder.path().join("heard");
+    let script = format!(
+        "while read -r word rest; do case $word in uci) echo uciok;; isready) echo readyok;; \
+         go) echo go >> {0}; read -r word; echo $word >> {0}; echo bestmove e2e4;; \
+         quit) exit 0;; esac; done",
+        heard.display()
+    );
+    let mock = format!("uci:/bin/sh -c \"{script}\" timeout=86400000");
+    let run = MatchRun::default();
+    let stop = Arc::clone(&run.stop);
+    let thinks = || std::fs::read_to_string(&heard).is_ok_and(|text| text.contains("go"));
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !thinks() && !stop.load(Relaxed) {
+                std::thread::yield_now();
+            }
+            stop.store(true, Relaxed);
+        });
+        let config = MatchConfig::new(&mock, "random", 2);
+        let report = run_match(&config, &run, &Registry::standard(), &mut |_| {});
+        stop.store(true, Relaxed);
+        report
+    });
+    assert_eq!(report.unwrap().games, 0);
+    assert_eq!(std::fs::read_to_string(&heard).unwrap(), "go\nstop\n");
+}
+
+#[test]
+fn a_match_does_not_go_on_with_another_version_of_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let version = folder.path().join("version");
+    let script = format!(
+        "while read -r word rest; do case $word in uci) cat {}; echo uciok;; \
+         isready) echo readyok;; go) echo bestmove none;; quit) exit 0;; esac; done",
+        version.display()
+    );
+    let mock = format!("uci:/bin/sh -c \"{script}\"");
+    let store = Some(folder.path().join("match.jsonl"));
+    let run = MatchRun { store, ..MatchRun::default() };
+    let play = |games| {
+        let config = MatchConfig::new("random", &mock, games);
+        run_match(&config, &run, &Registry::standard(), &mut |_| {})
+            .map_err(|error| error.to_string())
+    };
+    std::fs::write(&version, "id name Mock 1\n").unwrap();
+    assert_eq!(play(2).unwrap().games, 2);
+    std::fs::write(&version, "id name Mock 2\n").unwrap();
+    let error = play(4).unwrap_err();
+    assert!(error.contains("identity.b \"Mock 1\", not \"Mock 2\""), "{error}");
+    std::fs::write(&version, "id name Mock 1\n").unwrap();
+    assert_eq!(play(4).unwrap().games, 4);
 }
 
 #[test]

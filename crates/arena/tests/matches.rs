@@ -10,7 +10,8 @@ use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::sprt::Decision;
 use selfmate_arena::store::StoreError;
 use selfmate_arena::*;
-use selfmate_chess::pgn;
+use selfmate_chess::{Seed, pgn};
+use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
 
 fn play(config: &MatchConfig, run: &MatchRun) -> Result<MatchReport, MatchError> {
     run_match(config, run, &Registry::standard(), &mut |_| {})
@@ -64,7 +65,7 @@ fn a_match_is_the_same_on_one_thread_and_on_two_and_repeats_no_game() {
 #[test]
 fn greedy_beats_random() {
     let report = play(&MatchConfig::new("greedy", "random", 60), &MatchRun::default()).unwrap();
-    assert!(report.elo > 100.0 && report.los > 0.99, "{report:?}");
+    assert!(report.elo.unwrap() > 100.0 && report.los > 0.99, "{report:?}");
 }
 
 #[test]
@@ -98,6 +99,55 @@ fn a_match_cut_anywhere_goes_on_and_ends_the_same() {
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_match_does_not_go_on_with_another_weight_file_under_the_same_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("net.safetensors");
+    let write = |seed| {
+        let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
+        let weights = Weights::random(config, Seed::new(seed)).unwrap();
+        sparse::save(&weights, WeightsInfo::default(), &file).unwrap();
+        pinned::content_hash(&std::fs::read(&file).unwrap())
+    };
+    let settings = GameSettings {
+        adjudication: Adjudication { max_plies: Some(20), ..Adjudication::default() },
+        ..GameSettings::default()
+    };
+    let net = format!("net:{},depth=1", file.display());
+    let config = MatchConfig { settings, ..MatchConfig::new(&net, "random", 2) };
+    let store = Some(folder.path().join("match.jsonl"));
+    let run = MatchRun { store, ..MatchRun::default() };
+    let first = write(1);
+    play(&config, &run).unwrap();
+    let second = write(2);
+    let longer = MatchConfig { games: 4, ..config };
+    let error = play(&longer, &run).unwrap_err().to_string();
+    let expected = format!("identity.a \"{first}\", not \"{second}\"");
+    assert!(error.contains(&expected), "{error}");
+    write(1);
+    assert_eq!(play(&longer, &run).unwrap().games, 4);
+}
+
+#[test]
+fn a_match_does_not_go_on_from_other_openings_under_the_same_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("openings.epd");
+    let lines = [
+        "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - \n",
+        "rnbqkbnr/pppppppp/8/8/3P4/8/PPP1PPPP/RNBQKBNR b KQkq - \n",
+    ];
+    std::fs::write(&path, lines.concat()).unwrap();
+    let openings = OpeningSource::File { path: path.clone(), plies: None };
+    let config = MatchConfig { openings, ..MatchConfig::new("random", "greedy", 2) };
+    let store = Some(folder.path().join("match.jsonl"));
+    let run = MatchRun { store, ..MatchRun::default() };
+    play(&config, &run).unwrap();
+    // The same positions in another order are other games.
+    std::fs::write(&path, [lines[1], lines[0]].concat()).unwrap();
+    let error = play(&config, &run).unwrap_err().to_string();
+    assert!(error.contains("openings_hash \"blake3 "), "{error}");
 }
 
 fn settings_with(limit: MoveLimit) -> GameSettings {

@@ -50,9 +50,24 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// A number with so many decimals; `?` when it is not known.
+pub fn or_unknown(number: Option<f64>, decimals: usize) -> String {
+    // Without the sum, zero may come with a minus.
+    number.map_or_else(|| "?".to_owned(), |number| format!("{:.decimals$}", number + 0.0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_unknown_is_no_number() {
+        assert_eq!(or_unknown(None, 2), "?");
+        assert_eq!(
+            (or_unknown(Some(-0.0), 2), or_unknown(Some(-1.26), 1)),
+            ("0.00".into(), "-1.3".into())
+        );
+    }
 
     #[test]
     fn thousands_are_separated() {

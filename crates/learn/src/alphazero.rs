@@ -8,18 +8,17 @@
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use selfmate_arena::PlayerKind;
-use selfmate_arena::players::MctsOptions;
 use selfmate_chess::env::ActionSpace;
 use selfmate_chess::{Game, MoveList, Seed};
 use selfmate_encode::MoveSpace;
+use selfmate_nn::Model;
 use selfmate_nn::residual::{
     self, Batch, Network, NetworkEvaluator, Optimiser, Trainer, TrainingConfig, ValueHead, Weights,
     WeightsInfo,
 };
 use selfmate_run::{GameRecord, Judged, RecordError};
 use selfmate_search::Wdl;
-use selfmate_search::mcts::{Expansion, SearchParams};
+use selfmate_search::mcts::Expansion;
 
 use crate::config::ConfigError;
 use crate::learner::LearnError;
@@ -71,7 +70,7 @@ impl AlphaZeroConfig {
                 ..LearningConfig::default()
             },
             guards: GuardConfig::default(),
-            rating: RatingConfig { sims: 64, ..RatingConfig::default() },
+            rating: RatingConfig { nodes: 64, ..RatingConfig::default() },
         }
     }
 
@@ -267,17 +266,8 @@ impl Student for AlphaZero {
         Ok(targets.wdls(&record).into_iter().enumerate().map(position).collect())
     }
 
-    fn player(&self, name: &'static str) -> PlayerKind {
-        let network = Network::new(self.trainer.weights());
-        PlayerKind::new(name, "the network in training", move |options| {
-            let network = network.clone();
-            let player = MctsOptions::read(options, SearchParams::default())?.player(
-                name,
-                options.seed,
-                move |_| Box::new(NetworkEvaluator::new(&network)),
-            );
-            Ok(Box::new(player))
-        })
+    fn network(&self) -> Model {
+        Model::Residual(self.trainer.weights().clone())
     }
 }
 

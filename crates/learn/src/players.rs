@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use selfmate_arena::players::net;
-use selfmate_arena::{PlayerKind, Registry, SpecError};
+use selfmate_arena::{Loaded, PlayerKind, PlayerSpec, Registry, SpecError, SpecOptions};
 use selfmate_nn::Model;
 use selfmate_nn::sparse::{self, Weights};
 use selfmate_run::RunReader;
@@ -17,15 +17,12 @@ const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
 /// Adds the trained players to a registry, those of runs from this folder.
 pub fn register(registry: &mut Registry, runs: &Path) {
     let runs: Arc<Path> = runs.into();
-    let run =
-        PlayerKind::new("run", "a run's network, the newest or that of a step", move |options| {
-            let model = model_of_run(options.argument("NAME")?, &runs)
-                .map_err(|reason| SpecError::Other { spec: options.label(), reason })?;
-            net::build(options, &model)
-        });
+    let run = "a run's network, the newest or that of a step";
+    let run = PlayerKind::loading("run", run, move |options| load(options, &runs));
     registry.register(net::declare(run.argument("NAME or NAME@STEP")));
-    let shipped = PlayerKind::new("default", "the network that ships with selfmate", |options| {
-        net::build(options, &Model::Sparse(shipped_weights().into()))
+    let shipped = "the network that ships with selfmate";
+    let shipped = PlayerKind::loading("default", shipped, |options| {
+        Ok(net::loaded(options.spec.clone(), SHIPPED, shipped_model()))
     });
     registry.register(net::declare(shipped));
 }
@@ -36,6 +33,11 @@ pub fn shipped_weights() -> Weights {
     weights
 }
 
+/// The network that ships with selfmate.
+fn shipped_model() -> Model {
+    Model::Sparse(shipped_weights().into())
+}
+
 /// The network that a text names, as in a player's spec: `default`, `net:FILE`, `run:NAME@STEP`
 /// or just a run's name. What is wrong, if there is none.
 pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
@@ -44,14 +46,26 @@ pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
             let loaded = Model::load(Path::new(file));
             loaded.map(|(model, _)| model).map_err(|error| error.to_string())
         }
-        Some(("run", argument)) => model_of_run(argument, runs),
-        None if text == "default" => Ok(Model::Sparse(shipped_weights().into())),
-        _ => model_of_run(text, runs),
+        None if text == "default" => Ok(shipped_model()),
+        run => {
+            let argument = run.filter(|(kind, _)| *kind == "run").map_or(text, |(_, name)| name);
+            let (_, bytes) = bytes_of_run(argument, runs)?;
+            Model::decode(&bytes).map(|(model, _)| model).map_err(|error| error.to_string())
+        }
     }
 }
 
-/// The network that `NAME` or `NAME@STEP` means.
-fn model_of_run(argument: &str, runs: &Path) -> Result<Model, String> {
+/// The network that `NAME` or `NAME@STEP` means, under the latter name.
+fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
+    let other = |reason: String| SpecError::Other { spec: options.label(), reason };
+    let (name, bytes) = bytes_of_run(options.argument("NAME")?, runs).map_err(other)?;
+    let (model, _) = Model::decode(&bytes).map_err(|error| other(error.to_string()))?;
+    let spec = PlayerSpec { argument: Some(name), ..options.spec.clone() };
+    Ok(net::loaded(spec, &bytes, model))
+}
+
+/// The weight file that `NAME` or `NAME@STEP` means, with the latter name.
+fn bytes_of_run(argument: &str, runs: &Path) -> Result<(String, Vec<u8>), String> {
     let (name, step) = match argument.split_once('@') {
         None => (argument, None),
         Some((name, step)) => {
@@ -65,19 +79,63 @@ fn model_of_run(argument: &str, runs: &Path) -> Result<Model, String> {
         Some(step) => run.load_checkpoint(step).map(Some),
         None => run.latest_checkpoint(&[MODEL]).map(|(checkpoint, _)| checkpoint),
     };
-    let checkpoint = found.map_err(|error| error.to_string())?;
-    let model = checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(MODEL));
-    let model = model.ok_or_else(|| format!("run '{name}' has no network yet"))?;
-    let (model, _) = Model::decode(model).map_err(|error| error.to_string())?;
-    Ok(model)
+    let mut checkpoint = found.map_err(|error| error.to_string())?;
+    let found =
+        checkpoint.as_mut().and_then(|found| Some((found.step, found.files.remove(MODEL)?)));
+    let (step, model) = found.ok_or_else(|| format!("run '{name}' has no network yet"))?;
+    Ok((format!("{name}@{step}"), model))
 }
 
 #[cfg(test)]
 mod tests {
+    use selfmate_arena::adjudicate::Adjudication;
+    use selfmate_arena::{GameSettings, MatchConfig, MatchEvent, MatchRun, run_match};
     use selfmate_chess::{Game, Seed};
+    use selfmate_nn::sparse::{SparseConfig, WeightsInfo};
+    use selfmate_run::Run;
     use selfmate_search::player::Limit;
 
     use super::*;
+
+    fn save(run: &mut Run, step: u64) {
+        let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
+        let weights = Weights::random(config, Seed::new(step)).unwrap();
+        let model = sparse::encode_for_play(&weights, WeightsInfo { step }).unwrap();
+        run.save_checkpoint(step, &[(MODEL, &model)]).unwrap();
+    }
+
+    #[test]
+    fn a_match_keeps_the_checkpoint_it_began_with_while_the_run_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let mut run = Run::open(&runs.join("tonight")).unwrap();
+        run.write_config("").unwrap();
+        save(&mut run, 1);
+        let mut registry = Registry::standard();
+        register(&mut registry, &runs);
+        let adjudication = Adjudication { max_plies: Some(20), ..Adjudication::default() };
+        let settings = GameSettings { adjudication, ..GameSettings::default() };
+        let mut config =
+            MatchConfig { settings, ..MatchConfig::new("run:tonight,depth=1", "random", 4) };
+        let store = Some(folder.path().join("match.jsonl"));
+        let kept = MatchRun { store, ..MatchRun::default() };
+        let report = run_match(&config, &kept, &registry, &mut |event| {
+            if let MatchEvent::Finished { report, .. } = event {
+                save(&mut run, 1 + report.games);
+            }
+        });
+        assert_eq!(report.unwrap().a, "run:tonight@1,depth=1");
+        config.games = 6;
+        let report = run_match(&config, &kept, &registry, &mut |_| {}).unwrap();
+        assert_eq!((report.a.as_str(), report.games), ("run:tonight@1,depth=1", 6));
+        let fresh = run_match(&config, &MatchRun::default(), &registry, &mut |_| {}).unwrap();
+        assert_eq!(fresh.a, "run:tonight@5,depth=1");
+        run.remove_checkpoint(1).unwrap();
+        config.games = 8;
+        let error = run_match(&config, &kept, &registry, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("begun with 'run:tonight@1,depth=1', which is gone: "), "{error}");
+        assert!(error.contains("no checkpoint of step 1: there are 2, 3, 4, 5"), "{error}");
+    }
 
     #[test]
     fn the_shipped_network_plays() {

@@ -358,19 +358,18 @@ impl<'a, S: Student> Learner<'a, S> {
         self.tell(Stage::Rate, 0.0);
         let seed = self.desk.session.seed.wrapping_add(self.state.generation);
         let Session { threads, stop, .. } = *self.desk.session;
-        let report = rating::rate(&self.student, config, seed, threads, stop)?;
+        let report = rating::rate(&self.student.network(), config, seed, threads, stop)?;
         self.rated_s = self.desk.elapsed_s();
         self.state.elapsed_s = self.rated_s;
-        if report.games == 0 {
-            return Ok(());
-        }
+        // One that was cut short would depend on when.
+        let Some(elo) = report.elo.filter(|_| !stop.load(Relaxed)) else { return Ok(()) };
         self.desk.append(&Record::Rating(Rating {
             elapsed_s: self.rated_s,
             step: self.student.step(),
             generation: self.state.generation,
-            elo: report.elo,
-            low: report.elo_low,
-            high: report.elo_high,
+            elo,
+            low: report.elo_low.unwrap_or(elo),
+            high: report.elo_high.unwrap_or(elo),
             games: report.games,
         }))
     }

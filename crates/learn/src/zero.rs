@@ -3,15 +3,13 @@
 //! The loop is that of all learners from [`crate::selfplay`]; here is what it plays and trains
 //! with.
 
-use selfmate_arena::PlayerKind;
-use selfmate_arena::players::MctsOptions;
 use selfmate_chess::{Game, MoveList, Seed};
+use selfmate_nn::Model;
 use selfmate_nn::sparse::{
     self, Network, Sample, SparseConfig, TrainError, Trainer, TrainerConfig, Weights, WeightsInfo,
 };
 use selfmate_run::{GameRecord, Judged, RecordError};
 use selfmate_search::Wdl;
-use selfmate_search::mcts::SearchParams;
 
 use crate::config::ConfigError;
 use crate::learner::LearnError;
@@ -141,17 +139,8 @@ impl Student for Zero {
         Ok(samples)
     }
 
-    fn player(&self, name: &'static str) -> PlayerKind {
-        let network = Network::new(self.0.average());
-        PlayerKind::new(name, "the network in training", move |options| {
-            let network = network.clone();
-            let player = MctsOptions::read(options, SearchParams::default())?.player(
-                name,
-                options.seed,
-                move |_| Box::new(network.clone()),
-            );
-            Ok(Box::new(player))
-        })
+    fn network(&self) -> Model {
+        Model::Sparse(self.0.average().clone().into())
     }
 }
 

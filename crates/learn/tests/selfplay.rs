@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use selfmate_chess::Seed;
+use selfmate_learn::selfplay::RatingConfig;
 use selfmate_learn::zero::ZeroConfig;
 use selfmate_learn::{Budget, End, LearnError, RunConfig, Settings, Watch, train};
 use selfmate_run::{Record, Run};
@@ -23,22 +24,25 @@ impl Watch for Notes {
 }
 
 fn run_to(path: &Path, games: u64, threads: usize) -> Result<(End, Vec<String>), LearnError> {
-    run_learner_to("zero", path, games, threads)
+    run_with(&config("zero"), path, games, threads)
 }
 
-fn run_learner_to(
-    learner: &str,
+fn config(learner: &str) -> RunConfig {
+    RunConfig::new(3, Settings::preset(learner, "tiny").unwrap())
+}
+
+fn run_with(
+    config: &RunConfig,
     path: &Path,
     games: u64,
     threads: usize,
 ) -> Result<(End, Vec<String>), LearnError> {
     let mut run = Run::open(path)?;
-    let config = RunConfig::new(3, Settings::preset(learner, "tiny").unwrap());
     run.write_config(&config.to_toml())?;
     let mut notes = Notes(Vec::new());
     let budget = Budget { games: Some(games), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let end = train(&mut run, &config, budget, threads, &stop, &mut notes)?;
+    let end = train(&mut run, config, budget, threads, &stop, &mut notes)?;
     Ok((end, notes.0))
 }
 
@@ -92,13 +96,37 @@ fn the_number_of_threads_and_pauses_change_nothing() {
 fn nor_do_they_with_residual_networks_and_games_in_lockstep() {
     let folder = tempfile::tempdir().unwrap();
     let [one, paused] = ["one", "paused"].map(|name| folder.path().join(name));
-    run_learner_to("alphazero", &one, 24, 1).unwrap();
+    run_with(&config("alphazero"), &one, 24, 1).unwrap();
     for games in [1, 9, 24] {
-        run_learner_to("alphazero", &paused, games, 2).unwrap();
+        run_with(&config("alphazero"), &paused, games, 2).unwrap();
     }
     let expected = results(&one);
     assert!(expected.len() == 3 + 2);
     assert!(expected == results(&paused));
+}
+
+#[test]
+fn ratings_change_no_game_and_no_network_and_repeat() {
+    let folder = tempfile::tempdir().unwrap();
+    let [without, one, two] = ["without", "one", "two"].map(|name| folder.path().join(name));
+    run_to(&without, 48, 1).unwrap();
+    let rating = RatingConfig { every_seconds: 1e-3, games: 4, nodes: 50 };
+    let rated = RunConfig::new(3, Settings::Zero(ZeroConfig { rating, ..ZeroConfig::tiny() }));
+    let ratings = |path: &Path, threads| {
+        run_with(&rated, path, 48, threads).unwrap();
+        assert!(results(path) == results(&without), "{threads} threads");
+        let metrics = Run::open(path).unwrap().metrics().unwrap();
+        let rating = |record: &Record| match record {
+            Record::Rating(rating) => {
+                Some((rating.step, rating.elo, rating.low, rating.high, rating.games))
+            }
+            _ => None,
+        };
+        metrics.iter().filter_map(rating).collect::<Vec<_>>()
+    };
+    let first = ratings(&one, 1);
+    assert!(first.len() == 3 && first.iter().all(|rating| rating.4 == 4), "{first:?}");
+    assert_eq!(first, ratings(&two, 2));
 }
 
 #[test]

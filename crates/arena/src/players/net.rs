@@ -6,18 +6,20 @@
 //! residual network is too slow for it and always has a tree.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use selfmate_nn::Model;
 use selfmate_nn::residual::{self, NetworkEvaluator};
-use selfmate_nn::sparse::{Network, NetworkJudge};
+use selfmate_nn::sparse::{Network, NetworkJudge, WeightsError};
 use selfmate_search::alphabeta::{self, AlphaBeta};
 use selfmate_search::mcts::{Expansion, SearchParams};
 use selfmate_search::{Evaluator, Player};
 
 use super::{AlphaBetaPlayer, MctsOptions};
 use crate::limit::OwnLimit;
+use crate::pinned::{Loaded, content_hash};
 use crate::registry::PlayerKind;
-use crate::spec::{SpecError, SpecOptions};
+use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tables;
 
 /// Options that mean nothing to alpha-beta, and those that mean nothing to a tree search.
@@ -26,15 +28,29 @@ const ONLY_ALPHABETA: [&str; 3] = ["depth", "nodes", "scale"];
 
 /// `net:FILE,search=alphabeta`.
 pub(super) fn kind() -> PlayerKind {
-    let kind = PlayerKind::new("net", "a network from its weight file", |options| {
-        let path = options.argument("FILE")?;
-        let (model, _) = Model::load(Path::new(path)).map_err(|error| SpecError::Other {
+    let kind = PlayerKind::loading("net", "a network from its weight file", |options| {
+        let path = Path::new(options.argument("FILE")?);
+        let other = |error: WeightsError| SpecError::Other {
             spec: options.label(),
             reason: error.to_string(),
+        };
+        let bytes = std::fs::read(path)
+            .map_err(|source| other(WeightsError::Io { path: path.to_owned(), source }))?;
+        let (model, _) = Model::decode(&bytes).map_err(|error| {
+            other(WeightsError::File { path: path.to_owned(), source: Box::new(error) })
         })?;
-        build(options, &model)
+        Ok(loaded(options.spec.clone(), &bytes, model))
     });
     declare(kind.argument("FILE"))
+}
+
+/// A network that was read from these bytes, as the player that this spec names.
+pub fn loaded(spec: PlayerSpec, bytes: &[u8], model: Model) -> Loaded {
+    Loaded {
+        spec,
+        identity: content_hash(bytes),
+        build: Arc::new(move |options| build(options, &model)),
+    }
 }
 
 /// Adds the options of [`build`] to a kind.

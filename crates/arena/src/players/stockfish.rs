@@ -39,10 +39,9 @@ pub fn stockfish_elo_range() -> Result<EloRange, SpecError> {
 /// `stockfish:elo=1500`, `stockfish:skill=3,nodes=1000`.
 pub(super) fn kind() -> PlayerKind {
     PlayerKind::new(PROGRAM, "Stockfish, whole or at a level", |options| {
-        let command = command(options)?;
-        let own = OwnLimit::from_options(options)?;
-        Ok(Box::new(UciPlayer::start(&options.label(), command, own)?))
+        Ok(Box::new(player(options)?))
     })
+    .version(|options| Ok(player(options)?.version().unwrap_or(PROGRAM).to_owned()))
     .option("elo", "its UCI_Elo level, 1350 to 2850 in version 15")
     .option("skill", "its Skill Level, 0 to 20")
     .option("nodes", "nodes for each move")
@@ -50,6 +49,11 @@ pub(super) fn kind() -> PlayerKind {
     .option("movetime", "milliseconds for each move")
     .option("threads", "threads (1)")
     .option("hash", "megabytes for the table (16)")
+}
+
+fn player(options: &SpecOptions<'_>) -> Result<UciPlayer, SpecError> {
+    let own = OwnLimit::from_options(options)?;
+    UciPlayer::start(&options.label(), command(options)?, own)
 }
 
 fn command(options: &SpecOptions<'_>) -> Result<EngineCommand, SpecError> {

@@ -32,12 +32,12 @@ pub fn rating_svg(title: &str, players: &[Rated]) -> String {
     }
     for (row, player) in players.iter().enumerate() {
         let y = TOP + ROW * (row as f64 + 0.5);
-        let (low, high) = (player.elo - player.elo_error, player.elo + player.elo_error);
+        let (low, high) = ends(player);
         let kind = if player.is_anchor { "dot anchor" } else { "dot" };
-        let number = if player.is_anchor {
-            format!("{:.0} (anchor)", player.elo)
-        } else {
-            format!("{:.0} ± {:.0}", player.elo, player.elo_error)
+        let number = match player.elo_error {
+            _ if player.is_anchor => format!("{:.0} (anchor)", player.elo),
+            Some(error) => format!("{:.0} ± {error:.0}", player.elo),
+            None => "?".to_owned(),
         };
         let _ = writeln!(
             svg,
@@ -61,10 +61,16 @@ pub fn rating_svg(title: &str, players: &[Rated]) -> String {
 
 /// All ratings with their errors.
 fn scale(players: &[Rated]) -> Scale {
-    let low = players.iter().map(|p| p.elo - p.elo_error).fold(f64::INFINITY, f64::min);
-    let high = players.iter().map(|p| p.elo + p.elo_error).fold(f64::NEG_INFINITY, f64::max);
+    let low = players.iter().map(|player| ends(player).0).fold(f64::INFINITY, f64::min);
+    let high = players.iter().map(|player| ends(player).1).fold(f64::NEG_INFINITY, f64::max);
     let (low, high) = if low < high { (low, high) } else { (-100.0, 100.0) };
     Scale::new(low, high, 9.0, 1).widened()
+}
+
+/// The ends of a player's error bar; without one, the dot alone.
+fn ends(player: &Rated) -> (f64, f64) {
+    let error = player.elo_error.unwrap_or(0.0);
+    (player.elo - error, player.elo + error)
 }
 
 /// A name that fits its column.
@@ -81,6 +87,7 @@ mod tests {
 
     fn rated(name: &str, elo: f64, elo_error: f64) -> Rated {
         let is_anchor = elo_error == 0.0;
+        let elo_error = Some(elo_error);
         Rated { name: name.to_owned(), elo, elo_error, games: 100, points: 50.0, is_anchor }
     }
 
@@ -96,7 +103,11 @@ mod tests {
 
     #[test]
     fn odd_lists_give_finite_pictures() {
-        for players in [vec![], vec![rated("a", 5.0, 0.0)], vec![rated("a", -9000.0, 8000.0)]] {
+        let unknown = Rated { elo_error: None, is_anchor: false, ..rated("a", 5.0, 0.0) };
+        assert!(rating_svg("", std::slice::from_ref(&unknown)).contains(">?</text>"));
+        for players in
+            [vec![], vec![rated("a", 5.0, 0.0)], vec![rated("a", -9000.0, 8000.0)], vec![unknown]]
+        {
             let svg = rating_svg("", &players);
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
             assert!(svg.ends_with("</svg>\n"));

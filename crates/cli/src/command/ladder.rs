@@ -12,7 +12,7 @@ use selfmate_arena::{
 
 use super::contest::GameArgs;
 use super::match_::live;
-use crate::output::Output;
+use crate::output::{Output, or_unknown};
 use crate::player;
 use crate::progress::Progress;
 use crate::tables::report_damage;
@@ -91,8 +91,9 @@ fn print(report: &LadderReport, out: &mut dyn Write) -> io::Result<()> {
     for (index, Rated { name, elo, elo_error, games, points, is_anchor }) in
         report.players.iter().enumerate()
     {
-        let error = if *is_anchor { "given".into() } else { format!("{elo_error:.0}") };
-        writeln!(out, "{:>4}  {name:32}{elo:>8.0}{error:>8}{games:>8}{points:>9.1}", index + 1)?;
+        let error = if *is_anchor { "given".into() } else { or_unknown(*elo_error, 0) };
+        let elo = or_unknown(elo_error.map(|_| *elo), 0);
+        writeln!(out, "{:>4}  {name:32}{elo:>8}{error:>8}{games:>8}{points:>9.1}", index + 1)?;
     }
     writeln!(out)?;
     for pairing in &report.pairings {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use selfmate_arena::{MatchConfig, MatchEvent, MatchReport, MoveLimit, Sprt, run_match};
 
 use super::contest::GameArgs;
-use crate::output::Output;
+use crate::output::{Output, or_unknown};
 use crate::player;
 use crate::progress::Progress;
 use crate::tables::report_damage;
@@ -53,10 +53,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 
 /// The score so far, in one line.
 pub fn live(report: &MatchReport, games: u64) -> String {
-    // A handful of games that all went one way say nothing of the difference.
-    let elo = match report.elo_error > 0.0 && !report.elo_is_bound {
-        true => format!("  Elo {:+.0} ± {:.0}", report.elo, report.elo_error),
-        false => String::new(),
+    // A handful of games that all went one way say little of the difference.
+    let elo = match (report.elo, report.elo_error) {
+        (Some(elo), Some(error)) => format!("  Elo {elo:+.0} ± {error:.0}"),
+        _ => String::new(),
     };
     format!(
         "{} - {}  +{} ={} -{}  {:.1}%{elo}  game {}/{games}",
@@ -70,14 +70,29 @@ pub fn live(report: &MatchReport, games: u64) -> String {
     )
 }
 
+/// What is known of the difference when all games ended alike.
+fn bound(report: &MatchReport) -> String {
+    match (report.elo_error, report.elo_low, report.elo_high) {
+        (None, Some(low), None) => format!(" (at least {low:.0}: every game was won)"),
+        (None, None, Some(high)) => format!(" (at most {high:.0}: every game was lost)"),
+        (None, Some(low), Some(high)) => {
+            format!(" (between {low:.0} and {high:.0}: every game was drawn)")
+        }
+        _ => String::new(),
+    }
+}
+
 /// The result as match runners print it.
 fn print(report: &MatchReport, limit: &MoveLimit, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Results of {} vs {} ({limit}):", report.a, report.b)?;
-    let bound = if report.elo_is_bound { " (a bound: every game went one way)" } else { "" };
     writeln!(
         out,
-        "Elo: {:.2} +/- {:.2}, nElo: {:.2} +/- {:.2}{bound}",
-        report.elo, report.elo_error, report.nelo, report.nelo_error
+        "Elo: {} +/- {}, nElo: {} +/- {}{}",
+        or_unknown(report.elo, 2),
+        or_unknown(report.elo_error, 2),
+        or_unknown(report.nelo, 2),
+        or_unknown(report.nelo_error, 2),
+        bound(report)
     )?;
     write!(out, "LOS: {:.2} %, DrawRatio: {:.2} %", report.los * 100.0, report.draw_ratio * 100.0)?;
     match report.pairs_ratio {

@@ -36,8 +36,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let config = runs::config(&run)?;
     let mut panels = panels(&metrics, args.all);
     anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", args.run);
-    if let (ELO, Some(sims)) = (panels[0].title.as_str(), rating_sims(&config)) {
-        panels[0].title = format!("{ELO}: {sims} simulations a move, against own rungs");
+    if panels[0].title == ELO
+        && let Some(effort) = rating_effort(&config)
+    {
+        panels[0].title = format!("{ELO}: {effort} a move, against own rungs");
     }
     let summary = runs::summary(&run, &config, &metrics)?;
     let alarms = metrics.iter().filter_map(|record| match record {
@@ -73,9 +75,12 @@ fn subtitle(summary: &Summary) -> String {
     )
 }
 
-/// Simulations for a move in the games of a rating.
-fn rating_sims(config: &toml::Table) -> Option<i64> {
-    config.get("zero")?.get("rating")?.get("sims")?.as_integer()
+/// What a move took in the games of a rating; older runs were rated by simulations.
+fn rating_effort(config: &toml::Table) -> Option<String> {
+    let rating = config.get("zero")?.get("rating")?;
+    let number = |name: &str| rating.get(name)?.as_integer();
+    let nodes = number("nodes").map(|nodes| format!("alpha-beta, {nodes} nodes"));
+    nodes.or_else(|| number("sims").map(|sims| format!("{sims} simulations")))
 }
 
 const ELO: &str = "Elo, with 95 % intervals";

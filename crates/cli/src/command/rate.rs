@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use selfmate_arena::{MoveLimit, RateConfig, RateReport, run_rate};
 
 use super::contest::GameArgs;
-use crate::output::Output;
+use crate::output::{Output, or_unknown};
 use crate::player;
 use crate::progress::Progress;
 use crate::tables::report_damage;
@@ -44,8 +44,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = args.game.run(&registry)?;
     let report = run_rate(&config, &run, &registry, &mut |_, report| {
         progress.show(&format!(
-            "{}  {:.0} [{:.0}, {:.0}]  game {}/{}",
-            report.player, report.elo, report.elo_low, report.elo_high, report.games, args.games
+            "{}  {}  game {}/{}",
+            report.player,
+            interval(report),
+            report.games,
+            args.games
         ));
     })?;
     progress.finish();
@@ -53,11 +56,21 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     output.report(&report, print)
 }
 
+/// The rating with its ends.
+fn interval(report: &RateReport) -> String {
+    let [elo, low, high] =
+        [report.elo, report.elo_low, report.elo_high].map(|number| or_unknown(number, 0));
+    format!("{elo} [{low}, {high}]")
+}
+
 fn print(report: &RateReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(
         out,
-        "{}: {:.0} [{:.0}, {:.0}] after {} games ({})",
-        report.player, report.elo, report.elo_low, report.elo_high, report.games, report.limit
+        "{}: {} after {} games ({})",
+        report.player,
+        interval(report),
+        report.games,
+        report.limit
     )?;
     if let Some(scale) = &report.scale {
         writeln!(out, "on the scale of {scale}'s UCI_Elo")?;
@@ -76,7 +89,7 @@ fn print(report: &RateReport, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     if !report.is_finished {
-        writeln!(out, "(the error is still {:.0})", report.elo_error)?;
+        writeln!(out, "(the error is still {})", or_unknown(report.elo_error, 0))?;
     }
     Ok(())
 }

@@ -152,7 +152,7 @@ impl Args {
             seed: config.seed,
             threads,
             budget,
-            rating_sims: rating.sims,
+            rating_nodes: rating.nodes,
             rating_seconds: rating.every_seconds,
         }
     }

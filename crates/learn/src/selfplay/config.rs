@@ -162,8 +162,8 @@ pub struct RatingConfig {
     pub every_seconds: f64,
     /// Games for each.
     pub games: u64,
-    /// Simulations for a move.
-    pub sims: u64,
+    /// Nodes of alpha-beta for a move.
+    pub nodes: u64,
 }
 
 /// A number that goes in a straight line from one value to another.
@@ -262,7 +262,7 @@ impl Default for GuardConfig {
 
 impl Default for RatingConfig {
     fn default() -> RatingConfig {
-        RatingConfig { every_seconds: 120.0, games: 40, sims: 400 }
+        RatingConfig { every_seconds: 120.0, games: 40, nodes: 2000 }
     }
 }
 
@@ -325,7 +325,7 @@ impl<N, T> Config<N, T> {
             share("learning.result_weight.to", learning.result_weight.to),
             from(0.0, "learning.checkpoint_seconds", learning.checkpoint_seconds),
             from(0.0, "rating.every_seconds", self.rating.every_seconds),
-            from(1.0, "rating.sims", self.rating.sims as f64),
+            from(1.0, "rating.nodes", self.rating.nodes as f64),
         ];
         for (ok, field, got, expected) in checks {
             if !ok {

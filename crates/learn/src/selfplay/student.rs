@@ -1,7 +1,7 @@
 //! The seam between the loop of self-play and the network that it trains.
 
-use selfmate_arena::PlayerKind;
 use selfmate_chess::Seed;
+use selfmate_nn::Model;
 use selfmate_run::{GameRecord, RecordError};
 use selfmate_search::Evaluator;
 
@@ -56,12 +56,12 @@ pub trait Student: Sized {
     /// The network that should play, as a file.
     fn model(&self) -> Result<Vec<u8>, LearnError>;
 
-    /// The network that should play.
+    /// The same for the searches of self-play.
     fn evaluators(&self) -> Evaluators;
 
     /// The positions of a stored game.
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Self::Sample>, RecordError>;
 
-    /// The network as a player, to be rated under this name.
-    fn player(&self, name: &'static str) -> PlayerKind;
+    /// The network that should play, as it is to be rated.
+    fn network(&self) -> Model;
 }

@@ -226,11 +226,11 @@ fn totals(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
 fn elo(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let inner = section(frame, "Strength", area);
     let title = &scene.title;
-    let sims = title.rating_sims;
+    let nodes = title.rating_nodes;
     let how = if inner.width >= 76 {
-        format!("at {sims} simulations a move, against selfmate's own rungs")
+        format!("at {nodes} nodes a move, against selfmate's own rungs")
     } else {
-        format!("{sims} sims a move, own rungs")
+        format!("{nodes} nodes, own rungs")
     };
     let mut lines = Vec::new();
     match scene.ratings.last() {

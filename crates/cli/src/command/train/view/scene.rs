@@ -37,8 +37,8 @@ pub struct Title {
     pub seed: u64,
     pub threads: usize,
     pub budget: Budget,
-    /// Simulations for a move in rating games.
-    pub rating_sims: u64,
+    /// Nodes for a move in rating games.
+    pub rating_nodes: u64,
     /// Seconds between ratings; 0 for none.
     pub rating_seconds: f64,
 }

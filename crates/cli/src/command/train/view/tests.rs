@@ -75,7 +75,7 @@ fn scene() -> Scene {
         seed: 7,
         threads: 2,
         budget: Budget { minutes: Some(60.0), ..Budget::default() },
-        rating_sims: 400,
+        rating_nodes: 2000,
         rating_seconds: 60.0,
     };
     let mut records = Vec::new();
@@ -142,7 +142,7 @@ fn a_small_terminal_shows_what_matters_most() {
 
 #[test]
 fn a_new_run_says_what_will_come_and_stopping_is_told() {
-    let title = Title { run: "new".into(), rating_sims: 64, ..scene().title };
+    let title = Title { run: "new".into(), rating_nodes: 64, ..scene().title };
     let mut scene = Scene::new(title, Vec::new());
     scene.is_stopping = true;
     insta::assert_snapshot!(picture(&scene, 80, 20));

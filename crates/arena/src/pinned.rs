@@ -1,0 +1,170 @@
+//! Players that were looked up once. A spec may mean something else a minute later: the newest
+//! network of a run, a file that was written anew, a program that was updated. What is pinned
+//! is built of the same however often, under a name that says what, and with an identity that
+//! tells whether it is still the same the next time.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use selfmate_chess::Seed;
+use selfmate_search::Player;
+
+use crate::registry::{Build, Version};
+use crate::spec::{PlayerSpec, SpecError, SpecOptions};
+use crate::tables::TableShelf;
+
+/// A player that was looked up once.
+#[derive(Clone)]
+pub struct Pinned {
+    spec: PlayerSpec,
+    name: String,
+    asked: String,
+    identity: Arc<OnceLock<String>>,
+    version: Option<Arc<Version>>,
+    build: Arc<Build>,
+    shelf: TableShelf,
+}
+
+/// What a player is made of, read once.
+pub struct Loaded {
+    /// A spec that means this and nothing newer.
+    pub spec: PlayerSpec,
+    /// Tells it from what else the spec might mean; see [`content_hash`].
+    pub identity: String,
+    /// Makes players of it.
+    pub build: Arc<Build>,
+}
+
+impl Pinned {
+    /// A player that its spec describes, but for the version of its program.
+    pub(crate) fn new(
+        asked: &str,
+        spec: PlayerSpec,
+        build: Arc<Build>,
+        version: Option<Arc<Version>>,
+        shelf: TableShelf,
+    ) -> Pinned {
+        let (name, asked) = (spec.to_string(), asked.to_owned());
+        Pinned { spec, name, asked, identity: Arc::default(), version, build, shelf }
+    }
+
+    /// A player made of what was loaded.
+    pub(crate) fn loaded(asked: &str, loaded: Loaded, shelf: TableShelf) -> Pinned {
+        let pinned = Pinned::new(asked, loaded.spec, loaded.build, None, shelf);
+        Pinned { identity: Arc::new(loaded.identity.into()), ..pinned }
+    }
+
+    /// The same, asked for with other words.
+    #[must_use]
+    pub(crate) fn asked_as(self, asked: &str) -> Pinned {
+        Pinned { asked: asked.to_owned(), ..self }
+    }
+
+    /// The spec that means this player and nothing newer.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The spec as it was asked for.
+    pub fn asked(&self) -> &str {
+        &self.asked
+    }
+
+    /// What the name does not tell: the hash of a file, the version of a program. A program is
+    /// started to be asked, once.
+    pub fn identity(&self) -> Result<Option<String>, SpecError> {
+        if let (None, Some(version)) = (self.identity.get(), &self.version) {
+            let version = version(&self.options(Seed::new(0)))?;
+            // Another thread can only have set the same.
+            let _ = self.identity.set(version);
+        }
+        Ok(self.identity.get().cloned())
+    }
+
+    /// Builds the player. The same seed gives the same player.
+    pub fn build(&self, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
+        (self.build)(&self.options(seed))
+    }
+
+    fn options(&self, seed: Seed) -> SpecOptions<'_> {
+        SpecOptions { spec: &self.spec, seed, shelf: &self.shelf }
+    }
+}
+
+impl fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinned").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The beginning of the BLAKE3 hash of some bytes: enough to tell them from any others.
+pub fn content_hash(bytes: &[u8]) -> String {
+    format!("blake3 {}", &blake3::hash(bytes).to_hex()[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use super::*;
+    use crate::players::RandomPlayer;
+    use crate::registry::{PlayerKind, Registry};
+
+    /// A kind whose newest step is another each time it is loaded.
+    fn moving() -> (Registry, Arc<AtomicU64>) {
+        let loads = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&loads);
+        let kind = PlayerKind::loading("moving", "a run in training", move |options| {
+            let newest = counter.fetch_add(1, Relaxed) + 1;
+            let argument = options.argument("NAME")?;
+            let pinned = if argument.contains('@') {
+                argument.to_owned()
+            } else {
+                format!("{argument}@{newest}")
+            };
+            let spec = PlayerSpec { argument: Some(pinned), ..options.spec.clone() };
+            Ok(Loaded {
+                spec,
+                identity: content_hash(&newest.to_le_bytes()),
+                build: Arc::new(|options| {
+                    Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))
+                }),
+            })
+        });
+        let mut registry = Registry::standard();
+        registry.register(kind.argument("NAME or NAME@STEP").option("sims", "none"));
+        (registry, loads)
+    }
+
+    #[test]
+    fn a_pinned_player_is_loaded_once_and_named_exactly() {
+        let (registry, loads) = moving();
+        let pinned = registry.pin("moving:x,sims=3").unwrap();
+        for _ in 0..3 {
+            let player = pinned.build(Seed::new(1)).unwrap();
+            assert_eq!(player.name(), "moving:x@1,sims=3");
+        }
+        assert_eq!((pinned.name(), pinned.asked()), ("moving:x@1,sims=3", "moving:x,sims=3"));
+        assert_eq!(loads.load(Relaxed), 1);
+        assert_ne!(registry.pin("moving:x").unwrap().identity(), pinned.identity());
+        assert_eq!(registry.pin("random").unwrap().identity(), Ok(None));
+    }
+
+    #[test]
+    fn a_program_is_asked_for_its_version_once_and_only_when_somebody_wants_to_know() {
+        let asked = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&asked);
+        let kind = PlayerKind::new("program", "a program", |options| {
+            Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))
+        })
+        .version(move |_| Ok(format!("Program {}", counter.fetch_add(1, Relaxed))));
+        let mut registry = Registry::empty();
+        registry.register(kind);
+        let pinned = registry.pin("program").unwrap();
+        pinned.build(Seed::new(1)).unwrap();
+        assert_eq!(asked.load(Relaxed), 0);
+        for _ in 0..2 {
+            assert_eq!(pinned.clone().identity(), Ok(Some("Program 0".to_owned())));
+        }
+    }
+}

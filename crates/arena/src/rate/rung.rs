@@ -1,0 +1,84 @@
+//! The rungs: opponents of known strength.
+
+use serde::{Deserialize, Serialize};
+
+use crate::players::EloRange;
+
+/// Our own rungs at and below Stockfish's lowest, on the scale of Stockfish 15.1's `UCI_Elo` at
+/// 100 ms a move. docs/arena.md says how they were measured; to be measured again when
+/// alpha-beta or the tree search plays another game.
+///
+/// Below 800 no single number orders players of such different kinds: a rating there is rough,
+/// and the error that [`run_rate`](super::run_rate) gives knows nothing of the rungs' own errors.
+pub const OWN_RUNGS: [(&str, f64); 9] = [
+    ("random", 0.0),
+    ("rollout:sims=50", 95.0),
+    ("alphabeta:depth=1,blunder=50", 490.0),
+    ("rollout:sims=400", 525.0),
+    ("greedy", 640.0),
+    ("alphabeta:depth=1,blunder=30", 810.0),
+    ("alphabeta:depth=1,blunder=15", 1055.0),
+    ("alphabeta:depth=1,blunder=6", 1265.0),
+    ("alphabeta:depth=1", 1430.0),
+];
+
+/// Those above, on the same scale. Where Stockfish is at hand its own levels serve better; these
+/// are for who must do without, and their games depend on no clock.
+pub const DEPTH_RUNGS: [(&str, f64); 5] = [
+    ("alphabeta:depth=2", 1545.0),
+    ("alphabeta:depth=3", 1550.0),
+    ("alphabeta:depth=4", 1620.0),
+    ("alphabeta:depth=5", 1720.0),
+    ("alphabeta:depth=6", 1890.0),
+];
+
+/// The distance between Stockfish's rungs.
+const STEP: i64 = 100;
+
+/// An opponent of known strength.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rung {
+    /// Its spec.
+    pub player: String,
+    /// Its rating.
+    pub elo: f64,
+}
+
+impl From<(&str, f64)> for Rung {
+    fn from((player, elo): (&str, f64)) -> Rung {
+        Rung { player: player.to_owned(), elo }
+    }
+}
+
+/// Our own rungs and a Stockfish's levels, lowest first.
+pub fn standard_rungs(range: &EloRange) -> Vec<Rung> {
+    let mut levels: Vec<i64> = (range.min..=range.max).step_by(STEP as usize).collect();
+    if levels.last().is_some_and(|last| *last < range.max) {
+        levels.push(range.max);
+    }
+    let level = |elo: i64| Rung { player: format!("stockfish:elo={elo}"), elo: elo as f64 };
+    let own = OWN_RUNGS.into_iter().map(Rung::from);
+    let mut rungs: Vec<Rung> = own.chain(levels.into_iter().map(level)).collect();
+    rungs.sort_by(|a, b| a.elo.total_cmp(&b.elo));
+    rungs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn rungs_cover_the_scale_in_order() {
+        let range = EloRange { engine: "Stockfish 15.1".to_owned(), min: 1350, max: 2850 };
+        let standard = standard_rungs(&range);
+        assert_eq!(standard.last().unwrap().player, "stockfish:elo=2850");
+        assert!(standard.iter().any(|rung| rung.player == "stockfish:elo=1350"));
+        let own: Vec<Rung> = OWN_RUNGS.into_iter().chain(DEPTH_RUNGS).map(Rung::from).collect();
+        let registry = Registry::standard();
+        for rungs in [standard, own] {
+            assert!(rungs.is_sorted_by(|a, b| a.elo < b.elo), "{rungs:?}");
+            assert!(rungs.iter().all(|rung| registry.parse(&rung.player).is_ok()));
+        }
+    }
+}
