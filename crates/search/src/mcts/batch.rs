@@ -1,20 +1,22 @@
 //! The working memory of a searching thread.
 
-use selfmate_chess::Game;
+use selfmate_chess::{Game, Position};
 
 use super::edge::Edge;
 use super::tree::ROOT;
 use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
+use crate::packed_move::PackedMove;
 
 /// The working memory of one thread: walks under way and what is asked about them.
 pub struct Batch {
-    /// The walker's own copy of the game; stands at the end of the last walk.
+    /// The walker's own copy of the game.
     pub(super) game: Game,
     pub(super) root_ply: usize,
     /// The search's generation that all of this belongs to.
     pub(super) generation: u64,
-    /// The node at which `game` stands.
-    pub(super) standing_at: u32,
+    /// The nodes on the way to where `game` stands, from the root on. Walks often begin as the one
+    /// before did: what they have in common need not be played again.
+    pub(super) way: Vec<u32>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) evaluations: Vec<Evaluation>,
     /// The walks that wait for the evaluations, in the same order.
@@ -38,7 +40,7 @@ impl Batch {
             game: Game::new(),
             root_ply: 0,
             generation: u64::MAX,
-            standing_at: ROOT,
+            way: vec![ROOT],
             leaves: Vec::new(),
             evaluations: Vec::new(),
             waiting: Vec::new(),
@@ -92,10 +94,25 @@ impl Batch {
             self.generation = generation;
             self.game.clone_from(root);
             self.root_ply = root.ply();
-            self.standing_at = ROOT;
+            self.way.truncate(1);
             self.resumed.clear();
             (self.tokens, self.finished) = (0, 0);
         }
+    }
+
+    /// Takes moves back until so many nodes of the way are left.
+    pub(super) fn go_back(&mut self, nodes: usize) {
+        if nodes < self.way.len() {
+            self.way.truncate(nodes);
+            self.game.rewind(self.root_ply + nodes - 1);
+        }
+    }
+
+    /// Plays a move that leads to this node.
+    pub(super) fn go_on(&mut self, m: PackedMove, node: u32) {
+        let m = m.unpack(self.game.position().board());
+        self.game.play_unchecked(m);
+        self.way.push(node);
     }
 
     pub(super) fn ask(&mut self, path: Vec<u32>, need: Need) {

@@ -296,8 +296,6 @@ impl Search {
                     return Walk::None;
                 }
                 root.enter(self.sharing);
-                batch.game.rewind(batch.root_ply);
-                batch.standing_at = ROOT;
                 let mut path = batch.idle.pop().unwrap_or_default();
                 path.clear();
                 path.push(ROOT);
@@ -326,15 +324,17 @@ impl Search {
             self.tree.node(child).enter(self.sharing);
             // In a large tree most of a walk is waiting for memory; playing the move takes as long.
             self.tree.prefetch_children(self.tree.node(child));
-            let m = children.played(chosen).unpack(batch.game.position().board());
-            batch.game.play_unchecked(m);
-            batch.standing_at = child;
+            if batch.way.get(path.len()) != Some(&child) {
+                batch.go_back(path.len());
+                batch.go_on(children.played(chosen), child);
+            }
             path.push(child);
         }
     }
 
     /// Ends a walk at a node without children: it is over, or its evaluation is asked for.
     fn reach_leaf(&self, batch: &mut Batch, path: Vec<u32>) -> Walk {
+        batch.go_back(path.len());
         let index = *path.last().expect("a path has at least the root");
         let node = self.tree.node(index);
         if node.in_flight() > 1 || node.is_expanded() {
@@ -543,18 +543,13 @@ impl Search {
 
     /// Puts the walker's game where a resumed path ends.
     fn stand_at_end(&self, batch: &mut Batch, path: &[u32]) {
-        let last = *path.last().expect("a path has at least the root");
-        if batch.standing_at == last {
-            return;
-        }
-        batch.game.rewind(batch.root_ply);
-        for step in path.windows(2) {
+        let common = batch.way.iter().zip(path).take_while(|(a, b)| a == b).count();
+        batch.go_back(common);
+        for step in path[common - 1..].windows(2) {
             let children = self.tree.children(self.tree.node(step[0]));
             let chosen = (0..children.len()).find(|&child| children.index(child) == Some(step[1]));
             let chosen = chosen.expect("a path goes from parents to children");
-            let m = children.played(chosen).unpack(batch.game.position().board());
-            batch.game.play_unchecked(m);
+            batch.go_on(children.played(chosen), step[1]);
         }
-        batch.standing_at = last;
     }
 }
