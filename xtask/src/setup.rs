@@ -22,7 +22,7 @@ const NEEDS: &[Need] = &[
 /// What only `cargo xtask bench-peers` needs.
 pub const OPEN_SPIEL: Need = Need::PythonPackage { requirement: "open_spiel==2.0.2" };
 /// Likewise.
-pub const TORCH: Need = Need::PythonPackage { requirement: "torch" };
+pub const TORCH: Need = Need::PythonPackage { requirement: "torch==2.15.0" };
 /// What only `cargo xtask judge-onnx` needs.
 pub const ONNX_RUNTIME: Need = Need::PythonPackage { requirement: "onnxruntime==1.31.1" };
 
