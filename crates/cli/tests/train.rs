@@ -84,6 +84,18 @@ fn a_stored_run_refuses_other_settings_and_bad_ones_are_named() {
 }
 
 #[test]
+fn a_preset_that_the_learner_has_not_is_wrong_usage() {
+    let runs = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+    command.args(["train", "alphazero", "--preset", "huge", "--runs"]).arg(runs.path());
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--preset 'huge': alphazero has cpu, toy, paper, tiny"), "{text}");
+    assert_eq!(std::fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
+}
+
+#[test]
 fn a_run_is_a_player_in_every_command() {
     let runs = tempfile::tempdir().unwrap();
     let command = |arguments: &[&str]| {

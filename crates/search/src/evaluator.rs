@@ -23,12 +23,6 @@ pub trait Evaluator: Send {
     fn history(&self) -> usize {
         1
     }
-
-    /// How many leaves of one tree it is best asked about at once: more than one only where that
-    /// saves more time than the tree loses by choosing before it knows.
-    fn batch(&self) -> usize {
-        1
-    }
 }
 
 /// A position that a search wants judged.

@@ -67,6 +67,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         || thread::available_parallelism().map_or(1, NonZeroUsize::get),
         NonZeroUsize::get,
     );
+    args.check_preset();
     // Before there is a folder: settings that are refused leave nothing behind.
     args.asked()?;
     let path = runs::folder().join(name);
@@ -112,13 +113,21 @@ impl Args {
         self.run.as_deref().unwrap_or(&self.learner)
     }
 
+    /// Ends the program as for any wrong flag when the learner has no such preset.
+    fn check_preset(&self) {
+        let Some(preset) = &self.preset else { return };
+        if Settings::preset(&self.learner, preset).is_none() {
+            let presets = Settings::presets(&self.learner).join(", ");
+            let message = format!("--preset '{preset}': {} has {presets}\n", self.learner);
+            clap::Error::raw(clap::error::ErrorKind::InvalidValue, message).exit();
+        }
+    }
+
     /// The settings that the flags ask for.
     fn asked(&self) -> anyhow::Result<Settings> {
         let preset = self.preset.as_deref().unwrap_or("default");
-        let mut settings = Settings::preset(&self.learner, preset).with_context(|| {
-            let presets = Settings::presets(&self.learner).join(", ");
-            format!("--preset '{preset}': {} has {presets}", self.learner)
-        })?;
+        let mut settings =
+            Settings::preset(&self.learner, preset).context("presets are checked first")?;
         if let Some(path) = &self.config {
             let text = std::fs::read_to_string(path)
                 .with_context(|| format!("cannot read {}", path.display()))?;

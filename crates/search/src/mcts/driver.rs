@@ -30,6 +30,8 @@ impl Limit<'_> {
     }
 }
 
+/// Leaves evaluated at a time: a tree that waits for no batch chooses best.
+const INLINE: usize = 1;
 /// Evaluations between looks at the clock and at the visits.
 const STRIDE: usize = 16;
 
@@ -70,7 +72,7 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
     };
     // Alone until the root has its children: there is nothing to share before.
     let mut batch = Batch::new(first.as_ref());
-    search.gather(&mut batch, 1);
+    search.gather(&mut batch, INLINE);
     batch.evaluate(first.as_mut());
     search.apply(&mut batch);
     finish(search, &mut batch, first.as_mut());
@@ -112,9 +114,8 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
 
 /// Simulates for a while, or until the tree is full or solved. False when nothing could be started.
 fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bool {
-    let size = evaluator.batch();
-    for _ in 0..STRIDE.div_ceil(size) {
-        if !search.gather(batch, size) {
+    for _ in 0..STRIDE {
+        if !search.gather(batch, INLINE) {
             return false;
         }
         batch.evaluate(evaluator);
@@ -129,7 +130,7 @@ fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bo
 /// Brings walks to their end that wait for their second half, and the counts up to date.
 fn finish(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) {
     while batch.has_resumed() && !search.is_full() {
-        search.gather(batch, evaluator.batch());
+        search.gather(batch, INLINE);
         batch.evaluate(evaluator);
         search.apply(batch);
     }
