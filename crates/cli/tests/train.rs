@@ -92,7 +92,7 @@ fn a_preset_that_the_learner_has_not_is_wrong_usage() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("--preset 'huge': alphazero has cpu, toy, paper, tiny"), "{text}");
-    assert_eq!(std::fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
+    assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
 }
 
 #[test]
