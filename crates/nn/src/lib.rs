@@ -2,13 +2,17 @@
 //!
 //! [`sparse`] is the network made for CPUs: sparse inputs, one wide layer, integer play and a
 //! hand-written trainer. [`residual`] is AlphaZero's tower of convolutions. A [`Model`] is either, as
-//! its file says; [`onnx`] writes both for other programs. This crate does not know games being
-//! played or run folders.
+//! its file says; [`onnx`] writes both for other programs. [`mlp`] and [`valuenet`] are small networks
+//! for policies and values, made of [`small`] parts. This crate does not know games being played or
+//! run folders.
 
 mod file;
+pub mod mlp;
 mod model;
 pub mod onnx;
 pub mod residual;
+pub mod small;
 pub mod sparse;
+pub mod valuenet;
 
 pub use model::Model;

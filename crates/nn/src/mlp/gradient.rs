@@ -1,0 +1,318 @@
+//! The policy gradient with a baseline (Williams 1992): what a batch of played moves teaches.
+//!
+//! The loss of a lesson is `-A ln π(a) - β H(π) + c (v - R)²`: the advantage A pushes the played
+//! move up or down, the entropy H keeps the policy from settling too soon, and the value learns the
+//! return R. The mean of a batch is minimised.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::network::{
+    Forward, INPUT, INPUT_BIAS, MIDDLE, MIDDLE_BIAS, Network, POLICY, POLICY_BIAS, VALUE,
+    VALUE_BIAS,
+};
+use crate::small::Parameters;
+
+/// A played move and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lesson {
+    /// The features that are on.
+    pub features: Box<[u16]>,
+    /// The numbers of the legal moves.
+    pub moves: Box<[u16]>,
+    /// The place of the played move among them.
+    pub played: u16,
+    /// How much better it went than expected.
+    pub advantage: f32,
+    /// The discounted result, for the side that moved.
+    pub result: f32,
+}
+
+/// What the parts of the loss weigh.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LossWeights {
+    /// Of the squared error of the value.
+    pub value: f32,
+    /// Of the entropy of the policy.
+    pub entropy: f32,
+}
+
+/// Means over a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// `-A ln π(a)`.
+    pub policy: f64,
+    /// `(v - R)²`.
+    pub value: f64,
+    /// The entropy of the policy, in nats.
+    pub entropy: f64,
+}
+
+impl Losses {
+    fn plus(self, other: Losses) -> Losses {
+        Losses {
+            policy: self.policy + other.policy,
+            value: self.value + other.value,
+            entropy: self.entropy + other.entropy,
+        }
+    }
+
+    /// All of it as one number.
+    pub fn total(&self, weights: &LossWeights) -> f64 {
+        self.policy + f64::from(weights.value) * self.value
+            - f64::from(weights.entropy) * self.entropy
+    }
+}
+
+/// Probabilities of the legal moves and their entropy.
+fn policy(logits: &[f32]) -> (Vec<f64>, f64) {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let exponents: Vec<f64> = logits.iter().map(|logit| f64::from(logit - most).exp()).collect();
+    let sum: f64 = exponents.iter().sum();
+    let shares: Vec<f64> = exponents.iter().map(|exponent| exponent / sum).collect();
+    let entropy = shares.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+    (shares, entropy)
+}
+
+fn losses(lesson: &Lesson, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
+    let chance = shares[usize::from(lesson.played)].max(f64::MIN_POSITIVE);
+    Losses {
+        policy: -f64::from(lesson.advantage) * chance.ln(),
+        value: f64::from(forward.value - lesson.result).powi(2),
+        entropy,
+    }
+}
+
+/// The mean losses of a batch, without a gradient.
+pub fn loss(network: &Network, lessons: &[Lesson]) -> Losses {
+    let mut forward = Forward::default();
+    let mut sum = Losses::default();
+    for lesson in lessons {
+        network.forward(&lesson.features, &lesson.moves, &mut forward);
+        let (shares, entropy) = policy(&forward.logits);
+        sum = sum.plus(losses(lesson, &forward, &shares, entropy));
+    }
+    mean(sum, lessons.len())
+}
+
+fn mean(sum: Losses, count: usize) -> Losses {
+    let count = (count as f64).max(1.0);
+    Losses { policy: sum.policy / count, value: sum.value / count, entropy: sum.entropy / count }
+}
+
+/// What one lesson wants of the numbers that the network computed for it.
+struct Wish {
+    forward: Forward,
+    logits: Vec<f32>,
+    value: f32,
+    second: Vec<f32>,
+    first: Vec<f32>,
+    losses: Losses,
+}
+
+/// The mean losses of a batch and their gradient.
+pub fn gradient(
+    network: &Network,
+    lessons: &[Lesson],
+    weights: &LossWeights,
+) -> (Losses, Parameters) {
+    let wishes: Vec<Wish> =
+        lessons.par_iter().map(|lesson| wish(network, lesson, weights, lessons.len())).collect();
+    let losses = wishes.iter().map(|wish| wish.losses).fold(Losses::default(), Losses::plus);
+    let mut gradient = Parameters::zeros(network.weights.layout());
+    let (first, second) = (network.config().first, network.config().second);
+    let mut parts = gradient.parts_mut();
+    // From the last to the first, so that each can be taken out of the list.
+    let value_bias = parts.remove(VALUE_BIAS);
+    let value = parts.remove(VALUE);
+    let policy_bias = parts.remove(POLICY_BIAS);
+    let policy = parts.remove(POLICY);
+    let middle_bias = parts.remove(MIDDLE_BIAS);
+    let middle = parts.remove(MIDDLE);
+    let input_bias = parts.remove(INPUT_BIAS);
+    let input = parts.remove(INPUT);
+
+    for wish in &wishes {
+        value_bias[0] += wish.value;
+        add(value, wish.value, &wish.forward.second);
+        add(middle_bias, 1.0, &wish.second);
+        add(input_bias, 1.0, &wish.first);
+    }
+    // Who touches which row of the two large tables, in the order of the batch.
+    let mut by_move: Vec<(u16, u32, f32)> = Vec::new();
+    let mut by_feature: Vec<(u16, u32)> = Vec::new();
+    for (index, (lesson, wish)) in lessons.iter().zip(&wishes).enumerate() {
+        let touched = lesson.moves.iter().zip(&wish.logits);
+        by_move.extend(touched.map(|(&m, &slope)| (m, index as u32, slope)));
+        by_feature.extend(lesson.features.iter().map(|&feature| (feature, index as u32)));
+    }
+    by_move.sort_by_key(|&(m, _, _)| m);
+    by_feature.sort_by_key(|&(feature, _)| feature);
+    let rows = policy.par_chunks_mut(second).zip(policy_bias).enumerate();
+    rows.for_each(|(row, (weights, bias))| {
+        let begin = by_move.partition_point(|&(m, _, _)| usize::from(m) < row);
+        for &(_, index, slope) in
+            by_move[begin..].iter().take_while(|entry| usize::from(entry.0) == row)
+        {
+            *bias += slope;
+            add(weights, slope, &wishes[index as usize].forward.second);
+        }
+    });
+    middle.par_chunks_mut(first).enumerate().for_each(|(row, weights)| {
+        for wish in wishes.iter().filter(|wish| wish.second[row] != 0.0) {
+            add(weights, wish.second[row], &wish.forward.first);
+        }
+    });
+    input.par_chunks_mut(first).enumerate().for_each(|(row, weights)| {
+        let begin = by_feature.partition_point(|&(feature, _)| usize::from(feature) < row);
+        let touched = by_feature[begin..].iter().take_while(|entry| usize::from(entry.0) == row);
+        for &(_, index) in touched {
+            add(weights, 1.0, &wishes[index as usize].first);
+        }
+    });
+    (mean(losses, lessons.len()), gradient)
+}
+
+/// `sum += factor * values`.
+fn add(sum: &mut [f32], factor: f32, values: &[f32]) {
+    for (sum, value) in sum.iter_mut().zip(values) {
+        *sum += factor * value;
+    }
+}
+
+fn wish(network: &Network, lesson: &Lesson, weights: &LossWeights, count: usize) -> Wish {
+    let mut forward = Forward::default();
+    network.forward(&lesson.features, &lesson.moves, &mut forward);
+    let (shares, entropy) = policy(&forward.logits);
+    let losses = losses(lesson, &forward, &shares, entropy);
+    let part = 1.0 / count as f64;
+    let (advantage, bonus) = (f64::from(lesson.advantage), f64::from(weights.entropy));
+    let logits: Vec<f32> = shares
+        .iter()
+        .enumerate()
+        .map(|(place, &share)| {
+            let played = if place == usize::from(lesson.played) { 1.0 } else { 0.0 };
+            let log = share.max(f64::MIN_POSITIVE).ln();
+            // d(-A ln π(a))/dz = A (π - 1_a);  d(-β H)/dz = β π (ln π + H)
+            (part * (advantage * (share - played) + bonus * share * (log + entropy))) as f32
+        })
+        .collect();
+    let error = f64::from(forward.value - lesson.result);
+    let slope = 1.0 - f64::from(forward.value).powi(2);
+    let value = (part * f64::from(weights.value) * 2.0 * error * slope) as f32;
+    // Backwards through the layers; a unit that is off passes nothing on.
+    let (first, second_units) = (network.config().first, network.config().second);
+    let parameters = &network.weights;
+    let mut second = vec![0.0; second_units];
+    add(&mut second, value, parameters.part(VALUE));
+    let rows = parameters.part(POLICY);
+    for (&m, &slope) in lesson.moves.iter().zip(&logits) {
+        add(&mut second, slope, &rows[usize::from(m) * second_units..][..second_units]);
+    }
+    off(&mut second, &forward.second);
+    let mut below = vec![0.0; first];
+    for (row, &slope) in parameters.part(MIDDLE).chunks_exact(first).zip(&second) {
+        add(&mut below, slope, row);
+    }
+    off(&mut below, &forward.first);
+    Wish { forward, logits, value, second, first: below, losses }
+}
+
+fn off(slopes: &mut [f32], values: &[f32]) {
+    for (slope, value) in slopes.iter_mut().zip(values) {
+        if *value <= 0.0 {
+            *slope = 0.0;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use selfmate_chess::{Rng, Seed};
+
+    use super::super::network::MlpConfig;
+    use super::*;
+
+    const WEIGHTS: LossWeights = LossWeights { value: 0.7, entropy: 0.3 };
+
+    pub(in super::super) fn lessons(count: usize, rng: &mut Rng) -> Vec<Lesson> {
+        (0..count)
+            .map(|_| {
+                let moves: Vec<u16> = (0..5).map(|i| (i * 800 + rng.below(700)) as u16).collect();
+                Lesson {
+                    features: (0..12).map(|i| (i * 64 + rng.below(64)) as u16).collect(),
+                    played: rng.below(moves.len()) as u16,
+                    moves: moves.into(),
+                    advantage: rng.normal() as f32,
+                    result: (2.0 * rng.unit() - 1.0) as f32,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_gradient_matches_finite_differences() {
+        let config = MlpConfig { first: 9, second: 7 };
+        let mut network = Network::random(config, Seed::new(3)).unwrap();
+        let mut rng = Seed::new(4).rng();
+        // Policy and value weights large enough to matter.
+        network.weights.randomise(POLICY, 7, 2.0, &mut rng);
+        network.weights.randomise(VALUE, 7, 1.0, &mut rng);
+        let lessons = lessons(6, &mut rng);
+        let (_, gradient) = gradient(&network, &lessons, &WEIGHTS);
+        let touched: Vec<usize> =
+            (0..gradient.len()).filter(|&i| gradient.values[i] != 0.0).collect();
+        assert!(touched.len() > 200);
+        let mut off_by: Vec<f64> = Vec::new();
+        for &index in touched.iter().step_by(7) {
+            let at = |by: f32| {
+                let mut moved = network.clone();
+                moved.weights.values[index] += by;
+                loss(&moved, &lessons).total(&WEIGHTS)
+            };
+            let step = 1e-3f32;
+            let slope = (at(step) - at(-step)) / (2.0 * f64::from(step));
+            let expected = f64::from(gradient.values[index]);
+            off_by.push((slope - expected).abs() / (0.02 + expected.abs()));
+        }
+        // A step across the corner of a ReLU has another slope on each side.
+        off_by.sort_by(f64::total_cmp);
+        let most = off_by[off_by.len() * 97 / 100];
+        assert!(most < 0.05, "{most}");
+    }
+
+    #[test]
+    fn what_a_move_earned_makes_it_more_likely() {
+        let network = Network::random(MlpConfig { first: 16, second: 16 }, Seed::new(1)).unwrap();
+        let mut rng = Seed::new(2).rng();
+        for advantage in [1.0, -1.0] {
+            let mut lesson = lessons(1, &mut rng).remove(0);
+            lesson.advantage = advantage;
+            let alone = LossWeights { value: 0.0, entropy: 0.0 };
+            let (_, gradient) = gradient(&network, std::slice::from_ref(&lesson), &alone);
+            let mut moved = network.clone();
+            for (weight, slope) in moved.weights.values.iter_mut().zip(&gradient.values) {
+                *weight -= 0.5 * slope;
+            }
+            let chance = |network: &Network| {
+                let mut forward = Forward::default();
+                network.forward(&lesson.features, &lesson.moves, &mut forward);
+                policy(&forward.logits).0[usize::from(lesson.played)]
+            };
+            assert_ne!(moved, network, "a gradient moves weights");
+            assert_eq!(chance(&moved) > chance(&network), advantage > 0.0);
+        }
+    }
+
+    #[test]
+    fn threads_change_no_bit() {
+        let network = Network::random(MlpConfig { first: 32, second: 16 }, Seed::new(5)).unwrap();
+        let lessons = lessons(64, &mut Seed::new(6).rng());
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| gradient(&network, &lessons, &WEIGHTS))
+        };
+        assert!(on(1) == on(3));
+    }
+}

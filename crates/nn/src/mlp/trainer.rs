@@ -1,0 +1,140 @@
+//! The trainer: lessons in, better weights out.
+
+use super::gradient::{Lesson, LossWeights, Losses, gradient};
+use super::network::{ARCHITECTURE, Network, decode_set};
+use crate::file::WeightsError;
+use crate::small::{self, Adam, AdamConfig};
+
+/// A network in training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trainer {
+    network: Network,
+    adam: Adam,
+    step: u64,
+}
+
+/// Why a batch cannot be learned from.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum TrainError {
+    /// No lessons.
+    #[error("the batch is empty")]
+    Empty,
+    /// A loss that is no number; the weights are as before the batch.
+    #[error("step {step}: policy loss {policy}, value loss {value}, entropy {entropy}")]
+    NotFinite {
+        /// The step.
+        step: u64,
+        /// The policy loss.
+        policy: f64,
+        /// The value loss.
+        value: f64,
+        /// The entropy.
+        entropy: f64,
+    },
+}
+
+impl Trainer {
+    /// Starts to train a network.
+    pub fn new(network: Network) -> Trainer {
+        Trainer { adam: Adam::new(&network.weights), network, step: 0 }
+    }
+
+    /// The network as it is now.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// How many batches have been learned.
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Learns from a batch; also the length of its gradient before clipping.
+    pub fn learn(
+        &mut self,
+        lessons: &[Lesson],
+        weights: &LossWeights,
+        adam: &AdamConfig,
+        rate: f32,
+    ) -> Result<(Losses, f32), TrainError> {
+        if lessons.is_empty() {
+            return Err(TrainError::Empty);
+        }
+        let (losses, gradient) = gradient(&self.network, lessons, weights);
+        if !losses.total(weights).is_finite() || gradient.values.iter().any(|v| !v.is_finite()) {
+            let Losses { policy, value, entropy } = losses;
+            return Err(TrainError::NotFinite { step: self.step, policy, value, entropy });
+        }
+        self.step += 1;
+        let norm = self.adam.step(&mut self.network.weights, &gradient, adam, rate, self.step);
+        Ok((losses, norm))
+    }
+
+    /// Everything needed to go on as if nothing had happened.
+    pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
+        let sets = [
+            ("", &self.network.weights),
+            ("first.", &self.adam.first),
+            ("second.", &self.adam.second),
+        ];
+        small::encode(ARCHITECTURE, self.network.config(), self.step, &sets)
+    }
+
+    /// Goes on from a state.
+    pub fn restore(bytes: &[u8]) -> Result<Trainer, WeightsError> {
+        let (network, step, tensors) = decode_set(bytes, "")?;
+        let mut adam = Adam::new(&network.weights);
+        small::read_part(&tensors, "first.", &mut adam.first)?;
+        small::read_part(&tensors, "second.", &mut adam.second)?;
+        Ok(Trainer { network, adam, step })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+
+    use super::super::gradient::tests::lessons;
+    use super::super::network::MlpConfig;
+    use super::*;
+
+    const WEIGHTS: LossWeights = LossWeights { value: 1.0, entropy: 0.0 };
+
+    #[test]
+    fn a_restored_trainer_goes_on_as_if_nothing_had_happened() {
+        let config = MlpConfig { first: 16, second: 16 };
+        let mut whole = Trainer::new(Network::random(config, Seed::new(1)).unwrap());
+        let lessons = lessons(20, &mut Seed::new(2).rng());
+        let adam = AdamConfig::default();
+        for step in 0..6 {
+            if step == 3 {
+                whole = Trainer::restore(&whole.state().unwrap()).unwrap();
+            }
+            whole.learn(&lessons[step..], &WEIGHTS, &adam, 1e-3).unwrap();
+        }
+        let mut other = Trainer::new(Network::random(config, Seed::new(1)).unwrap());
+        for step in 0..6 {
+            other.learn(&lessons[step..], &WEIGHTS, &adam, 1e-3).unwrap();
+        }
+        assert!(whole == other);
+        assert_eq!(whole.learn(&[], &WEIGHTS, &adam, 1e-3), Err(TrainError::Empty));
+    }
+
+    #[test]
+    fn values_and_moves_are_learned() {
+        let config = MlpConfig { first: 32, second: 32 };
+        let mut trainer = Trainer::new(Network::random(config, Seed::new(1)).unwrap());
+        let mut lessons = lessons(30, &mut Seed::new(3).rng());
+        lessons.iter_mut().for_each(|lesson| lesson.advantage = 1.0);
+        let adam = AdamConfig::default();
+        let before = super::super::loss(trainer.network(), &lessons);
+        for _ in 0..300 {
+            trainer.learn(&lessons, &WEIGHTS, &adam, 3e-3).unwrap();
+        }
+        let after = super::super::loss(trainer.network(), &lessons);
+        assert!(
+            after.value < 0.1 * before.value && after.policy < 0.2 * before.policy,
+            "{after:?}"
+        );
+    }
+}

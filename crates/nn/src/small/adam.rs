@@ -1,0 +1,119 @@
+//! Adam (Kingma and Ba 2015) with clipped gradients.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::parameters::Parameters;
+
+/// How weights follow their gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AdamConfig {
+    /// Memory of the first moment.
+    pub beta1: f32,
+    /// Memory of the second moment.
+    pub beta2: f32,
+    /// Keeps Adam from dividing by zero.
+    pub epsilon: f32,
+    /// The longest gradient; longer ones are shortened.
+    pub clip_norm: f32,
+}
+
+impl Default for AdamConfig {
+    fn default() -> AdamConfig {
+        AdamConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, clip_norm: 1.0 }
+    }
+}
+
+/// The moments of all weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Adam {
+    /// Means of the gradient.
+    pub first: Parameters,
+    /// Means of its square.
+    pub second: Parameters,
+}
+
+/// Numbers that are added up together: fixed, so that sums do not depend on threads.
+const CHUNK: usize = 1 << 14;
+
+impl Adam {
+    /// For weights that have learned nothing yet.
+    pub fn new(weights: &Parameters) -> Adam {
+        let zeros = Parameters::zeros(weights.layout());
+        Adam { first: zeros.clone(), second: zeros }
+    }
+
+    /// Changes the weights by their `step`-th gradient, from 1; returns its length before clipping.
+    pub fn step(
+        &mut self,
+        weights: &mut Parameters,
+        gradient: &Parameters,
+        config: &AdamConfig,
+        rate: f32,
+        step: u64,
+    ) -> f32 {
+        let norm = norm(gradient);
+        let scale = if norm > config.clip_norm { config.clip_norm / norm } else { 1.0 };
+        let step = i32::try_from(step).unwrap_or(i32::MAX);
+        let one = 1.0 - config.beta1.powi(step);
+        let two = 1.0 - config.beta2.powi(step);
+        let moments = self.first.values.par_chunks_mut(CHUNK);
+        let moments = moments.zip(self.second.values.par_chunks_mut(CHUNK));
+        let values = weights.values.par_chunks_mut(CHUNK);
+        let all = values.zip(gradient.values.par_chunks(CHUNK)).zip(moments);
+        all.for_each(|((weights, gradient), (first, second))| {
+            let moments = first.iter_mut().zip(second);
+            for ((weight, slope), (first, second)) in weights.iter_mut().zip(gradient).zip(moments)
+            {
+                let slope = slope * scale;
+                *first = config.beta1 * *first + (1.0 - config.beta1) * slope;
+                *second = config.beta2 * *second + (1.0 - config.beta2) * slope * slope;
+                let spread = (*second / two).sqrt() + config.epsilon;
+                *weight -= rate * (*first / one) / spread;
+            }
+        });
+        norm
+    }
+}
+
+/// The length of a gradient.
+fn norm(gradient: &Parameters) -> f32 {
+    let square = |values: &[f32]| values.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>();
+    let sums: Vec<f64> = gradient.values.par_chunks(CHUNK).map(square).collect();
+    sums.iter().sum::<f64>().sqrt() as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Layout;
+    use super::*;
+
+    #[test]
+    fn the_first_step_is_as_long_as_the_rate_and_long_gradients_are_clipped() {
+        let mut weights = Parameters::zeros(&Layout::new(&[("a", &[2])]));
+        let mut gradient = weights.clone();
+        gradient.values.copy_from_slice(&[30.0, -40.0]);
+        let mut adam = Adam::new(&weights);
+        let norm = adam.step(&mut weights, &gradient, &AdamConfig::default(), 0.1, 1);
+        assert_eq!(norm, 50.0);
+        assert!((weights.values[0] + 0.1).abs() < 1e-4 && (weights.values[1] - 0.1).abs() < 1e-4);
+        assert!((adam.first.values[0] - 0.06).abs() < 1e-6);
+    }
+
+    #[test]
+    fn it_finds_the_bottom_of_a_bowl() {
+        let mut weights = Parameters::zeros(&Layout::new(&[("a", &[3])]));
+        let mut adam = Adam::new(&weights);
+        let bottom = [1.0, -2.0, 3.0];
+        for step in 1..=2000 {
+            let mut gradient = weights.clone();
+            for (slope, bottom) in gradient.values.iter_mut().zip(bottom) {
+                *slope = 2.0 * (*slope - bottom);
+            }
+            adam.step(&mut weights, &gradient, &AdamConfig::default(), 0.01, step);
+        }
+        let near = weights.values.iter().zip(bottom).all(|(a, b)| (a - b).abs() < 0.01);
+        assert!(near, "{:?}", weights.values);
+    }
+}

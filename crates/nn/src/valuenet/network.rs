@@ -1,0 +1,271 @@
+//! The network: its shape, its weights, what it says of a position.
+
+use std::sync::Arc;
+
+use selfmate_chess::Seed;
+use serde::{Deserialize, Serialize};
+
+use super::board::{SQUARES, TAPS, unfold};
+use crate::file::{WeightsError, WeightsInfo};
+use crate::small::kernel::{multiply, multiply_transposed};
+use crate::small::{self, Layout, Parameters};
+
+pub(super) const ARCHITECTURE: &str = "valuenet";
+
+/// Planes that come in.
+pub(super) const PLANES: usize = 13;
+
+/// The shape of the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueNetConfig {
+    /// Channels of the convolutions.
+    pub channels: usize,
+    /// Residual blocks, two convolutions each.
+    pub blocks: usize,
+    /// Channels of the head.
+    pub head: usize,
+    /// Hidden units after it.
+    pub hidden: usize,
+}
+
+/// A shape that cannot be built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field} is {got}: expected 1 to {most}")]
+pub struct ValueNetConfigError {
+    field: &'static str,
+    got: usize,
+    most: usize,
+}
+
+impl Default for ValueNetConfig {
+    fn default() -> ValueNetConfig {
+        ValueNetConfig { channels: 64, blocks: 2, head: 32, hidden: 128 }
+    }
+}
+
+impl ValueNetConfig {
+    /// Says what is wrong with the shape, if anything is.
+    pub fn check(&self) -> Result<(), ValueNetConfigError> {
+        let fields = [
+            ("channels", self.channels, 512),
+            ("blocks", self.blocks, 32),
+            ("head", self.head, 512),
+            ("hidden", self.hidden, 4096),
+        ];
+        for (field, got, most) in fields {
+            if !(1..=most).contains(&got) {
+                return Err(ValueNetConfigError { field, got, most });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn layout(&self) -> Arc<Layout> {
+        let ValueNetConfig { channels, blocks, head, hidden } = *self;
+        let mut shapes: Vec<(String, Vec<usize>)> = vec![
+            ("stem.weight".to_owned(), vec![channels, PLANES, 3, 3]),
+            ("stem.bias".to_owned(), vec![channels]),
+        ];
+        for block in 0..blocks {
+            for half in ["first", "second"] {
+                let name = format!("blocks.{block}.{half}");
+                shapes.push((format!("{name}.weight"), vec![channels, channels, 3, 3]));
+                shapes.push((format!("{name}.bias"), vec![channels]));
+            }
+        }
+        shapes.extend([
+            ("head.weight".to_owned(), vec![head, channels, 1, 1]),
+            ("head.bias".to_owned(), vec![head]),
+            ("hidden.weight".to_owned(), vec![hidden, head * SQUARES]),
+            ("hidden.bias".to_owned(), vec![hidden]),
+            ("output.weight".to_owned(), vec![1, hidden]),
+            ("output.bias".to_owned(), vec![1]),
+        ]);
+        let shapes: Vec<(&str, &[usize])> =
+            shapes.iter().map(|(name, shape)| (name.as_str(), shape.as_slice())).collect();
+        Layout::new(&shapes)
+    }
+
+    /// Places of the parts: those of a convolution are weight and bias, one after the other.
+    pub(super) const STEM: usize = 0;
+
+    pub(super) fn first_of(block: usize) -> usize {
+        2 + 4 * block
+    }
+
+    pub(super) fn second_of(block: usize) -> usize {
+        4 + 4 * block
+    }
+
+    pub(super) fn head_place(&self) -> usize {
+        2 + 4 * self.blocks
+    }
+
+    pub(super) fn hidden_place(&self) -> usize {
+        4 + 4 * self.blocks
+    }
+
+    pub(super) fn output_place(&self) -> usize {
+        6 + 4 * self.blocks
+    }
+}
+
+/// The network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    config: ValueNetConfig,
+    pub(super) weights: Parameters,
+}
+
+/// What is computed for one position, to be used again for the next.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    /// The neighbourhoods that the latest convolution looked at.
+    pub(super) columns: Vec<f32>,
+    /// After the stem, then after each half of each block.
+    pub(super) layers: Vec<Vec<f32>>,
+    pub(super) head: Vec<f32>,
+    pub(super) hidden: Vec<f32>,
+}
+
+impl Network {
+    /// Random weights; blocks begin as almost nothing, so that the first signal is the stem's.
+    pub fn random(config: ValueNetConfig, seed: Seed) -> Result<Network, ValueNetConfigError> {
+        config.check()?;
+        let mut weights = Parameters::zeros(&config.layout());
+        let mut rng = seed.derive("valuenet").rng();
+        weights.randomise(ValueNetConfig::STEM, PLANES * TAPS, 1.0, &mut rng);
+        for block in 0..config.blocks {
+            let inputs = config.channels * TAPS;
+            weights.randomise(ValueNetConfig::first_of(block), inputs, 1.0, &mut rng);
+            weights.randomise(ValueNetConfig::second_of(block), inputs, 0.2, &mut rng);
+        }
+        weights.randomise(config.head_place(), config.channels, 1.0, &mut rng);
+        weights.randomise(config.hidden_place(), config.head * SQUARES, 1.0, &mut rng);
+        weights.randomise(config.output_place(), config.hidden, 0.1, &mut rng);
+        Ok(Network { config, weights })
+    }
+
+    /// The shape.
+    pub fn config(&self) -> ValueNetConfig {
+        self.config
+    }
+
+    /// How many weights there are.
+    pub fn parameters(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// What the side to move may expect of a position, from -1 to 1.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless there are 13 planes of 64 squares.
+    pub fn value(&self, planes: &[f32], scratch: &mut Scratch) -> f32 {
+        assert_eq!(planes.len(), PLANES * SQUARES, "thirteen planes");
+        let config = self.config;
+        scratch.layers.resize_with(1 + 2 * config.blocks, Vec::new);
+        let mut layers = std::mem::take(&mut scratch.layers);
+        let columns = &mut scratch.columns;
+        self.convolve(ValueNetConfig::STEM, planes, columns, &mut layers[0]);
+        relu(&mut layers[0]);
+        for block in 0..config.blocks {
+            let [before, first, second] = &mut layers[2 * block..][..3] else {
+                unreachable!("two layers after the one before")
+            };
+            self.convolve(ValueNetConfig::first_of(block), before, columns, first);
+            relu(first);
+            self.convolve(ValueNetConfig::second_of(block), first, columns, second);
+            second.iter_mut().zip(&*before).for_each(|(sum, value)| *sum += value);
+            relu(second);
+        }
+        let last = &layers[2 * config.blocks];
+        biased(self.weights.part(config.head_place() + 1), SQUARES, &mut scratch.head);
+        let size = (config.head, config.channels, SQUARES);
+        multiply(self.weights.part(config.head_place()), last, &mut scratch.head, size);
+        relu(&mut scratch.head);
+        biased(self.weights.part(config.hidden_place() + 1), 1, &mut scratch.hidden);
+        let size = (config.hidden, config.head * SQUARES, 1);
+        dense(self.weights.part(config.hidden_place()), &scratch.head, &mut scratch.hidden, size.1);
+        relu(&mut scratch.hidden);
+        scratch.layers = layers;
+        let output = self.weights.part(config.output_place());
+        let sum: f32 = output.iter().zip(&scratch.hidden).map(|(w, x)| w * x).sum();
+        (sum + self.weights.part(config.output_place() + 1)[0]).tanh()
+    }
+
+    /// A convolution of 3 × 3 with its bias.
+    fn convolve(&self, place: usize, planes: &[f32], columns: &mut Vec<f32>, out: &mut Vec<f32>) {
+        unfold(planes, columns);
+        biased(self.weights.part(place + 1), SQUARES, out);
+        let inputs = planes.len() / SQUARES * TAPS;
+        multiply(self.weights.part(place), columns, out, (self.config.channels, inputs, SQUARES));
+    }
+}
+
+/// Fills a layer with its biases, each so many times.
+fn biased(bias: &[f32], times: usize, out: &mut Vec<f32>) {
+    out.clear();
+    out.extend(bias.iter().flat_map(|&value| std::iter::repeat_n(value, times)));
+}
+
+/// Adds the products of the rows of a matrix with a vector.
+fn dense(matrix: &[f32], vector: &[f32], out: &mut [f32], inputs: usize) {
+    multiply_transposed(matrix, vector, out, (out.len(), inputs, 1));
+}
+
+fn relu(values: &mut [f32]) {
+    values.iter_mut().for_each(|value| *value = value.max(0.0));
+}
+
+/// A network as the bytes of a file.
+pub fn encode(network: &Network, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
+    small::encode(ARCHITECTURE, network.config, info.step, &[("", &network.weights)])
+}
+
+/// A network from the bytes of a file.
+pub fn decode(bytes: &[u8]) -> Result<(Network, WeightsInfo), WeightsError> {
+    let (network, step, _) = decode_set(bytes, "")?;
+    Ok((network, WeightsInfo { step }))
+}
+
+/// The weights with a prefix, the step, and all tensors of a file.
+pub(super) fn decode_set<'a>(
+    bytes: &'a [u8],
+    prefix: &str,
+) -> Result<(Network, u64, safetensors::SafeTensors<'a>), WeightsError> {
+    let (config, step, tensors) = small::decode::<ValueNetConfig>(bytes, ARCHITECTURE)?;
+    config.check().map_err(|error| WeightsError::Config(error.to_string()))?;
+    let mut weights = Parameters::zeros(&config.layout());
+    small::read_part(&tensors, prefix, &mut weights)?;
+    Ok((Network { config, weights }, step, tensors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_shape_has_the_weights_it_should() {
+        let network = Network::random(ValueNetConfig::default(), Seed::new(1)).unwrap();
+        let conv = |inputs: usize| 64 * inputs * 9 + 64;
+        let expected = conv(13) + 4 * conv(64) + 32 * 64 + 32 + 128 * 2048 + 128 + 128 + 1;
+        assert_eq!(network.parameters(), expected);
+        let mut scratch = Scratch::default();
+        let planes: Vec<f32> = (0..PLANES * SQUARES).map(|i| (i % 3) as f32).collect();
+        let value = network.value(&planes, &mut scratch);
+        assert!(value.abs() < 1.0);
+        assert_eq!(network.value(&planes, &mut scratch), value);
+    }
+
+    #[test]
+    fn a_network_comes_back_from_its_file() {
+        let config = ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 };
+        let network = Network::random(config, Seed::new(1)).unwrap();
+        let bytes = encode(&network, WeightsInfo { step: 3 }).unwrap();
+        assert_eq!(decode(&bytes).unwrap(), (network, WeightsInfo { step: 3 }));
+        let error = Network::random(ValueNetConfig { blocks: 0, ..config }, Seed::new(1));
+        assert_eq!(error.unwrap_err().to_string(), "blocks is 0: expected 1 to 32");
+    }
+}
