@@ -28,8 +28,9 @@ pub mod store;
 pub mod suite;
 pub mod svg;
 pub mod tables;
+pub mod tuning;
 
-pub use book::{BookConfig, BookReport, book_agreement};
+pub use book::{BookConfig, BookReport, BookRules, LearnedBook, PolyglotBook, book_agreement};
 pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match};
 pub use game::GameSettings;
 pub use ladder::{LadderConfig, LadderEvent, LadderFormat, LadderReport, run_ladder};
@@ -45,3 +46,4 @@ pub use sprt::Sprt;
 pub use suite::{SuiteConfig, SuiteReport, run_suite};
 pub use svg::rating_svg;
 pub use tables::TableShelf;
+pub use tuning::{Parameter, Tuning, TuningError};

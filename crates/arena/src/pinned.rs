@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use selfmate_chess::Seed;
 use selfmate_search::Player;
 
+use crate::players::booked::OpenBook;
 use crate::registry::{Build, Version};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tables::TableShelf;
@@ -22,6 +23,7 @@ pub struct Pinned {
     identity: Arc<OnceLock<String>>,
     version: Option<Arc<Version>>,
     build: Arc<Build>,
+    book: Option<OpenBook>,
     shelf: TableShelf,
 }
 
@@ -45,13 +47,19 @@ impl Pinned {
         shelf: TableShelf,
     ) -> Pinned {
         let (name, asked) = (spec.to_string(), asked.to_owned());
-        Pinned { spec, name, asked, identity: Arc::default(), version, build, shelf }
+        Pinned { spec, name, asked, identity: Arc::default(), version, build, book: None, shelf }
     }
 
     /// A player made of what was loaded.
     pub(crate) fn loaded(asked: &str, loaded: Loaded, shelf: TableShelf) -> Pinned {
         let pinned = Pinned::new(asked, loaded.spec, loaded.build, None, shelf);
         Pinned { identity: Arc::new(loaded.identity.into()), ..pinned }
+    }
+
+    /// The same with an opening book.
+    #[must_use]
+    pub(crate) fn with_book(self, book: Option<OpenBook>) -> Pinned {
+        Pinned { book, ..self }
     }
 
     /// The same, asked for with other words.
@@ -78,12 +86,18 @@ impl Pinned {
             // Another thread can only have set the same.
             let _ = self.identity.set(version);
         }
-        Ok(self.identity.get().cloned())
+        let book = self.book.as_ref().map(|book| format!("book {}", book.identity()));
+        let parts: Vec<String> = self.identity.get().cloned().into_iter().chain(book).collect();
+        Ok((!parts.is_empty()).then(|| parts.join(", ")))
     }
 
     /// Builds the player. The same seed gives the same player.
     pub fn build(&self, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
-        (self.build)(&self.options(seed))
+        let player = (self.build)(&self.options(seed))?;
+        Ok(match &self.book {
+            Some(book) => book.given_to(player, seed),
+            None => player,
+        })
     }
 
     fn options(&self, seed: Seed) -> SpecOptions<'_> {

@@ -1,6 +1,7 @@
 //! The players, one file each, and how their specs are read.
 
-mod alphabeta;
+pub mod alphabeta;
+pub(crate) mod booked;
 mod greedy;
 mod mcts;
 pub mod net;
@@ -8,6 +9,7 @@ mod random;
 mod stockfish;
 
 pub use alphabeta::AlphaBetaPlayer;
+pub use booked::BookedPlayer;
 pub use greedy::{GreedyPlayer, best_exchange};
 pub use mcts::{MctsOptions, MctsPlayer};
 pub use random::RandomPlayer;

@@ -7,7 +7,7 @@ use selfmate_chess::Seed;
 use selfmate_search::Player;
 
 use crate::pinned::{Loaded, Pinned};
-use crate::players;
+use crate::players::{self, booked};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tables::TableShelf;
 
@@ -109,7 +109,12 @@ impl Registry {
     /// Builds a player. The same spec and seed give the same player.
     pub fn build(&self, spec: &PlayerSpec, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
         let kind = self.kind(spec)?;
-        (kind.build)(&SpecOptions { spec, seed, shelf: &self.shelf })
+        let options = SpecOptions { spec, seed, shelf: &self.shelf };
+        let player = (kind.build)(&options)?;
+        Ok(match booked::load(&options)? {
+            Some(book) => book.given_to(player, seed),
+            None => player,
+        })
     }
 
     /// Looks a player up for good: whatever happens to files and runs, it is built of the same.
@@ -117,17 +122,16 @@ impl Registry {
         let spec = self.parse(text)?;
         let kind = self.kind(&spec)?;
         let shelf = self.shelf.clone();
-        match &kind.load {
-            Some(load) => {
-                let seed = Seed::new(0);
-                let loaded = load(&SpecOptions { spec: &spec, seed, shelf: &self.shelf })?;
-                Ok(Pinned::loaded(text, loaded, shelf))
-            }
+        let options = SpecOptions { spec: &spec, seed: Seed::new(0), shelf: &self.shelf };
+        let book = booked::load(&options)?;
+        let pinned = match &kind.load {
+            Some(load) => Pinned::loaded(text, load(&options)?, shelf),
             None => {
                 let (build, version) = (Arc::clone(&kind.build), kind.version.clone());
-                Ok(Pinned::new(text, spec, build, version, shelf))
+                Pinned::new(text, spec, build, version, shelf)
             }
-        }
+        };
+        Ok(pinned.with_book(book))
     }
 
     /// The kind of a spec, once its options are checked.
@@ -145,7 +149,7 @@ impl Registry {
                 argument: argument.clone(),
             });
         }
-        let names: Vec<&str> = kind.options.iter().map(|(name, _)| name.as_str()).collect();
+        let names: Vec<&str> = kind.options().map(|(name, _)| name).collect();
         for (option, _) in &spec.options {
             if !names.contains(&option.as_str()) {
                 return Err(SpecError::Option {
@@ -222,9 +226,10 @@ impl PlayerKind {
         &self.description
     }
 
-    /// Its options, each with a few words on it.
-    pub fn options(&self) -> &[(String, String)] {
-        &self.options
+    /// Its options, each with a few words on it; those that any player has come last.
+    pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
+        let own = self.options.iter().map(|(name, help)| (name.as_str(), help.as_str()));
+        own.chain([booked::OPTION])
     }
 
     /// How to write it, such as `rollout[:sims=…,root=…]`.

@@ -1,8 +1,10 @@
 //! Pictures as SVG, readable on light and on dark pages: rating lists, and curves over time.
 
+mod bars;
 mod curve;
 mod rating;
 
+pub use bars::bars_svg;
 pub use curve::{Curve, Panel, Point, Size, Unit, curves_svg};
 pub use rating::rating_svg;
 

@@ -1,17 +1,20 @@
 //! Our alpha-beta engine as a player.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use selfmate_chess::{Game, Seed};
-use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit, Weights};
+use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit};
 use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Player, PlayerError};
 
 use super::random::{candidates, no_move, seed_of};
 use crate::limit::OwnLimit;
 use crate::registry::PlayerKind;
+use crate::spec::{SpecError, SpecOptions};
 use crate::tables;
+use crate::tuning::Tuning;
 
 /// Plies of search when nobody says how far.
 const DEFAULT_DEPTH: u32 = 6;
@@ -45,24 +48,43 @@ pub(super) fn kind() -> PlayerKind {
         "alphabeta",
         "our alpha-beta engine with a hand-written evaluation",
         |options| {
-            let hash = options.number("hash", 1..=65_536)?.unwrap_or(16);
-            let mut search = AlphaBeta::new(Weights::default(), hash as usize);
-            search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
-            search.set_tables(tables::read(options)?);
-            let own = OwnLimit::from_options(options)?;
-            let percent = options.number("blunder", 0..=100)?.unwrap_or(0) as usize;
-            let blunders = Blunders { percent, seed: options.seed.derive("blunder") };
-            let player = AlphaBetaPlayer::new(&options.label(), search, own);
-            Ok(Box::new(AlphaBetaPlayer { blunders, ..player }))
+            let tuning = match options.spec.option("weights") {
+                Some(path) => Tuning::load(Path::new(path)).map_err(|error| SpecError::Other {
+                    spec: options.label(),
+                    reason: error.to_string(),
+                })?,
+                None => Tuning::default(),
+            };
+            build(options, &tuning)
         },
-    )
-    .option("depth", "plies of search (6)")
-    .option("nodes", "nodes for each move")
-    .option("movetime", "milliseconds for each move")
-    .option("hash", "megabytes for the table (16)")
-    .option("threads", "threads in one search (1)")
-    .option("blunder", "percent of moves that are random (0)");
+    );
+    declare(kind).option("weights", "a file of weights, as evolve and tune write them")
+}
+
+/// Adds the options of [`build`] to a kind.
+#[must_use]
+pub fn declare(kind: PlayerKind) -> PlayerKind {
+    let kind = kind
+        .option("depth", "plies of search (6)")
+        .option("nodes", "nodes for each move")
+        .option("movetime", "milliseconds for each move")
+        .option("hash", "megabytes for the table (16)")
+        .option("threads", "threads in one search (1)")
+        .option("blunder", "percent of moves that are random (0)");
     tables::declare(kind)
+}
+
+/// An engine with these numbers, searching as the options say.
+pub fn build(options: &SpecOptions<'_>, tuning: &Tuning) -> Result<Box<dyn Player>, SpecError> {
+    let hash = options.number("hash", 1..=65_536)?.unwrap_or(16);
+    let mut search = tuning.engine(hash as usize);
+    search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+    search.set_tables(tables::read(options)?);
+    let own = OwnLimit::from_options(options)?;
+    let percent = options.number("blunder", 0..=100)?.unwrap_or(0) as usize;
+    let blunders = Blunders { percent, seed: options.seed.derive("blunder") };
+    let player = AlphaBetaPlayer::new(&options.label(), search, own);
+    Ok(Box::new(AlphaBetaPlayer { blunders, ..player }))
 }
 
 impl Player for AlphaBetaPlayer {
@@ -142,8 +164,25 @@ fn score(score: alphabeta::Score) -> Score {
 
 #[cfg(test)]
 mod tests {
+    use super::Tuning;
     use crate::contest::{MatchConfig, MatchRun, run_match};
     use crate::registry::Registry;
+
+    #[test]
+    fn weights_come_from_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("weights.toml");
+        // Whoever thinks a queen is worth nothing does not mind losing it.
+        let mut tuning = Tuning::plain();
+        tuning.evaluation.piece_value.mg = [100, 100, 100, 100, 0];
+        tuning.evaluation.piece_value.eg = [100, 100, 100, 100, 0];
+        std::fs::write(&path, tuning.to_toml()).unwrap();
+        let careless = format!("alphabeta:depth=2,weights={}", path.display());
+        let config = MatchConfig::new(&careless, "alphabeta:depth=2", 10);
+        let report =
+            run_match(&config, &MatchRun::default(), &Registry::standard(), &mut |_| {}).unwrap();
+        assert!(report.score < 0.35, "{report:?}");
+    }
 
     #[test]
     fn blunders_cost_games() {

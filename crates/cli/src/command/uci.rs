@@ -109,7 +109,7 @@ impl Engine {
     /// Whether this kind of player has an option.
     fn has(&self, option: &str) -> bool {
         let kind = self.registry.kinds().iter().find(|kind| kind.name() == self.spec.kind);
-        kind.is_some_and(|kind| kind.options().iter().any(|(name, _)| name == option))
+        kind.is_some_and(|kind| kind.options().any(|(name, _)| name == option))
     }
 
     /// The settings that this kind of player has.

@@ -1,0 +1,124 @@
+//! Any player with an opening book: the book's moves while it has some, then the player's own.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use selfmate_chess::{Game, Seed};
+use selfmate_search::player::{Limit, Thought};
+use selfmate_search::{Choice, Player, PlayerError};
+
+use super::random::seed_of;
+use crate::book::PolyglotBook;
+use crate::pinned::content_hash;
+use crate::spec::{SpecError, SpecOptions};
+
+/// The option that gives any player a book.
+pub(crate) const OPTION: (&str, &str) = ("book", "a Polyglot book to open with");
+
+/// Plays by a book first. Which of its moves depends on the seed and on the game so far alone.
+pub struct BookedPlayer {
+    player: Box<dyn Player>,
+    book: Arc<PolyglotBook>,
+    seed: Seed,
+}
+
+impl BookedPlayer {
+    /// A player that opens with a book.
+    pub fn new(player: Box<dyn Player>, book: Arc<PolyglotBook>, seed: Seed) -> BookedPlayer {
+        BookedPlayer { player, book, seed: seed.derive("book") }
+    }
+}
+
+/// A book that was read once.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenBook {
+    book: Arc<PolyglotBook>,
+    identity: String,
+}
+
+impl OpenBook {
+    /// Tells it from other books.
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// A player with this book.
+    pub(crate) fn given_to(&self, player: Box<dyn Player>, seed: Seed) -> Box<dyn Player> {
+        Box::new(BookedPlayer::new(player, Arc::clone(&self.book), seed))
+    }
+}
+
+/// The book that a spec names, if it names one.
+pub(crate) fn load(options: &SpecOptions<'_>) -> Result<Option<OpenBook>, SpecError> {
+    let Some(path) = options.spec.option(OPTION.0) else { return Ok(None) };
+    let book = PolyglotBook::read(Path::new(path)).map_err(|error| SpecError::Other {
+        spec: options.label(),
+        reason: error.to_string(),
+    })?;
+    let identity = content_hash(&book.to_bytes());
+    Ok(Some(OpenBook { book: Arc::new(book), identity }))
+}
+
+impl Player for BookedPlayer {
+    fn name(&self) -> &str {
+        self.player.name()
+    }
+
+    fn new_game(&mut self) {
+        self.player.new_game();
+    }
+
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        observe: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
+        let mut rng = seed_of(self.seed, game).rng();
+        match self.book.draw(game.position(), &mut rng) {
+            Some(m) if limit.only.is_empty() || limit.only.contains(&m) => Ok(Choice::bare(m)),
+            _ => self.player.choose_observed(game, limit, observe),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::notation;
+
+    use super::*;
+    use crate::registry::Registry;
+
+    #[test]
+    fn any_player_opens_with_its_book() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("book.bin");
+        let mut game = Game::new();
+        let mut book = PolyglotBook::default();
+        for san in ["a4", "h5", "b4"] {
+            let m = notation::parse_san(game.position(), san).unwrap();
+            book.add(game.position(), m, 1);
+            game.play(m).unwrap();
+        }
+        book.write(&path).unwrap();
+        let registry = Registry::standard();
+        for kind in ["random:", "greedy:", "alphabeta:depth=1,", "rollout:sims=4,"] {
+            let spec = registry.parse(&format!("{kind}book={}", path.display())).unwrap();
+            let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+            let mut game = Game::new();
+            for _ in 0..5 {
+                let choice = player.choose(&game, &Limit::default()).unwrap();
+                game.play(choice.played).unwrap();
+            }
+            let moves: Vec<String> =
+                game.moves().take(3).map(|m| m.to_uci(game.castling_mode()).to_string()).collect();
+            assert_eq!(moves, ["a2a4", "h7h5", "b2b4"], "{kind}");
+        }
+        let spec = format!("random:book={}", path.display());
+        let identity = registry.pin(&spec).unwrap().identity().unwrap().unwrap();
+        assert!(identity.starts_with("book blake3 "), "{identity}");
+        let spec = registry.parse("random:book=nowhere.bin").unwrap();
+        let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();
+        assert!(error.contains("nowhere.bin"), "{error}");
+    }
+}

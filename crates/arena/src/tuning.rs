@@ -1,0 +1,164 @@
+//! Everything that can be tuned of the alpha-beta engine, as a file that people can read.
+//!
+//! ```toml
+//! [evaluation.bishop_pair]
+//! mg = [23]
+//! eg = [54]
+//!
+//! [search]
+//! null_move_base = 4
+//! ```
+//!
+//! What a file leaves out is as the engine has it by default.
+
+use std::path::{Path, PathBuf};
+
+use selfmate_search::alphabeta::{AlphaBeta, Settings, Weights};
+use serde::{Deserialize, Serialize};
+
+/// The numbers of an alpha-beta engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tuning {
+    /// Of its evaluation.
+    pub evaluation: Weights,
+    /// Of its search.
+    pub search: Settings,
+}
+
+/// A number that can be tuned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Such as `piece_value.mg.knight` or `search.razor_margin`.
+    pub name: String,
+    /// The least value that makes sense.
+    pub min: i32,
+    /// The greatest value that makes sense.
+    pub max: i32,
+}
+
+/// What is wrong with a file of weights.
+#[derive(Debug, thiserror::Error)]
+pub enum TuningError {
+    /// It cannot be read.
+    #[error("weights {}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+    /// It does not say what it should.
+    #[error("weights {}: {message}", path.display())]
+    Content {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+impl Tuning {
+    /// Piece values and piece-square tables alone: the classic start for tuning.
+    pub fn plain() -> Tuning {
+        Tuning { evaluation: Weights::plain(), search: Settings::default() }
+    }
+
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Tuning, TuningError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| TuningError::Io { path: path.to_owned(), error })?;
+        Tuning::parse(&text)
+            .map_err(|message| TuningError::Content { path: path.to_owned(), message })
+    }
+
+    /// Reads the text of a file; the error says what is wrong.
+    pub fn parse(text: &str) -> Result<Tuning, String> {
+        let tuning: Tuning = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (parameter, value) in Tuning::parameters().iter().zip(tuning.flat()) {
+            if !(parameter.min..=parameter.max).contains(&value) {
+                let Parameter { name, min, max } = parameter;
+                return Err(format!("{name} is {value}: expected {min} to {max}"));
+            }
+        }
+        Ok(tuning)
+    }
+
+    /// The text of a file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("tables of plain numbers")
+    }
+
+    /// Every number there is, in the order of [`Tuning::flat`].
+    pub fn parameters() -> Vec<Parameter> {
+        let weights = Weights::table().into_iter().map(|row| Parameter {
+            name: row.name,
+            min: row.min,
+            max: row.max,
+        });
+        let settings = Settings::TABLE.iter().map(|row| Parameter {
+            name: format!("search.{}", row.name),
+            min: row.min,
+            max: row.max,
+        });
+        weights.chain(settings).collect()
+    }
+
+    /// All numbers.
+    pub fn flat(&self) -> Vec<i32> {
+        let mut flat = self.evaluation.flat();
+        flat.extend(self.search.flat());
+        flat
+    }
+
+    /// All numbers, to be changed in place.
+    pub fn flat_mut(&mut self) -> Vec<&mut i32> {
+        let mut flat = self.evaluation.flat_mut();
+        flat.extend(self.search.flat_mut());
+        flat
+    }
+
+    /// An engine with these numbers.
+    pub fn engine(&self, hash_mb: usize) -> AlphaBeta {
+        AlphaBeta::with_settings(self.evaluation.clone(), self.search.clone(), hash_mb)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_comes_back_as_it_was() {
+        let mut tuning = Tuning::plain();
+        tuning.search.razor_margin = 333;
+        assert_eq!(Tuning::parse(&tuning.to_toml()).unwrap(), tuning);
+        assert_eq!(Tuning::parse("").unwrap(), Tuning::default());
+        let one = Tuning::parse("[evaluation.bishop_pair]\nmg = [1]\neg = [2]").unwrap();
+        assert_eq!(one.evaluation.bishop_pair.eg, [2]);
+        assert_eq!(one.evaluation.piece_value, Weights::default().piece_value);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let error = |text: &str| Tuning::parse(text).unwrap_err();
+        assert!(error("[evaluation.bishop_pair]\nmg = [1]\neg = [2, 3]").contains("expected 1"));
+        assert_eq!(
+            error("[search]\nrazor_margin = 9000"),
+            "search.razor_margin is 9000: expected 50 to 600"
+        );
+        assert!(error("[search]\nrazor = 1").contains("razor"));
+        let missing = Tuning::load(Path::new("nowhere.toml")).unwrap_err().to_string();
+        assert!(missing.starts_with("weights nowhere.toml: "), "{missing}");
+    }
+
+    #[test]
+    fn names_and_numbers_go_together() {
+        let parameters = Tuning::parameters();
+        let mut tuning = Tuning::default();
+        assert_eq!(parameters.len(), tuning.flat().len());
+        let place = parameters.iter().position(|p| p.name == "search.razor_margin").unwrap();
+        *tuning.flat_mut()[place] = 77;
+        assert_eq!(tuning.search.razor_margin, 77);
+    }
+}
