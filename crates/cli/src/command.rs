@@ -2,6 +2,7 @@
 
 pub mod analyse;
 pub mod bench;
+pub mod book;
 mod contest;
 pub mod demo;
 pub mod doctor;

@@ -66,7 +66,9 @@ enum Command {
     Perft(command::perft::Args),
     /// Print a position as a network sees it
     Encode(command::encode::Args),
-    /// Write a network for other programs
+    /// Opening books: from games, their lines, one position, several in one
+    Book(command::book::Args),
+    /// Write a network or games for other programs
     Export(command::export::Args),
     /// Say what this machine has and what each thing is for
     Doctor,
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => command::bench::run(&args, &output),
         Command::Perft(args) => command::perft::run(&args, &output),
         Command::Encode(args) => command::encode::run(&args, &output),
+        Command::Book(args) => command::book::run(&args, &output),
         Command::Export(args) => command::export::run(&args),
         Command::Doctor => command::doctor::run(&output),
         Command::Completions { shell } => {

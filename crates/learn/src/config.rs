@@ -1,8 +1,14 @@
 //! The config of a run, as `run.toml` holds it, and how long to train.
 
 use crate::alphazero::{AlphaZero, AlphaZeroConfig};
+use crate::clone::{CloneConfig, ResidualCloneConfig};
+use crate::evolve::EvolveConfig;
 use crate::learner::LearnError;
+use crate::qlearn::QLearnConfig;
+use crate::reinforce::ReinforceConfig;
 use crate::selfplay::{RatingConfig, plan_games};
+use crate::tune::TuneConfig;
+use crate::value::ValueConfig;
 use crate::zero::{Zero, ZeroConfig};
 
 /// Everything that decides what a run learns: the same config gives the same games and networks.
@@ -23,6 +29,20 @@ pub enum Settings {
     Zero(ZeroConfig),
     /// See [`crate::alphazero`].
     AlphaZero(AlphaZeroConfig),
+    /// See [`crate::qlearn`].
+    QLearn(QLearnConfig),
+    /// See [`crate::evolve`].
+    Evolve(EvolveConfig),
+    /// See [`crate::tune`].
+    Tune(TuneConfig),
+    /// See [`crate::clone`].
+    Clone(CloneConfig),
+    /// See [`crate::clone`], with a residual network.
+    CloneResidual(ResidualCloneConfig),
+    /// See [`crate::reinforce`].
+    Reinforce(ReinforceConfig),
+    /// See [`crate::value`].
+    Value(ValueConfig),
 }
 
 /// The same expression for the settings of whichever learner.
@@ -31,6 +51,13 @@ macro_rules! with {
         match $settings {
             Settings::Zero($config) => $result,
             Settings::AlphaZero($config) => $result,
+            Settings::QLearn($config) => $result,
+            Settings::Evolve($config) => $result,
+            Settings::Tune($config) => $result,
+            Settings::Clone($config) => $result,
+            Settings::CloneResidual($config) => $result,
+            Settings::Reinforce($config) => $result,
+            Settings::Value($config) => $result,
         }
     };
 }
@@ -71,13 +98,30 @@ pub enum ConfigError {
 
 impl Settings {
     /// The names of the learners.
-    pub const LEARNERS: [&str; 2] = ["zero", "alphazero"];
+    pub const LEARNERS: [&str; 9] = [
+        "zero",
+        "alphazero",
+        "value",
+        "reinforce",
+        "qlearn",
+        "clone",
+        "clone-residual",
+        "evolve",
+        "tune",
+    ];
 
     /// The settings of a learner by name; `None` when there is no such learner or preset.
     pub fn preset(learner: &str, preset: &str) -> Option<Settings> {
         match learner {
             "zero" => ZeroConfig::preset(preset).map(Settings::Zero),
             "alphazero" => AlphaZeroConfig::preset(preset).map(Settings::AlphaZero),
+            "qlearn" => QLearnConfig::preset(preset).map(Settings::QLearn),
+            "evolve" => EvolveConfig::preset(preset).map(Settings::Evolve),
+            "tune" => TuneConfig::preset(preset).map(Settings::Tune),
+            "clone" => CloneConfig::preset(preset).map(Settings::Clone),
+            "clone-residual" => ResidualCloneConfig::preset(preset).map(Settings::CloneResidual),
+            "reinforce" => ReinforceConfig::preset(preset).map(Settings::Reinforce),
+            "value" => ValueConfig::preset(preset).map(Settings::Value),
             _ => None,
         }
     }
@@ -87,6 +131,13 @@ impl Settings {
         match learner {
             "zero" => &ZeroConfig::PRESETS,
             "alphazero" => &AlphaZeroConfig::PRESETS,
+            "qlearn" => &QLearnConfig::PRESETS,
+            "evolve" => &EvolveConfig::PRESETS,
+            "tune" => &TuneConfig::PRESETS,
+            "clone" => &CloneConfig::PRESETS,
+            "clone-residual" => &ResidualCloneConfig::PRESETS,
+            "reinforce" => &ReinforceConfig::PRESETS,
+            "value" => &ValueConfig::PRESETS,
             _ => &[],
         }
     }
@@ -96,6 +147,13 @@ impl Settings {
         match self {
             Settings::Zero(_) => "zero",
             Settings::AlphaZero(_) => "alphazero",
+            Settings::QLearn(_) => "qlearn",
+            Settings::Evolve(_) => "evolve",
+            Settings::Tune(_) => "tune",
+            Settings::Clone(_) => "clone",
+            Settings::CloneResidual(_) => "clone-residual",
+            Settings::Reinforce(_) => "reinforce",
+            Settings::Value(_) => "value",
         }
     }
 
@@ -110,6 +168,13 @@ impl Settings {
         Ok(match self {
             Settings::Zero(_) => Settings::Zero(table.try_into()?),
             Settings::AlphaZero(_) => Settings::AlphaZero(table.try_into()?),
+            Settings::QLearn(_) => Settings::QLearn(table.try_into()?),
+            Settings::Evolve(_) => Settings::Evolve(table.try_into()?),
+            Settings::Tune(_) => Settings::Tune(table.try_into()?),
+            Settings::Clone(_) => Settings::Clone(table.try_into()?),
+            Settings::CloneResidual(_) => Settings::CloneResidual(table.try_into()?),
+            Settings::Reinforce(_) => Settings::Reinforce(table.try_into()?),
+            Settings::Value(_) => Settings::Value(table.try_into()?),
         })
     }
 
@@ -118,21 +183,35 @@ impl Settings {
         with!(self, config => config.check())
     }
 
-    /// The games that the settings' ramps are made for.
-    pub fn plan_games(&mut self) -> &mut u64 {
-        with!(self, config => &mut config.plan_games)
-    }
-
-    /// How strength is watched.
-    pub fn rating(&self) -> &RatingConfig {
-        with!(self, config => &config.rating)
-    }
-
-    /// The games that fit into so many minutes on this machine.
-    pub fn measure_plan(&self, minutes: f64, threads: usize) -> Result<u64, LearnError> {
+    /// The games that the settings' ramps are made for; `None` for a learner without ramps.
+    pub fn plan_games(&mut self) -> Option<&mut u64> {
         match self {
-            Settings::Zero(config) => plan_games::<Zero>(config, minutes, threads),
-            Settings::AlphaZero(config) => plan_games::<AlphaZero>(config, minutes, threads),
+            Settings::Zero(config) => Some(&mut config.plan_games),
+            Settings::AlphaZero(config) => Some(&mut config.plan_games),
+            Settings::QLearn(config) => Some(&mut config.plan_games),
+            Settings::Reinforce(config) => Some(&mut config.plan_games),
+            _ => None,
+        }
+    }
+
+    /// How strength is watched on the way; `None` for a learner that is examined in its own way.
+    pub fn rating(&self) -> Option<&RatingConfig> {
+        match self {
+            Settings::Zero(config) => Some(&config.rating),
+            Settings::AlphaZero(config) => Some(&config.rating),
+            _ => None,
+        }
+    }
+
+    /// The games that fit into so many minutes on this machine; `None` for a learner whose plan
+    /// does not follow the machine.
+    pub fn measure_plan(&self, minutes: f64, threads: usize) -> Result<Option<u64>, LearnError> {
+        match self {
+            Settings::Zero(config) => plan_games::<Zero>(config, minutes, threads).map(Some),
+            Settings::AlphaZero(config) => {
+                plan_games::<AlphaZero>(config, minutes, threads).map(Some)
+            }
+            _ => Ok(None),
         }
     }
 
@@ -203,6 +282,39 @@ impl RunConfig {
         table.insert(learner.to_owned(), self.settings.to_table().into());
         toml::to_string(&table).expect("a config is a table of plain values")
     }
+}
+
+/// A number in the settings: whether it will do, its name, its value, what would do.
+pub(crate) type Check = (bool, &'static str, f64, &'static str);
+
+/// The first number that will not do.
+pub(crate) fn check_all(checks: &[Check]) -> Result<(), ConfigError> {
+    match checks.iter().find(|check| !check.0) {
+        Some(&(_, field, got, expected)) => {
+            Err(ConfigError::Value { field, got: got.to_string(), expected })
+        }
+        None => Ok(()),
+    }
+}
+
+/// A number of at least so much.
+pub(crate) fn from(least: f64, field: &'static str, value: f64) -> Check {
+    let expected = match least {
+        2.0 => "a number of at least 2",
+        1.0 => "a number of at least 1",
+        _ => "no negative number",
+    };
+    (value.is_finite() && value >= least, field, value, expected)
+}
+
+/// A part of one.
+pub(crate) fn share(field: &'static str, value: f64) -> Check {
+    ((0.0..=1.0).contains(&value), field, value, "a share from 0 to 1")
+}
+
+/// A number above zero.
+pub(crate) fn positive(field: &'static str, value: f64) -> Check {
+    (value.is_finite() && value > 0.0, field, value, "a number above 0")
 }
 
 /// Puts the values of one table into another, table by table.

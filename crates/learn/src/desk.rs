@@ -173,7 +173,7 @@ impl<'a> Desk<'a> {
         let reason = match &end {
             End::Finished => "the budget is spent".to_owned(),
             End::Stopped => "stopped".to_owned(),
-            End::Collapsed(reason) => reason.clone(),
+            End::Done(reason) | End::Collapsed(reason) => reason.clone(),
         };
         self.append(&Record::End { elapsed_s: self.elapsed_s(), reason })?;
         Ok(end)

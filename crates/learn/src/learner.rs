@@ -4,15 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use selfmate_arena::MatchError;
-use selfmate_nn::residual;
+use selfmate_nn::{mlp, residual, valuenet};
 use selfmate_nn::sparse::{TrainError, WeightsError};
 use selfmate_run::{RecordError, Run, RunError};
 
 use crate::alphazero::AlphaZero;
+use crate::clone::Imitator;
 use crate::config::{Budget, ConfigError, RunConfig, Settings};
-use crate::selfplay;
+use crate::evolve::Evolve;
+use crate::qlearn::QLearn;
+use crate::reinforce::Reinforce;
+use crate::tune::Tune;
+use crate::value::Value;
 use crate::watch::Watch;
 use crate::zero::Zero;
+use crate::{rounds, selfplay};
 
 /// Why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +27,8 @@ pub enum End {
     Finished,
     /// It was told to stop.
     Stopped,
+    /// There is nothing more to learn, for this reason.
+    Done(String),
     /// The guards gave up, for this reason.
     Collapsed(String),
 }
@@ -40,6 +48,12 @@ pub enum LearnError {
     /// The network cannot learn.
     #[error(transparent)]
     Train(#[from] TrainError),
+    /// The policy network cannot learn.
+    #[error(transparent)]
+    Policy(#[from] mlp::TrainError),
+    /// The value network cannot learn.
+    #[error(transparent)]
+    Value(#[from] valuenet::TrainError),
     /// The residual network cannot learn.
     #[error(transparent)]
     Residual(#[from] residual::TrainError),
@@ -52,6 +66,9 @@ pub enum LearnError {
     /// The rating games cannot be played.
     #[error(transparent)]
     Match(#[from] MatchError),
+    /// There is nothing to learn from.
+    #[error("the teacher cannot teach: {0}")]
+    Teacher(String),
     /// A checkpoint that holds something else than a learner's state.
     #[error("checkpoint {step}: {file}: {message}")]
     State {
@@ -77,6 +94,15 @@ pub fn train(
     match &config.settings {
         Settings::Zero(config) => selfplay::train::<Zero>(run, config, &session, watch),
         Settings::AlphaZero(config) => selfplay::train::<AlphaZero>(run, config, &session, watch),
+        Settings::QLearn(config) => rounds::train::<QLearn>(run, config, &session, watch),
+        Settings::Evolve(config) => rounds::train::<Evolve>(run, config, &session, watch),
+        Settings::Tune(config) => rounds::train::<Tune>(run, config, &session, watch),
+        Settings::Reinforce(config) => rounds::train::<Reinforce>(run, config, &session, watch),
+        Settings::Value(config) => rounds::train::<Value>(run, config, &session, watch),
+        Settings::Clone(config) => rounds::train::<Imitator<Zero>>(run, config, &session, watch),
+        Settings::CloneResidual(config) => {
+            rounds::train::<Imitator<AlphaZero>>(run, config, &session, watch)
+        }
     }
 }
 

@@ -4,11 +4,23 @@
 //! terminals, browsers or brokers: what happens is told to a [`Watch`].
 
 pub mod alphazero;
+pub mod bout;
+pub mod clone;
 pub mod config;
+pub mod dataset;
 mod desk;
+pub mod evolve;
+pub mod exam;
+pub mod knowledge;
 pub mod learner;
 pub mod players;
+pub mod qlearn;
+pub mod reinforce;
+pub mod rounds;
 pub mod selfplay;
+mod start;
+pub mod tune;
+pub mod value;
 pub mod watch;
 pub mod zero;
 

@@ -3,13 +3,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use selfmate_arena::players::net;
-use selfmate_arena::{Loaded, PlayerKind, PlayerSpec, Registry, SpecError, SpecOptions};
-use selfmate_nn::Model;
+use selfmate_arena::pinned::content_hash;
+use selfmate_arena::players::{alphabeta, net};
+use selfmate_arena::registry::Build;
+use selfmate_arena::{Loaded, PlayerKind, PlayerSpec, Registry, SpecError, SpecOptions, Tuning};
 use selfmate_nn::sparse::{self, Weights};
-use selfmate_run::RunReader;
+use selfmate_nn::{Model, mlp, valuenet};
+use selfmate_run::{Checkpoint, RunReader};
+use selfmate_search::Player;
 
+use crate::evolve::{WEIGHTS, weights};
+use crate::qlearn::{TABLE, Table, TablePlayer};
+use crate::reinforce::{self, POLICY};
 use crate::selfplay::MODEL;
+use crate::value::{VALUE, ValuePlayer};
 
 /// The network of a real run; `nets/README.md` says which.
 const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
@@ -17,9 +24,10 @@ const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
 /// Adds the trained players to a registry, those of runs from this folder.
 pub fn register(registry: &mut Registry, runs: &Path) {
     let runs: Arc<Path> = runs.into();
-    let run = "a run's network, the newest or that of a step";
+    let run = "what a run has learned, the newest or that of a step";
     let run = PlayerKind::loading("run", run, move |options| load(options, &runs));
-    registry.register(net::declare(run.argument("NAME or NAME@STEP")));
+    let run = net::declare(run.argument("NAME or NAME@STEP"));
+    registry.register(run.option("blunder", "percent of moves that are random, for tuned weights"));
     let shipped = "the network that ships with selfmate";
     let shipped = PlayerKind::loading("default", shipped, |options| {
         Ok(net::loaded(options.spec.clone(), SHIPPED, shipped_model()))
@@ -49,23 +57,95 @@ pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
         None if text == "default" => Ok(shipped_model()),
         run => {
             let argument = run.filter(|(kind, _)| *kind == "run").map_or(text, |(_, name)| name);
-            let (_, bytes) = bytes_of_run(argument, runs)?;
-            Model::decode(&bytes).map(|(model, _)| model).map_err(|error| error.to_string())
+            let (_, checkpoint) = checkpoint_of_run(argument, runs)?;
+            let bytes = checkpoint.files.get(MODEL);
+            let bytes = bytes.ok_or_else(|| format!("run '{argument}' has no network"))?;
+            Model::decode(bytes).map(|(model, _)| model).map_err(|error| error.to_string())
         }
     }
 }
 
-/// The network that `NAME` or `NAME@STEP` means, under the latter name.
+/// What `NAME` or `NAME@STEP` means, under the latter name: a network, a table of values or weights
+/// of alpha-beta, as the files of the checkpoint say.
 fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
-    let other = |reason: String| SpecError::Other { spec: options.label(), reason };
-    let (name, bytes) = bytes_of_run(options.argument("NAME")?, runs).map_err(other)?;
-    let (model, _) = Model::decode(&bytes).map_err(|error| other(error.to_string()))?;
+    let wrong = |reason: String| SpecError::Other { spec: options.label(), reason };
+    let (name, checkpoint) = checkpoint_of_run(options.argument("NAME")?, runs).map_err(wrong)?;
     let spec = PlayerSpec { argument: Some(name), ..options.spec.clone() };
-    Ok(net::loaded(spec, &bytes, model))
+    let file = |name: &str| checkpoint.files.get(name);
+    let loaded = |bytes: &[u8], build: Arc<Build>| {
+        let identity = content_hash(bytes);
+        Ok(Loaded { spec: spec.clone(), identity, build })
+    };
+    if let Some(bytes) = file(TABLE) {
+        refuse(options, &[])?;
+        let table = Table::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        let table = Arc::new(table);
+        return loaded(
+            bytes,
+            Arc::new(move |options| {
+                let table = Arc::clone(&table);
+                Ok(Box::new(TablePlayer::new(&options.label(), table, options.seed)))
+            }),
+        );
+    }
+    if let Some(bytes) = file(WEIGHTS) {
+        refuse(options, &["depth", "nodes", "movetime", "blunder"])?;
+        let tuning = weights(&checkpoint).map_err(|error| wrong(error.to_string()))?;
+        return loaded(bytes, Arc::new(move |options| tuned(options, &tuning)));
+    }
+    if let Some(bytes) = file(POLICY) {
+        refuse(options, &["temperature"])?;
+        let (network, _) = mlp::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        let network = Arc::new(network);
+        return loaded(bytes, Arc::new(move |options| reinforce::build(options, &network)));
+    }
+    if let Some(bytes) = file(VALUE) {
+        refuse(options, &[])?;
+        let (network, _) = valuenet::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        let network = Arc::new(network);
+        return loaded(
+            bytes,
+            Arc::new(move |options| {
+                let network = Arc::clone(&network);
+                Ok(Box::new(ValuePlayer::new(&options.label(), network, options.seed)))
+            }),
+        );
+    }
+    if let Some(value) = options.spec.option("blunder") {
+        return Err(options.bad("blunder", value, "a run of evolve or tune beside it"));
+    }
+    let bytes = file(MODEL).ok_or_else(|| wrong("there is no player in it yet".to_owned()))?;
+    let (model, _) = Model::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+    Ok(net::loaded(spec.clone(), bytes, model))
 }
 
-/// The weight file that `NAME` or `NAME@STEP` means, with the latter name.
-fn bytes_of_run(argument: &str, runs: &Path) -> Result<(String, Vec<u8>), String> {
+/// An engine with tuned numbers. What is the tree's memory elsewhere is its table's.
+fn tuned(options: &SpecOptions<'_>, tuning: &Tuning) -> Result<Box<dyn Player>, SpecError> {
+    let mut spec = options.spec.clone();
+    if let Some(memory) = options.spec.option("memory") {
+        spec.options.push(("hash".to_owned(), memory.to_owned()));
+    }
+    alphabeta::build(&SpecOptions { spec: &spec, ..*options }, tuning)
+}
+
+/// Options that any player may be offered, as chess programs do, whether it has a use for them.
+const OFFERED: [&str; 6] = ["book", "threads", "memory", "syzygy", "syzygy_men", "syzygy_50"];
+
+/// Names an option that a player does not have.
+fn refuse(options: &SpecOptions<'_>, known: &[&str]) -> Result<(), SpecError> {
+    let is_known = |name: &str| OFFERED.contains(&name) || known.contains(&name);
+    match options.spec.options.iter().find(|(name, _)| !is_known(name)) {
+        Some((name, value)) => {
+            let expected =
+                if known.is_empty() { "no options".to_owned() } else { known.join(", ") };
+            Err(options.bad(name, value, &format!("{expected} for this run")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The checkpoint that `NAME` or `NAME@STEP` means, with the latter name.
+fn checkpoint_of_run(argument: &str, runs: &Path) -> Result<(String, Checkpoint), String> {
     let (name, step) = match argument.split_once('@') {
         None => (argument, None),
         Some((name, step)) => {
@@ -77,13 +157,11 @@ fn bytes_of_run(argument: &str, runs: &Path) -> Result<(String, Vec<u8>), String
     let run = RunReader::find(runs, name).map_err(|error| error.to_string())?;
     let found = match step {
         Some(step) => run.load_checkpoint(step).map(Some),
-        None => run.latest_checkpoint(&[MODEL]).map(|(checkpoint, _)| checkpoint),
+        None => run.latest_checkpoint(&[]).map(|(checkpoint, _)| checkpoint),
     };
-    let mut checkpoint = found.map_err(|error| error.to_string())?;
-    let found =
-        checkpoint.as_mut().and_then(|found| Some((found.step, found.files.remove(MODEL)?)));
-    let (step, model) = found.ok_or_else(|| format!("run '{name}' has no network yet"))?;
-    Ok((format!("{name}@{step}"), model))
+    let checkpoint = found.map_err(|error| error.to_string())?;
+    let checkpoint = checkpoint.ok_or_else(|| format!("run '{name}' has no checkpoint yet"))?;
+    Ok((format!("{name}@{}", checkpoint.step), checkpoint))
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ pub use config::{Config, GuardConfig, LearningConfig, Ramp, RatingConfig, Root, 
 pub use game::{Generation, Played, SelfPlayer};
 pub use guards::{Finding, Guards, Verdict};
 pub use plan::plan_games;
+pub(crate) use start::start_fen;
 pub use state::{MODEL, STATE, State, TRAINER, WindowEntry};
 pub use statistics::Statistics;
 pub use student::{Evaluators, Losses, Student};

@@ -1,32 +1,48 @@
-//! `selfmate export`: a network for other programs.
+//! `selfmate export`: a network or the games of a run for other programs.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use selfmate_chess::Seed;
+use selfmate_learn::dataset::{self, DatasetError};
 use selfmate_learn::players;
 use selfmate_nn::onnx;
+use selfmate_run::RunReader;
 
 use crate::output::thousands;
 use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The network: a run's name, run:NAME@STEP, net:FILE or default
+    /// The network: a run's name, run:NAME@STEP, net:FILE or default; for games a run's name
     network: String,
-    /// Write it as an ONNX file
-    #[arg(long, value_name = "FILE")]
-    onnx: PathBuf,
+    /// Write the network as an ONNX file
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["pgn", "jsonl"])]
+    onnx: Option<PathBuf>,
     /// Also write positions with the network's answers, as safetensors, to check a runtime with
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "onnx")]
     examples: Option<PathBuf>,
+    /// Write the run's games as PGN
+    #[arg(long, value_name = "FILE")]
+    pgn: Option<PathBuf>,
+    /// Write the positions of the run's games as JSON, one a line
+    #[arg(long, value_name = "FILE")]
+    jsonl: Option<PathBuf>,
     /// How many positions
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    if let Some(path) = &args.pgn {
+        write_games(&args.network, path, dataset::write_games)?;
+    }
+    if let Some(path) = &args.jsonl {
+        write_games(&args.network, path, dataset::write_positions)?;
+    }
+    let Some(onnx_file) = &args.onnx else { return Ok(()) };
     let model = players::model(&args.network, runs::folder())
         .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
     let write = |path: &PathBuf, bytes: Vec<u8>| {
@@ -34,9 +50,25 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("{}: {} bytes", path.display(), thousands(bytes.len() as u64));
         anyhow::Ok(())
     };
-    write(&args.onnx, onnx::encode(&model))?;
+    write(onnx_file, onnx::encode(&model))?;
     if let Some(path) = &args.examples {
         write(path, onnx::examples(&model, args.count as usize, Seed::new(1))?)?;
     }
+    Ok(())
+}
+
+/// Writes games of a run to a file, whole or not at all.
+fn write_games(
+    run: &str,
+    path: &Path,
+    write: fn(&RunReader, &mut dyn Write) -> Result<u64, DatasetError>,
+) -> anyhow::Result<()> {
+    let run = runs::find(run.strip_prefix("run:").unwrap_or(run))?;
+    let beside = path.with_extension("partial");
+    let context = || format!("cannot write {}", path.display());
+    let mut out = BufWriter::new(File::create(&beside).with_context(context)?);
+    let games = write(&run, &mut out)?;
+    out.flush().and_then(|()| fs::rename(&beside, path)).with_context(context)?;
+    eprintln!("{}: {} games", path.display(), thousands(games));
     Ok(())
 }

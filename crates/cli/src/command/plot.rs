@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use selfmate_arena::svg::{Curve, Panel, Point, Size, Unit, curves_svg};
-use selfmate_run::{Progress, Record};
+use selfmate_learn::tune::{IMPORTANCE, Row, picture};
+use selfmate_run::{Progress, Record, RunReader};
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
@@ -21,6 +22,9 @@ pub struct Args {
     /// Also the curves that say little by themselves: window, gradient norm, seconds
     #[arg(long)]
     all: bool,
+    /// Instead of curves, which weights matter in a run of tune
+    #[arg(long, conflicts_with = "all")]
+    importance: bool,
 }
 
 #[derive(Serialize)]
@@ -32,6 +36,9 @@ struct Report {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
+    if args.importance {
+        return importance(args, &run);
+    }
     let metrics = run.metrics()?;
     let config = runs::config(&run)?;
     let mut panels = panels(&metrics, args.all);
@@ -62,6 +69,16 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     output.report(&report, |report, out| {
         writeln!(out, "{}: {}", report.file, report.panels.join("; "))
     })
+}
+
+/// Draws which weights matter.
+fn importance(args: &Args, run: &RunReader) -> anyhow::Result<()> {
+    let (checkpoint, _) = run.latest_checkpoint(&[IMPORTANCE])?;
+    let bytes = checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(IMPORTANCE));
+    let bytes = bytes.with_context(|| format!("run '{}' does not tell: expected one of tune", args.run))?;
+    let rows: Vec<Row> = serde_json::from_slice(bytes).context(IMPORTANCE)?;
+    std::fs::write(&args.output, picture(&rows))
+        .with_context(|| format!("cannot write {}", args.output.display()))
 }
 
 fn subtitle(summary: &Summary) -> String {
@@ -146,11 +163,12 @@ const AFTER_SPEED: [Plan; 2] = [
 ];
 
 /// Curves that say little by themselves, or the same as another one.
-const ASKED_FOR: [&str; 6] = [
+const ASKED_FOR: [&str; 7] = [
     "games_per_second",
     "gradient_norm",
     "learn_seconds",
     "play_seconds",
+    "round_seconds",
     "simulations_per_second",
     "window",
 ];

@@ -22,6 +22,8 @@ struct Report {
     alarms: Vec<Alarm>,
     /// What resumes had to say.
     notes: Vec<String>,
+    /// What the learner knows so far, in words.
+    knows: Vec<String>,
     config: toml::Table,
 }
 
@@ -30,7 +32,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let config = runs::config(&run)?;
     let metrics = run.metrics()?;
     let summary = runs::summary(&run, &config, &metrics)?;
-    let mut report = Report { summary, ratings: vec![], alarms: vec![], notes: vec![], config };
+    let knows = selfmate_learn::knowledge::describe(&run)?;
+    let mut report =
+        Report { summary, ratings: vec![], alarms: vec![], notes: vec![], knows, config };
     for record in metrics {
         match record {
             Record::Rating(rating) => report.ratings.push(rating),
@@ -92,6 +96,12 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "\nnotes")?;
         for note in &report.notes {
             writeln!(out, "  {note}")?;
+        }
+    }
+    if !report.knows.is_empty() {
+        writeln!(out, "\nknows")?;
+        for line in &report.knows {
+            writeln!(out, "  {line}")?;
         }
     }
     writeln!(out, "\nconfig")?;

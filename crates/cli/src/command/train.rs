@@ -88,7 +88,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let budget = Budget { minutes: args.minutes, games: args.games, steps: args.steps };
     let mut lines = lines::Lines::default();
     let mut view = None;
-    if !args.plain {
+    // The picture is that of self-play; other learners tell their own numbers in lines.
+    if !args.plain && config.settings.rating().is_some() {
         let scene = view::Scene::new(args.title(&config, budget, threads), run.metrics()?);
         view = view::View::open(scene, &stop);
     }
@@ -142,12 +143,15 @@ impl Args {
     fn new_config(&self, threads: usize) -> anyhow::Result<RunConfig> {
         let mut settings = self.asked()?;
         if !self.plans_itself() {
-            *settings.plan_games() = match (self.games, self.minutes) {
-                (Some(games), _) => games.max(1),
+            let plan = match (self.games, self.minutes) {
+                (Some(games), _) => Some(games.max(1)),
                 (None, minutes) => {
                     settings.measure_plan(minutes.unwrap_or(DEFAULT_MINUTES), threads)?
                 }
             };
+            if let (Some(plan), Some(games)) = (plan, settings.plan_games()) {
+                *games = plan;
+            }
         }
         Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), settings))
     }
@@ -161,8 +165,8 @@ impl Args {
             seed: config.seed,
             threads,
             budget,
-            rating_nodes: rating.nodes,
-            rating_seconds: rating.every_seconds,
+            rating_nodes: rating.map_or(0, |rating| rating.nodes),
+            rating_seconds: rating.map_or(0.0, |rating| rating.every_seconds),
         }
     }
 
@@ -192,7 +196,11 @@ impl Args {
         }
         let mut asked = self.asked()?;
         if !self.plans_itself() {
-            *asked.plan_games() = *stored.settings.clone().plan_games();
+            if let (Some(plan), Some(games)) =
+                (stored.settings.clone().plan_games(), asked.plan_games())
+            {
+                *games = *plan;
+            }
         }
         if asked != stored.settings {
             let text = |settings: &Settings| toml::to_string(&settings.to_table());

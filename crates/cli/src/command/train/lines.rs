@@ -19,7 +19,7 @@ pub struct Lines {
 pub fn closing(name: &str, end: &End, seconds: f64) -> String {
     let how = match end {
         End::Stopped => "stopped",
-        End::Finished | End::Collapsed(_) => "finished",
+        End::Finished | End::Done(_) | End::Collapsed(_) => "finished",
     };
     let time = clock(seconds);
     format!("{how} after {}: play it with `selfmate play run:{name}`", time.trim())
@@ -31,6 +31,9 @@ impl Lines {
             return;
         }
         self.last = Some(Instant::now());
+        if !progress.values.contains_key("simulations_per_second") {
+            return eprintln!("{}", round(progress));
+        }
         let value = |name: &str| progress.values.get(name).copied().unwrap_or(f64::NAN);
         eprintln!(
             "{}  generation {}  games {}  positions {}  steps {}  {:.0} k sims/s  loss {:.3} {:.3}  \
@@ -83,8 +86,45 @@ impl Watch for Lines {
     }
 }
 
+/// A round of a learner that does not play against itself, with all of its own numbers.
+fn round(progress: &Progress) -> String {
+    let Progress { generation, games, steps, .. } = progress;
+    let mut text = format!("{}  round {generation}", clock(progress.elapsed_s));
+    if *games > 0 {
+        text += &format!("  games {games}");
+    }
+    text += &format!("  steps {steps}");
+    for (name, value) in progress.values.iter().filter(|(name, _)| !name.ends_with("seconds")) {
+        let digits = if value.abs() >= 100.0 || value.fract() == 0.0 { 0 } else { 3 };
+        text += &format!("  {name} {value:.digits$}");
+    }
+    text
+}
+
 /// Seconds as minutes and seconds.
 pub fn clock(seconds: f64) -> String {
     let seconds = seconds as u64;
     format!("{:3}:{:02}", seconds / 60, seconds % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_tells_its_own_numbers() {
+        let values = [("exam.score", 0.875), ("states", 1234.0), ("round_seconds", 2.5)];
+        let progress = Progress {
+            elapsed_s: 61.0,
+            generation: 3,
+            games: 96,
+            steps: 7,
+            values: values.map(|(name, value)| (name.to_owned(), value)).into(),
+            ..Progress::default()
+        };
+        assert_eq!(
+            round(&progress),
+            "  1:01  round 3  games 96  steps 7  exam.score 0.875  states 1234"
+        );
+    }
 }

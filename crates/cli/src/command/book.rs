@@ -1,0 +1,257 @@
+//! `selfmate book`: opening books from games, and what is in them.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use selfmate_arena::store::RecordStore;
+use selfmate_arena::{BookRules, GameRecord, LearnedBook, PolyglotBook};
+use selfmate_chess::pgn::{PgnResult, Reader};
+use selfmate_chess::{Chess, Position, notation};
+use serde::Serialize;
+
+use super::fen_argument;
+use crate::output::Output;
+use crate::runs;
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Make a book of games: PGN files, stored matches, or run:NAME
+    Build(Build),
+    /// Show the lines of a book from a position
+    Show(Show),
+    /// The book moves of a position
+    Probe(Probe),
+    /// Put books together; the weights of the same move are added
+    Merge(Merge),
+}
+
+#[derive(clap::Args)]
+struct Build {
+    /// PGN files, files of stored matches (.games), or run:NAME for all matches of a run
+    #[arg(required = true)]
+    games: Vec<String>,
+    /// The Polyglot file to write; a readable text is written beside it as .txt
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Plies of each game
+    #[arg(long, default_value_t = BookRules::default().plies)]
+    plies: u32,
+    /// A move must have been played in so many games
+    #[arg(long, default_value_t = BookRules::default().min_games, value_name = "N")]
+    min_games: u32,
+    /// A move may score so much less than the best of its position
+    #[arg(long, default_value_t = BookRules::default().tolerance, value_name = "SHARE")]
+    tolerance: f64,
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// A Polyglot book
+    book: PathBuf,
+    /// The position to begin with
+    #[arg(long, default_value = "startpos", value_parser = fen_argument)]
+    fen: Chess,
+    /// Plies to show
+    #[arg(long, default_value_t = 4)]
+    plies: u32,
+    /// Moves to show of each position
+    #[arg(long, default_value_t = 4)]
+    width: usize,
+}
+
+#[derive(clap::Args)]
+struct Probe {
+    /// A Polyglot book
+    book: PathBuf,
+    /// The position
+    #[arg(default_value = "startpos", value_parser = fen_argument)]
+    fen: Chess,
+}
+
+#[derive(clap::Args)]
+struct Merge {
+    /// Polyglot books
+    #[arg(required = true, num_args = 2..)]
+    books: Vec<PathBuf>,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Written {
+    file: String,
+    games: Option<u64>,
+    positions: usize,
+    moves: usize,
+}
+
+/// A book move.
+#[derive(Serialize)]
+struct BookMove {
+    san: String,
+    uci: String,
+    weight: u16,
+    /// Of all weights of the position.
+    share: f64,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    match &args.command {
+        Command::Build(args) => build(args, output),
+        Command::Show(args) => {
+            let book = PolyglotBook::read(&args.book)?;
+            let mut out = io::stdout().lock();
+            show(&book, &args.fen, args.plies, args.width, 0, &mut out)?;
+            Ok(())
+        }
+        Command::Probe(args) => {
+            let moves = moves(&PolyglotBook::read(&args.book)?, &args.fen);
+            output.report(&moves, |moves, out| {
+                for m in moves {
+                    writeln!(out, "{:7} {:5} {:5.1} %", m.san, m.weight, 100.0 * m.share)?;
+                }
+                Ok(())
+            })
+        }
+        Command::Merge(args) => {
+            let mut merged = PolyglotBook::default();
+            for path in &args.books {
+                merged = merged.merged(&PolyglotBook::read(path)?);
+            }
+            merged.write(&args.output)?;
+            report(&args.output, None, &merged, output)
+        }
+    }
+}
+
+fn build(args: &Build, output: &Output) -> anyhow::Result<()> {
+    let rules =
+        BookRules { plies: args.plies, min_games: args.min_games, tolerance: args.tolerance };
+    let mut book = LearnedBook::new(rules);
+    let mut games = 0;
+    for source in &args.games {
+        games += match source.strip_prefix("run:") {
+            Some(name) => add_run(name, &mut book)?,
+            None if source.ends_with(".games") => add_match(Path::new(source), &mut book)?,
+            None => add_pgn(Path::new(source), &mut book)?,
+        };
+    }
+    let polyglot = book.polyglot();
+    if polyglot.is_empty() {
+        bail!("{games} games make no book: expected more, or --min-games 1");
+    }
+    polyglot.write(&args.output)?;
+    let text = args.output.with_extension("txt");
+    std::fs::write(&text, book.to_text())
+        .with_context(|| format!("cannot write {}", text.display()))?;
+    report(&args.output, Some(games), &polyglot, output)
+}
+
+/// Adds all matches that a run has kept.
+fn add_run(name: &str, book: &mut LearnedBook) -> anyhow::Result<u64> {
+    let folder = runs::find(name)?.matches_path();
+    let entries =
+        std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "games"));
+    files.sort();
+    files.iter().map(|file| add_match(file, book)).sum()
+}
+
+fn add_match(path: &Path, book: &mut LearnedBook) -> anyhow::Result<u64> {
+    let stored = RecordStore::read::<GameRecord>(path)?;
+    let records = stored.map_or(Vec::new(), |(_, records)| records);
+    for record in &records {
+        let game = record.played.replay().with_context(|| format!("{}", path.display()))?;
+        book.add(&game, record.played.white_points());
+    }
+    Ok(records.len() as u64)
+}
+
+fn add_pgn(path: &Path, book: &mut LearnedBook) -> anyhow::Result<u64> {
+    let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut games = 0;
+    for game in Reader::new(BufReader::new(file)) {
+        let game = game.with_context(|| format!("{}", path.display()))?;
+        let points = match game.result {
+            PgnResult::White => 1.0,
+            PgnResult::Black => 0.0,
+            PgnResult::Draw => 0.5,
+            PgnResult::Unknown => continue,
+        };
+        book.add(&game.game, points);
+        games += 1;
+    }
+    Ok(games)
+}
+
+fn report(
+    path: &Path,
+    games: Option<u64>,
+    book: &PolyglotBook,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let written = Written {
+        file: path.display().to_string(),
+        games,
+        positions: book.positions(),
+        moves: book.len(),
+    };
+    output.report(&written, |written, out| {
+        let games = written.games.map_or(String::new(), |games| format!(" from {games} games"));
+        writeln!(
+            out,
+            "{}: {} moves of {} positions{games}",
+            written.file, written.moves, written.positions
+        )
+    })
+}
+
+fn moves(book: &PolyglotBook, position: &Chess) -> Vec<BookMove> {
+    let mut found = book.moves(position);
+    found.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+    let total: f64 = found.iter().map(|(_, weight)| f64::from(*weight)).sum();
+    found
+        .into_iter()
+        .map(|(m, weight)| BookMove {
+            san: notation::san(position, m),
+            uci: notation::uci(position, m),
+            weight,
+            share: f64::from(weight) / total.max(1.0),
+        })
+        .collect()
+}
+
+/// The moves of a position, each with those that follow it, indented.
+fn show(
+    book: &PolyglotBook,
+    position: &Chess,
+    plies: u32,
+    width: usize,
+    depth: usize,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    if plies == 0 {
+        return Ok(());
+    }
+    for m in moves(book, position).into_iter().take(width) {
+        let share = 100.0 * m.share;
+        writeln!(out, "{:indent$}{:7} {share:5.1} %", "", m.san, indent = 2 * depth)?;
+        if let Ok(played) = notation::parse_uci(position, &m.uci) {
+            let mut after = position.clone();
+            after.play_unchecked(played);
+            show(book, &after, plies - 1, width, depth + 1, out)?;
+        }
+    }
+    Ok(())
+}

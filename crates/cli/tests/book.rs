@@ -1,0 +1,66 @@
+//! Opening books as a user makes and uses them.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn selfmate(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
+    let mut command = Command::cargo_bin("selfmate").unwrap();
+    let output = command.current_dir(folder).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let (is_fine, out, error) = selfmate(folder, &[arguments, &["--json"]].concat());
+    assert!(is_fine, "{arguments:?}: {error}");
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn a_book_is_made_shown_probed_merged_and_played() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let game = |moves: &str, result: &str| {
+        format!("[Event \"x\"]\n[Result \"{result}\"]\n\n{moves} {result}\n\n")
+    };
+    let open = game("1. e4 e5 2. Nf3 Nc6", "1-0").repeat(4);
+    let closed = game("1. d4 d5 2. c4 e6", "1/2-1/2").repeat(4);
+    std::fs::write(folder.join("open.pgn"), &open).unwrap();
+    std::fs::write(folder.join("closed.pgn"), &closed).unwrap();
+    let built = json(folder, &["book", "build", "open.pgn", "-o", "open.bin"]);
+    assert_eq!((built["games"].as_u64(), built["moves"].as_u64()), (Some(4), Some(4)));
+    assert!(std::fs::read_to_string(folder.join("open.txt")).unwrap().contains("e4 1000"));
+    json(folder, &["book", "build", "closed.pgn", "-o", "closed.bin"]);
+    json(folder, &["book", "merge", "open.bin", "closed.bin", "-o", "both.bin"]);
+    let moves = json(folder, &["book", "probe", "both.bin"]);
+    let sans: Vec<&str> =
+        moves.as_array().unwrap().iter().filter_map(|m| m["san"].as_str()).collect();
+    assert_eq!(sans.len(), 2);
+    assert!(sans.contains(&"e4") && sans.contains(&"d4"));
+    let (_, shown, _) = selfmate(folder, &["book", "show", "open.bin", "--plies", "2"]);
+    assert!(shown.starts_with("e4 ") && shown.contains("\n  e5 "), "{shown}");
+    let pgn = folder.join("games.pgn").display().to_string();
+    let players = ["random:book=open.bin", "greedy:book=open.bin"];
+    let played = json(
+        folder,
+        &[
+            "match",
+            players[0],
+            players[1],
+            "--games",
+            "2",
+            "--openings",
+            "random:1",
+            "--max-plies",
+            "6",
+            "--pgn",
+            &pgn,
+        ],
+    );
+    assert_eq!(played["games"].as_u64(), Some(2));
+    let (is_fine, _, error) = selfmate(folder, &["book", "build", "nowhere.pgn", "-o", "x.bin"]);
+    assert!(!is_fine && error.contains("nowhere.pgn"), "{error}");
+}

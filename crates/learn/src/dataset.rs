@@ -1,0 +1,144 @@
+//! The games of a run for other programs: as PGN, and as JSON, a position a line.
+
+use std::io::{self, Write};
+
+use selfmate_chess::pgn::{PgnGame, PgnResult};
+use selfmate_chess::{Game, fen, notation};
+use selfmate_run::{GameRecord, Judged, RecordError, RunError, RunReader};
+use serde_json::{Map, Value, json};
+
+/// Why games cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// The run cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A stored game that cannot be played again.
+    #[error(transparent)]
+    Game(#[from] RecordError),
+    /// The output cannot be written.
+    #[error("cannot write the games: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Writes all sealed games of a run as PGN; how many there were.
+pub fn write_games(run: &RunReader, out: &mut dyn Write) -> Result<u64, DatasetError> {
+    each(run, &mut |record| {
+        let game = record.replay(|_, _, _| ())?;
+        let mut pgn = PgnGame::new(game);
+        pgn.result = match record.outcome.pgn() {
+            "1-0" => PgnResult::White,
+            "0-1" => PgnResult::Black,
+            "1/2-1/2" => PgnResult::Draw,
+            _ => PgnResult::Unknown,
+        };
+        pgn.set("Event", run.name());
+        pgn.set("Round", record.number.to_string());
+        Ok(writeln!(out, "{pgn}")?)
+    })
+}
+
+/// Writes all judged positions of a run as JSON, one a line; how many games there were.
+///
+/// `{"game", "ply", "fen", "move", "value", "draw", "policy": {move: share}, "result"}`: values and
+/// results are the mover's, from -1 to 1; the result of a game that was cut off is `null`.
+pub fn write_positions(run: &RunReader, out: &mut dyn Write) -> Result<u64, DatasetError> {
+    each(run, &mut |record| {
+        let mut lines = Vec::new();
+        record.replay(|game, legal, judged| {
+            let uci = |m| notation::uci(game.position(), m);
+            let shares = legal.iter().zip(&judged.policy).filter(|(_, share)| **share > 0.0);
+            let policy: Map<String, Value> =
+                shares.map(|(&m, share)| (uci(m), json!(share))).collect();
+            let played = record.moves.get(usize::from(judged.ply)).map(|&m| uci(m));
+            lines.push(line(record, game, judged, played.as_deref(), &policy));
+        })?;
+        for line in lines {
+            writeln!(out, "{line}")?;
+        }
+        Ok(())
+    })
+}
+
+fn line(
+    record: &GameRecord,
+    game: &Game,
+    judged: &Judged,
+    played: Option<&str>,
+    policy: &Map<String, Value>,
+) -> Value {
+    let result =
+        (!record.outcome.is_truncated()).then(|| 2.0 * record.outcome.points(game.turn()) - 1.0);
+    json!({
+        "game": record.number,
+        "ply": judged.ply,
+        "fen": fen::to_fen(game.position()),
+        "move": played,
+        "value": judged.value,
+        "draw": judged.draw,
+        "policy": policy,
+        "result": result,
+    })
+}
+
+fn each(
+    run: &RunReader,
+    write: &mut dyn FnMut(&GameRecord) -> Result<(), DatasetError>,
+) -> Result<u64, DatasetError> {
+    let mut games = 0;
+    for chunk in run.chunks()? {
+        for record in run.read_chunk(chunk)? {
+            write(&record)?;
+            games += 1;
+        }
+    }
+    Ok(games)
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::pgn::Reader;
+    use selfmate_chess::{Color, Outcome, Reason};
+    use selfmate_run::Run;
+
+    use super::*;
+
+    fn record(number: u64) -> GameRecord {
+        let mut game = Game::new();
+        for san in ["f3", "e5", "g4", "Qh4#"] {
+            game.play(notation::parse_san(game.position(), san).unwrap()).unwrap();
+        }
+        let mut policy = vec![0.0; 19];
+        policy[3] = 1.0;
+        GameRecord {
+            number,
+            network: 0,
+            start: None,
+            moves: game.moves().collect(),
+            outcome: Outcome { winner: Some(Color::Black), reason: Reason::Checkmate },
+            positions: vec![Judged { ply: 2, value: -0.5, draw: 0.25, policy }],
+        }
+    }
+
+    #[test]
+    fn games_and_positions_are_written_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(&folder.path().join("run")).unwrap();
+        for chunk in 0..2 {
+            let (journal, _) = run.journal(chunk).unwrap();
+            journal.seal(&run, &[record(2 * chunk), record(2 * chunk + 1)]).unwrap();
+        }
+        let mut pgn = Vec::new();
+        assert_eq!(write_games(&run, &mut pgn).unwrap(), 4);
+        let games: Result<Vec<PgnGame>, _> = Reader::new(&pgn[..]).collect();
+        let games = games.unwrap();
+        assert_eq!((games.len(), games[3].result, games[3].game.ply()), (4, PgnResult::Black, 4));
+        let mut lines = Vec::new();
+        write_positions(&run, &mut lines).unwrap();
+        let text = String::from_utf8(lines).unwrap();
+        let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        assert_eq!(text.lines().count(), 4);
+        assert_eq!((&first["move"], &first["result"]), (&json!("g2g4"), &json!(-1.0)));
+        assert_eq!(first["policy"].as_object().unwrap().len(), 1);
+    }
+}

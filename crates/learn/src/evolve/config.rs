@@ -1,0 +1,185 @@
+//! The settings of the `evolve` learner.
+
+use std::path::Path;
+
+use selfmate_arena::Tuning;
+use serde::{Deserialize, Serialize};
+
+use super::genome::Genome;
+use crate::bout::BoutConfig;
+use crate::config::{ConfigError, check_all, from, positive};
+use crate::exam::ExamConfig;
+use crate::rounds::SavingConfig;
+
+/// The settings of the `evolve` learner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvolveConfig {
+    /// The first weights: `plain`, `default` or a file of weights.
+    pub start: String,
+    /// What evolves: beginnings of names such as `piece_value` or `shelter.mg`.
+    pub genes: Vec<String>,
+    /// How.
+    pub strategy: Strategy,
+    /// How far the first mutations go, in tenths of a weight's range.
+    pub sigma: f64,
+    /// Children of a generation.
+    pub population: usize,
+    /// Parents, for the simple strategy.
+    pub parents: usize,
+    /// Pairs of games by which each is judged.
+    pub pairs: usize,
+    /// Opponents: the first weights and so many past bests.
+    pub pool: usize,
+    /// Generations between bests that join the pool.
+    pub pool_every: u64,
+    /// How games are played.
+    pub games: BoutConfig,
+    /// How the best is examined.
+    pub exam: ExamConfig,
+    /// Which checkpoints are made.
+    pub saving: SavingConfig,
+}
+
+/// How weights evolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// (μ + λ): the best of parents and children are the next parents.
+    Simple,
+    /// CMA-ES: a normal distribution that learns its shape.
+    Cma,
+}
+
+/// Everything but the piece-square tables and the mobility of each square.
+const GENES: [&str; 33] = [
+    "piece_value",
+    "bishop_pair",
+    "rook_open_file",
+    "rook_half_open_file",
+    "rook_on_seventh",
+    "outpost",
+    "doubled",
+    "isolated",
+    "backward",
+    "connected",
+    "passed",
+    "passed_blocked",
+    "passed_safe",
+    "passed_own_king",
+    "passed_enemy_king",
+    "shelter",
+    "storm",
+    "king_attacker",
+    "king_ring_attack",
+    "king_safe_check",
+    "king_no_queen",
+    "threat_by_pawn",
+    "threat_by_minor",
+    "threat_by_rook",
+    "hanging",
+    "undeveloped",
+    "centre_pawn",
+    "centre_control",
+    "tempo",
+    "mop_up",
+    "knight_mobility",
+    "bishop_mobility",
+    "rook_mobility",
+];
+
+impl Default for EvolveConfig {
+    fn default() -> EvolveConfig {
+        EvolveConfig {
+            start: "plain".to_owned(),
+            genes: GENES.map(str::to_owned).to_vec(),
+            strategy: Strategy::Cma,
+            sigma: 0.3,
+            population: 24,
+            parents: 6,
+            pairs: 8,
+            pool: 4,
+            pool_every: 10,
+            games: BoutConfig { nodes: 600, ..BoutConfig::default() },
+            exam: ExamConfig { every_rounds: 10, games: 100, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 10 },
+        }
+    }
+}
+
+impl EvolveConfig {
+    /// The names that [`EvolveConfig::preset`] knows.
+    pub const PRESETS: [&str; 3] = ["default", "simple", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<EvolveConfig> {
+        match name {
+            "default" => Some(EvolveConfig::default()),
+            "simple" => {
+                Some(EvolveConfig { strategy: Strategy::Simple, ..EvolveConfig::default() })
+            }
+            "tiny" => Some(EvolveConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// A run of seconds that learns next to nothing.
+    pub fn tiny() -> EvolveConfig {
+        EvolveConfig {
+            genes: vec!["piece_value".to_owned()],
+            population: 4,
+            parents: 2,
+            pairs: 1,
+            pool_every: 2,
+            games: BoutConfig { nodes: 60, max_plies: 40, ..BoutConfig::default() },
+            exam: ExamConfig { every_rounds: 3, games: 4, max_plies: 60, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 2 },
+            ..EvolveConfig::default()
+        }
+    }
+
+    /// The first weights.
+    pub fn first(&self) -> Result<Tuning, ConfigError> {
+        first(&self.start)
+    }
+
+    /// What evolves.
+    pub(super) fn genome(&self) -> Result<Genome, ConfigError> {
+        Genome::new(&self.first()?, &self.genes).map_err(|unknown| ConfigError::Value {
+            field: "genes",
+            got: unknown,
+            expected: "the beginning of a weight's name, such as piece_value",
+        })
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_all(&[
+            positive("sigma", self.sigma),
+            from(2.0, "population", self.population as f64),
+            from(1.0, "parents", self.parents as f64),
+            from(1.0, "pairs", self.pairs as f64),
+            from(1.0, "pool_every", self.pool_every as f64),
+            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
+        ])?;
+        if self.genome()?.is_empty() {
+            let (got, expected) = ("empty".to_owned(), "at least one weight");
+            return Err(ConfigError::Value { field: "genes", got, expected });
+        }
+        self.games.check()?;
+        self.exam.check()
+    }
+}
+
+/// The weights that `plain`, `default` or the name of a file stands for.
+pub fn first(text: &str) -> Result<Tuning, ConfigError> {
+    match text {
+        "plain" => Ok(Tuning::plain()),
+        "default" => Ok(Tuning::default()),
+        file => Tuning::load(Path::new(file)).map_err(|error| ConfigError::Value {
+            field: "start",
+            got: format!("'{file}' ({error})"),
+            expected: "plain, default or a file of weights",
+        }),
+    }
+}

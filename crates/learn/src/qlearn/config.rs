@@ -1,0 +1,150 @@
+//! The settings of the `qlearn` learner.
+
+use selfmate_arena::Registry;
+use serde::{Deserialize, Serialize};
+
+use super::start::Starts;
+use crate::config::{ConfigError, check_all, from, positive, share};
+use crate::exam::ExamConfig;
+use crate::rounds::SavingConfig;
+use crate::selfplay::Ramp;
+
+/// The settings of the `qlearn` learner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QLearnConfig {
+    /// The games after which ramps end.
+    pub plan_games: u64,
+    /// Where games start: `game`, an ending such as `krk`, or an EPD or PGN file.
+    pub start: String,
+    /// The table plays and learns the first so many plies of a game; 0 for all.
+    pub table_plies: u32,
+    /// Who plays games to their end after that.
+    pub finisher: String,
+    /// Games are cut off after so many plies.
+    pub max_plies: u32,
+    /// Who the table plays against.
+    pub opponent: Opponent,
+    /// Games between two changes of the table.
+    pub round_games: u64,
+    /// The share of the way that a value goes towards its target.
+    pub alpha: Ramp,
+    /// What a value is worth a ply further away.
+    pub gamma: f64,
+    /// How often any move is played instead of the best.
+    pub epsilon: Ramp,
+    /// The memory of the table.
+    pub table_mb: usize,
+    /// How it is examined.
+    pub exam: ExamConfig,
+    /// Which checkpoints are made.
+    pub saving: SavingConfig,
+}
+
+/// Who the table plays against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opponent {
+    /// The table itself.
+    Itself,
+    /// Any legal move; the table has White in every other game.
+    Random,
+}
+
+impl Default for QLearnConfig {
+    fn default() -> QLearnConfig {
+        QLearnConfig {
+            plan_games: 200_000,
+            start: "game".to_owned(),
+            table_plies: 0,
+            finisher: "greedy".to_owned(),
+            max_plies: 200,
+            opponent: Opponent::Itself,
+            round_games: 1024,
+            alpha: Ramp::new(0.1, 0.1, 0.0, 1.0),
+            gamma: 0.99,
+            epsilon: Ramp::new(0.3, 0.1, 0.0, 0.5),
+            table_mb: 256,
+            exam: ExamConfig { every_rounds: 20, games: 200, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 60.0, keep_steps: 1_000_000_000 },
+        }
+    }
+}
+
+impl QLearnConfig {
+    /// The names that [`QLearnConfig::preset`] knows.
+    pub const PRESETS: [&str; 4] = ["default", "krk", "opening", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<QLearnConfig> {
+        match name {
+            "default" => Some(QLearnConfig::default()),
+            "krk" => Some(QLearnConfig::krk()),
+            "opening" => Some(QLearnConfig::opening()),
+            "tiny" => Some(QLearnConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// King and rook against king, both sides learning.
+    pub fn krk() -> QLearnConfig {
+        QLearnConfig {
+            plan_games: 2_000_000,
+            start: "krk".to_owned(),
+            max_plies: 100,
+            round_games: 4096,
+            epsilon: Ramp::new(0.5, 0.1, 0.0, 0.5),
+            table_mb: 64,
+            ..QLearnConfig::default()
+        }
+    }
+
+    /// The first ten plies; the rest of each game is played by `greedy` on both sides.
+    pub fn opening() -> QLearnConfig {
+        QLearnConfig {
+            plan_games: 100_000,
+            table_plies: 10,
+            epsilon: Ramp::new(0.5, 0.2, 0.0, 0.5),
+            ..QLearnConfig::default()
+        }
+    }
+
+    /// A run of seconds that learns next to nothing.
+    pub fn tiny() -> QLearnConfig {
+        QLearnConfig {
+            plan_games: 256,
+            start: "krk".to_owned(),
+            max_plies: 40,
+            round_games: 32,
+            table_mb: 1,
+            exam: ExamConfig { every_rounds: 2, games: 10, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 5_000 },
+            ..QLearnConfig::default()
+        }
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        check_all(&[
+            from(1.0, "plan_games", self.plan_games as f64),
+            from(1.0, "max_plies", f64::from(self.max_plies)),
+            from(1.0, "round_games", self.round_games as f64),
+            from(1.0, "table_mb", self.table_mb as f64),
+            positive("alpha.from", self.alpha.from),
+            positive("alpha.to", self.alpha.to),
+            share("alpha.from", self.alpha.from),
+            share("alpha.to", self.alpha.to),
+            share("gamma", self.gamma),
+            share("epsilon.from", self.epsilon.from),
+            share("epsilon.to", self.epsilon.to),
+            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
+        ])?;
+        Registry::standard().parse(&self.finisher).map_err(|_| ConfigError::Value {
+            field: "finisher",
+            got: self.finisher.clone(),
+            expected: "a player such as greedy",
+        })?;
+        Starts::load(&self.start)?;
+        self.exam.check()
+    }
+}

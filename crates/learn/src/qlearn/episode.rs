@@ -1,0 +1,249 @@
+//! A game to learn from, and what it teaches.
+//!
+//! The target of a move is what it brings at once, less what the other side can expect after it:
+//! `r - γ max Q(s', a')`. The next state is the opponent's, so its value is negated (Littman 1994,
+//! minimax Q-learning with alternating moves). A game is learned from its end backwards, so that a
+//! result reaches the first move at once (Lin 1992).
+
+use selfmate_chess::{Color, Game, Rng};
+use selfmate_search::Player;
+use selfmate_search::player::Limit;
+
+use super::state::State;
+use super::table::Table;
+
+/// How a game is played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Manner {
+    /// How often each side plays any move: White, Black.
+    pub epsilon: [f64; 2],
+    /// The table plays and learns so many plies; 0 for all.
+    pub table_plies: u32,
+    /// A game is cut off after so many plies.
+    pub max_plies: u32,
+}
+
+/// A game by the table.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Episode {
+    /// The numbers of all legal moves of all positions, one position after the other.
+    pairs: Vec<u64>,
+    steps: Vec<Step>,
+    /// What the last mover got; `None` when the game was cut off.
+    pub reward: Option<f32>,
+    /// The winner.
+    pub winner: Option<Color>,
+    /// All plies, those after the table's included.
+    pub plies: u32,
+}
+
+/// A position of a game and the move that was played there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    state: u64,
+    /// Where its moves begin, and how many there are.
+    first: u32,
+    count: u16,
+    /// The move that was played; none in the position where a game was cut off.
+    played: Option<u16>,
+}
+
+impl Episode {
+    /// Plays a game. After the table's plies `finisher` plays both sides to the end.
+    pub fn play(
+        table: &Table,
+        mut game: Game,
+        manner: &Manner,
+        finisher: &mut dyn Player,
+        rng: &mut Rng,
+    ) -> Episode {
+        let mut episode = Episode::default();
+        let first = game.ply();
+        let (by_table, most) = match manner.table_plies {
+            0 => (manner.max_plies, manner.max_plies),
+            plies => (plies.min(manner.max_plies), manner.max_plies),
+        };
+        loop {
+            let legal = game.legal_moves();
+            let ply = (game.ply() - first) as u32;
+            let mover = game.turn();
+            if let Some(outcome) = game.outcome_given(&legal) {
+                episode.winner = outcome.winner;
+                // The winner of a game has made its last move.
+                episode.reward = Some(if outcome.winner.is_some() { 1.0 } else { 0.0 });
+                return episode.ended(ply);
+            }
+            let state = State::of(game.position());
+            let begin = episode.pairs.len();
+            let mut step = Step {
+                state: state.key,
+                first: begin as u32,
+                count: legal.len() as u16,
+                played: None,
+            };
+            if ply >= by_table {
+                if by_table == most {
+                    episode.pairs.extend(state.pairs(&legal));
+                    episode.steps.push(step);
+                    return episode.ended(ply);
+                }
+                return episode.finish(game, finisher, most - ply);
+            }
+            episode.pairs.extend(state.pairs(&legal));
+            let epsilon = manner.epsilon[usize::from(mover == Color::Black)];
+            let choice = if rng.chance(epsilon) {
+                rng.below(legal.len())
+            } else {
+                choose(table, &episode.pairs[begin..], rng)
+            };
+            step.played = Some(choice as u16);
+            episode.steps.push(step);
+            game.play_unchecked(legal[choice]);
+        }
+    }
+
+    /// Lets others play on; their result is the reward of the table's last move.
+    fn finish(mut self, mut game: Game, finisher: &mut dyn Player, plies: u32) -> Episode {
+        let last_mover = !game.turn();
+        let ply = self.steps.len() as u32;
+        finisher.new_game();
+        for done in 0..plies {
+            if let Some(outcome) = game.outcome() {
+                self.winner = outcome.winner;
+                self.reward = Some(2.0 * outcome.points(last_mover) as f32 - 1.0);
+                return self.ended(ply + done);
+            }
+            let Ok(choice) = finisher.choose(&game, &Limit::default()) else { break };
+            if game.play(choice.played).is_err() {
+                break;
+            }
+        }
+        // Nobody knows who would have won: the move is not learned from.
+        self.ended(ply + plies)
+    }
+
+    fn ended(mut self, plies: u32) -> Episode {
+        self.plies = plies;
+        self
+    }
+
+    /// How many moves the table made.
+    pub fn moves(&self) -> usize {
+        self.steps.iter().filter(|step| step.played.is_some()).count()
+    }
+
+    /// Teaches a table, the last move first. Returns by how much values were wrong, summed.
+    pub fn teach(&self, table: &mut Table, alpha: f32, gamma: f32) -> f64 {
+        let mut wrong = 0.0;
+        // What the last mover can expect; for all before, the negated best of the next position.
+        let mut expected = self.reward;
+        for step in self.steps.iter().rev() {
+            let pairs = &self.pairs[step.first as usize..][..usize::from(step.count)];
+            if let (Some(played), Some(target)) = (step.played, expected) {
+                let pair = pairs[usize::from(played)];
+                let before = table.get(pair).map_or(0.0, |(value, _)| value);
+                wrong += f64::from((target - before).abs());
+                table.learn(step.state, pair, target, alpha);
+            }
+            expected = Some(-gamma * table.best(pairs));
+        }
+        wrong
+    }
+}
+
+/// The place of the best move; any of them when several are.
+pub fn choose(table: &Table, pairs: &[u64], rng: &mut Rng) -> usize {
+    let mut best = (f32::NEG_INFINITY, 0, 0);
+    for (index, &pair) in pairs.iter().enumerate() {
+        let value = table.get(pair).map_or(0.0, |(value, _)| value);
+        if value > best.0 {
+            best = (value, index, 1);
+        } else if value == best.0 {
+            // Each of n equal ones is kept with a chance of one in n.
+            best.2 += 1;
+            if rng.below(best.2) == 0 {
+                best.1 = index;
+            }
+        }
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_arena::players::RandomPlayer;
+    use selfmate_chess::fen::parse_game;
+    use selfmate_chess::{Seed, notation};
+
+    use super::*;
+
+    const GREEDY: Manner = Manner { epsilon: [0.0; 2], table_plies: 0, max_plies: 4 };
+
+    fn play(table: &Table, fen: &str, manner: &Manner, seed: u64) -> Episode {
+        let mut random = RandomPlayer::new("random", Seed::new(seed));
+        let mut rng = Seed::new(seed).rng();
+        Episode::play(table, parse_game(fen).unwrap(), manner, &mut random, &mut rng)
+    }
+
+    /// What the table says of a move.
+    fn value(table: &Table, fen: &str, san: &str) -> Option<f32> {
+        let game = parse_game(fen).unwrap();
+        let m = notation::parse_san(game.position(), san).unwrap();
+        Some(table.get(State::of(game.position()).pair(m))?.0)
+    }
+
+    #[test]
+    fn a_mate_is_found_and_what_allows_it_is_a_loss() {
+        // White mates with Ra8; before it Black could have stepped to f8 or into mate on h8.
+        let (before, mate) = ("6k1/8/6K1/8/8/8/8/R7 b - - 0 1", "6k1/8/6K1/8/8/8/8/R7 w - - 0 1");
+        let mut table = Table::new(1);
+        for seed in 0..400 {
+            let manner = Manner { epsilon: [0.5; 2], ..GREEDY };
+            play(&table, mate, &manner, seed).teach(&mut table, 0.5, 0.9);
+            play(&table, before, &manner, seed).teach(&mut table, 0.5, 0.9);
+        }
+        assert!(value(&table, mate, "Ra8#").unwrap() > 0.9);
+        let waiting = value(&table, mate, "Rb1").unwrap();
+        assert!(waiting < 0.9, "{waiting}");
+        // What White wins Black loses: the target is negated.
+        assert!(value(&table, before, "Kh8").unwrap() < -0.5);
+        let game = play(&table, mate, &GREEDY, 1);
+        assert_eq!((game.plies, game.winner), (1, Some(Color::White)));
+    }
+
+    #[test]
+    fn a_game_that_is_cut_off_is_worth_what_the_table_thinks() {
+        let fen = "8/8/8/3k4/8/8/8/K6R w - - 0 1";
+        let mut table = Table::new(1);
+        let episode = play(&table, fen, &Manner { max_plies: 3, ..GREEDY }, 1);
+        assert_eq!((episode.reward, episode.plies, episode.moves()), (None, 3, 3));
+        // Nothing is known, so nothing is learned but that it was there.
+        assert_eq!(episode.teach(&mut table, 0.1, 0.99), 0.0);
+        assert_eq!((table.pairs(), table.best(&episode.pairs)), (3, 0.0));
+    }
+
+    #[test]
+    fn only_the_first_plies_are_the_tables() {
+        let manner = Manner { table_plies: 2, max_plies: 400, ..GREEDY };
+        let mut learned = 0;
+        for seed in 0..20 {
+            let mut table = Table::new(1);
+            let episode = play(&table, "8/8/8/8/8/1k6/7q/K7 b - - 0 1", &manner, seed);
+            assert!(episode.moves() <= 2 && episode.plies >= 1);
+            episode.teach(&mut table, 0.1, 0.99);
+            learned += table.pairs();
+        }
+        assert!(learned > 0);
+    }
+
+    #[test]
+    fn equal_moves_are_all_played() {
+        let table = Table::new(1);
+        let mut rng = Seed::new(3).rng();
+        let mut seen = [0; 4];
+        for _ in 0..400 {
+            seen[choose(&table, &[11, 12, 13, 14], &mut rng)] += 1;
+        }
+        assert!(seen.iter().all(|&count| count > 60), "{seen:?}");
+    }
+}

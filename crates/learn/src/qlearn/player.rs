@@ -1,0 +1,65 @@
+//! The table as a player: its best move, any of those that are equally good, and where it knows
+//! nothing any legal move.
+
+use std::sync::Arc;
+
+use selfmate_arena::PlayerKind;
+use selfmate_chess::{Game, Seed};
+use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::{Choice, Player, PlayerError, Wdl};
+
+use super::episode::choose;
+use super::state::State;
+use super::table::Table;
+
+/// Plays by a table. What it draws depends on the seed and on the game so far alone.
+pub struct TablePlayer {
+    name: String,
+    table: Arc<Table>,
+    seed: Seed,
+}
+
+impl TablePlayer {
+    /// A player with this table.
+    pub fn new(name: &str, table: Arc<Table>, seed: Seed) -> TablePlayer {
+        TablePlayer { name: name.to_owned(), table, seed: seed.derive("table") }
+    }
+}
+
+/// A kind of player with this table.
+pub fn kind(name: &str, table: Arc<Table>) -> PlayerKind {
+    PlayerKind::new(name, "a table of values", move |options| {
+        Ok(Box::new(TablePlayer::new(&options.label(), Arc::clone(&table), options.seed)))
+    })
+}
+
+impl Player for TablePlayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        _: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
+        let mut legal = game.legal_moves();
+        if !limit.only.is_empty() {
+            legal.retain(|m| limit.only.contains(m));
+        }
+        if legal.is_empty() {
+            let reason = "there is no legal move".to_owned();
+            return Err(PlayerError { player: self.name.clone(), reason });
+        }
+        let pairs: Vec<u64> = State::of(game.position()).pairs(&legal).collect();
+        let seed = self.seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64);
+        let place = choose(&self.table, &pairs, &mut seed.index(game.key()).rng());
+        let known = self.table.get(pairs[place]).map(|(value, _)| value);
+        Ok(Choice {
+            wdl: known.map(|value| Wdl::new(value, 1.0 - value.abs())),
+            score: known.map(Score::from_value),
+            ..Choice::bare(legal[place])
+        })
+    }
+}

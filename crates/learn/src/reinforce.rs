@@ -1,0 +1,186 @@
+//! The `reinforce` learner: a small policy network by policy gradient, with its own value as the
+//! baseline (Williams 1992; Sutton and Barto, chapter 13).
+//!
+//! A round is a batch of games on all threads, moves drawn from the policy, and one step along the
+//! gradient of `A ln π(a)`: a move that went better than the network expected becomes more likely.
+
+mod config;
+mod game;
+mod player;
+mod view;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use selfmate_chess::{Color, Seed};
+use selfmate_nn::mlp::{self, Lesson, Network, Trainer};
+use selfmate_nn::sparse::WeightsInfo;
+use selfmate_run::Checkpoint;
+
+pub use config::{Opponent, ReinforceConfig};
+pub use player::{PolicyPlayer, build, kind};
+
+use crate::config::ConfigError;
+use crate::exam::examine;
+use crate::learner::LearnError;
+use crate::rounds::{Method, Room, Round, SavingConfig, bytes};
+use crate::watch::Stage;
+use game::{Played, Rival};
+
+/// The file of a checkpoint that holds the network.
+pub const POLICY: &str = "policy.safetensors";
+/// The file that holds optimiser and weights.
+const TRAINER: &str = "trainer.safetensors";
+/// The file that holds the past selves.
+const POOL: &str = "pool.safetensors";
+
+/// A policy in training.
+pub struct Reinforce {
+    trainer: Trainer,
+    /// Past selves, the oldest first.
+    pool: Vec<Network>,
+}
+
+impl Method for Reinforce {
+    type Config = ReinforceConfig;
+    const FILES: &'static [&'static str] = &[POLICY, TRAINER, POOL];
+    const TRAINING: &'static str = TRAINER;
+
+    fn saving(config: &ReinforceConfig) -> SavingConfig {
+        config.saving
+    }
+
+    fn new(config: &ReinforceConfig, seed: Seed, _: usize) -> Result<Reinforce, LearnError> {
+        let network = Network::random(config.network, seed).map_err(|error| {
+            ConfigError::Parse { file: "network".to_owned(), message: error.to_string() }
+        })?;
+        Ok(Reinforce { pool: vec![network.clone()], trainer: Trainer::new(network) })
+    }
+
+    fn restore(
+        _: &ReinforceConfig,
+        checkpoint: &Checkpoint,
+        _: usize,
+    ) -> Result<Reinforce, LearnError> {
+        Ok(Reinforce {
+            trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,
+            pool: mlp::decode_many(bytes(checkpoint, POOL)?)?,
+        })
+    }
+
+    fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError> {
+        let info = WeightsInfo { step: self.trainer.step() };
+        Ok(vec![
+            (POLICY, mlp::encode(self.trainer.network(), info)?),
+            (TRAINER, self.trainer.state()?),
+            (POOL, mlp::encode_many(&self.pool)?),
+        ])
+    }
+
+    fn round(
+        &mut self,
+        config: &ReinforceConfig,
+        room: &mut Room<'_>,
+    ) -> Result<Option<Round>, LearnError> {
+        room.tell(Stage::Play, 0.0);
+        let Some(games) = self.play(config, room) else { return Ok(None) };
+        room.tell(Stage::Learn, 0.0);
+        let mut round = Round { games: games.len() as u64, steps: 1, ..Round::default() };
+        count(&games, &mut round);
+        let lessons: Vec<Lesson> = games.into_iter().flat_map(|game| game.lessons).collect();
+        round.positions = lessons.len() as u64;
+        let progress = room.totals.games as f64 / config.plan_games as f64;
+        let (weights, rate) = (config.losses(progress), config.rate.at(progress));
+        if !lessons.is_empty() {
+            let (losses, norm) = room.pool.install(|| {
+                self.trainer.learn(&lessons, &weights, &config.optimiser, rate as f32)
+            })?;
+            round.add("loss.policy", losses.policy);
+            round.add("loss.value", losses.value);
+            round.add("entropy", losses.entropy);
+            round.add("gradient_norm", f64::from(norm));
+            let mean = lessons.iter().map(|lesson| f64::from(lesson.advantage)).sum::<f64>();
+            round.add("advantage", mean / lessons.len() as f64);
+        }
+        round.add("learning_rate", rate);
+        if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
+            self.pool.push(self.trainer.network().clone());
+            if self.pool.len() > config.pool {
+                self.pool.remove(0);
+            }
+        }
+        if config.exam.is_due(room.totals.rounds) {
+            room.tell(Stage::Rate, 0.0);
+            let network = Arc::new(self.trainer.network().clone());
+            let seed = room.seed_for("exam");
+            if let Some(report) = examine(&config.exam, |name| kind(name, network), seed, room)? {
+                round.add("exam.score", report.score);
+                if let Some(elo) = report.elo {
+                    round.add("exam_elo", elo);
+                }
+            }
+        }
+        Ok(Some(round))
+    }
+}
+
+impl Reinforce {
+    /// The games of a batch; `None` when there was no time for all of them.
+    fn play(&self, config: &ReinforceConfig, room: &Room<'_>) -> Option<Vec<Played>> {
+        let (seed, first) = (room.seed.derive("games"), room.totals.games);
+        let manner = config.manner();
+        let (network, halt) = (self.trainer.network(), room.halt);
+        let game = |number: u64| {
+            if halt.is_over() {
+                return None;
+            }
+            let mut rng = seed.index(number).rng();
+            let turn = number as usize % config.opponents.len();
+            let rival = match config.opponents[turn] {
+                Opponent::Random => Rival::Random,
+                Opponent::Itself => Rival::Itself,
+                Opponent::Pool => match rng.choose(&self.pool) {
+                    Some(other) => Rival::Other(other),
+                    None => Rival::Itself,
+                },
+            };
+            // Each opponent is met with both colours in turn.
+            let is_white = (number / config.opponents.len() as u64).is_multiple_of(2);
+            Some(game::play(network, rival, Color::from_white(is_white), &manner, &mut rng))
+        };
+        let numbers = first..first + config.round_games;
+        room.pool.install(|| numbers.into_par_iter().map(game).collect())
+    }
+}
+
+/// Adds what the games look like.
+fn count(games: &[Played], round: &mut Round) {
+    let total = games.len() as f64;
+    let against_random: Vec<&Played> = games.iter().filter(|game| game.is_random).collect();
+    if !against_random.is_empty() {
+        let points: f64 = against_random.iter().map(|game| game.outcome.points(game.side)).sum();
+        round.add("random.score", points / against_random.len() as f64);
+    }
+    let share = |is_counted: &dyn Fn(&Played) -> bool| {
+        games.iter().filter(|game| is_counted(game)).count() as f64 / total
+    };
+    round.add("decided_share", share(&|game| game.outcome.winner.is_some()));
+    round.add("capped_share", share(&|game| game.outcome.is_truncated()));
+    round.add("plies", games.iter().map(|game| f64::from(game.plies)).sum::<f64>() / total);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_named() {
+        for name in ReinforceConfig::PRESETS {
+            ReinforceConfig::preset(name).unwrap().check().unwrap();
+        }
+        let config = ReinforceConfig { opponents: Vec::new(), ..ReinforceConfig::tiny() };
+        assert!(config.check().unwrap_err().to_string().starts_with("opponents is empty"));
+        let config = ReinforceConfig { discount: 2.0, ..ReinforceConfig::tiny() };
+        assert!(config.check().unwrap_err().to_string().starts_with("discount is 2"));
+    }
+}

@@ -1,0 +1,160 @@
+//! The settings of the `reinforce` learner.
+
+use selfmate_nn::mlp::{LossWeights, MlpConfig};
+use selfmate_nn::small::AdamConfig;
+use serde::{Deserialize, Serialize};
+
+use super::game::Manner;
+use crate::config::{ConfigError, check_all, from, positive, share};
+use crate::exam::ExamConfig;
+use crate::rounds::SavingConfig;
+use crate::selfplay::Ramp;
+
+/// The settings of the `reinforce` learner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReinforceConfig {
+    /// The games after which ramps end.
+    pub plan_games: u64,
+    /// The network's shape.
+    pub network: MlpConfig,
+    /// Opponents, one after the other, game by game.
+    pub opponents: Vec<Opponent>,
+    /// Past selves that are kept as opponents.
+    pub pool: usize,
+    /// Rounds between those that join them.
+    pub pool_every: u64,
+    /// Games of a batch.
+    pub round_games: u64,
+    /// Random plies before a game, at most.
+    pub opening_plies: u32,
+    /// A game is cut off after so many plies.
+    pub max_plies: u32,
+    /// What a result is worth a move earlier.
+    pub discount: f64,
+    /// What a queen's worth of material is worth in a game that was cut off; 0 for what the
+    /// network thinks of the last position.
+    pub material: f64,
+    /// The learning rate.
+    pub rate: Ramp,
+    /// The weight of the entropy bonus.
+    pub entropy: Ramp,
+    /// The weight of the value's squared error.
+    pub value_weight: f64,
+    /// The optimiser.
+    pub optimiser: AdamConfig,
+    /// How it is examined.
+    pub exam: ExamConfig,
+    /// Which checkpoints are made.
+    pub saving: SavingConfig,
+}
+
+/// Who plays against the policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opponent {
+    /// Any move.
+    Random,
+    /// The policy itself.
+    Itself,
+    /// One of its past selves.
+    Pool,
+}
+
+impl Default for ReinforceConfig {
+    fn default() -> ReinforceConfig {
+        ReinforceConfig {
+            plan_games: 500_000,
+            network: MlpConfig::default(),
+            opponents: vec![Opponent::Random, Opponent::Pool],
+            pool: 4,
+            pool_every: 200,
+            round_games: 256,
+            opening_plies: 4,
+            max_plies: 120,
+            discount: 0.99,
+            material: 0.5,
+            rate: Ramp::new(1e-3, 1e-4, 0.2, 1.0),
+            entropy: Ramp::new(0.02, 0.002, 0.0, 1.0),
+            value_weight: 0.5,
+            optimiser: AdamConfig::default(),
+            exam: ExamConfig { every_rounds: 100, games: 200, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 500 },
+        }
+    }
+}
+
+impl ReinforceConfig {
+    /// The names that [`ReinforceConfig::preset`] knows.
+    pub const PRESETS: [&str; 3] = ["default", "selfplay", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<ReinforceConfig> {
+        match name {
+            "default" => Some(ReinforceConfig::default()),
+            "selfplay" => Some(ReinforceConfig {
+                opponents: vec![Opponent::Itself, Opponent::Pool],
+                ..ReinforceConfig::default()
+            }),
+            "tiny" => Some(ReinforceConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// A run of seconds that learns next to nothing.
+    pub fn tiny() -> ReinforceConfig {
+        ReinforceConfig {
+            plan_games: 128,
+            network: MlpConfig { first: 16, second: 16 },
+            opponents: vec![Opponent::Random, Opponent::Itself, Opponent::Pool],
+            pool: 2,
+            pool_every: 2,
+            round_games: 12,
+            max_plies: 40,
+            exam: ExamConfig { every_rounds: 4, games: 6, max_plies: 60, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 3 },
+            ..ReinforceConfig::default()
+        }
+    }
+
+    pub(super) fn manner(&self) -> Manner {
+        Manner {
+            opening_plies: self.opening_plies,
+            max_plies: self.max_plies,
+            discount: self.discount as f32,
+            material: self.material as f32,
+        }
+    }
+
+    pub(super) fn losses(&self, progress: f64) -> LossWeights {
+        LossWeights { value: self.value_weight as f32, entropy: self.entropy.at(progress) as f32 }
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.network.check().map_err(|error| ConfigError::Parse {
+            file: "network".to_owned(),
+            message: error.to_string(),
+        })?;
+        check_all(&[
+            from(1.0, "plan_games", self.plan_games as f64),
+            from(1.0, "pool_every", self.pool_every as f64),
+            from(1.0, "round_games", self.round_games as f64),
+            from(1.0, "max_plies", f64::from(self.max_plies)),
+            share("discount", self.discount),
+            share("material", self.material),
+            positive("rate.from", self.rate.from),
+            positive("rate.to", self.rate.to),
+            from(0.0, "entropy.from", self.entropy.from),
+            from(0.0, "entropy.to", self.entropy.to),
+            from(0.0, "value_weight", self.value_weight),
+            positive("optimiser.clip_norm", f64::from(self.optimiser.clip_norm)),
+            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
+        ])?;
+        if self.opponents.is_empty() {
+            let (got, expected) = ("empty".to_owned(), "random, itself or pool");
+            return Err(ConfigError::Value { field: "opponents", got, expected });
+        }
+        self.exam.check()
+    }
+}

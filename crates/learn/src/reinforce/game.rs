@@ -1,0 +1,249 @@
+//! A game by the policy, and what it teaches.
+
+use selfmate_chess::{Board, Color, Outcome, Position, Reason, Rng, Role};
+use selfmate_nn::mlp::{Forward, Lesson, Network};
+
+use super::view::View;
+use crate::start::random_plies;
+
+/// How a game is played and judged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Manner {
+    /// Random plies before the game, at most.
+    pub opening_plies: u32,
+    /// A game is cut off after so many plies.
+    pub max_plies: u32,
+    /// What a result is worth a move earlier.
+    pub discount: f32,
+    /// What a queen's worth of material is worth in a game that was cut off; 0 for what the
+    /// network thinks of the last position.
+    pub material: f32,
+}
+
+/// Who plays against the policy.
+#[derive(Clone, Copy, Debug)]
+pub enum Rival<'a> {
+    /// Any move.
+    Random,
+    /// The policy itself, which learns from both sides.
+    Itself,
+    /// Another policy, which learns nothing.
+    Other(&'a Network),
+}
+
+/// A finished game.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// The moves of the policy.
+    pub lessons: Vec<Lesson>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The side that the policy had; White when it had both.
+    pub side: Color,
+    /// The opponent played any move.
+    pub is_random: bool,
+    /// Plies, random ones not counted.
+    pub plies: u32,
+}
+
+/// A move of the policy before its result is known.
+struct Step {
+    features: Box<[u16]>,
+    moves: Box<[u16]>,
+    played: u16,
+    value: f32,
+    mover: Color,
+}
+
+/// Plays a game in which the policy has `side`.
+pub fn play(
+    network: &Network,
+    rival: Rival<'_>,
+    side: Color,
+    manner: &Manner,
+    rng: &mut Rng,
+) -> Played {
+    let mut game = random_plies(manner.opening_plies, rng);
+    let first = game.ply();
+    let (mut view, mut forward) = (View::default(), Forward::default());
+    let mut steps: Vec<Step> = Vec::new();
+    let outcome = loop {
+        let legal = game.legal_moves();
+        if let Some(outcome) = game.outcome_given(&legal) {
+            break outcome;
+        }
+        if game.ply() - first >= manner.max_plies as usize {
+            break Outcome { winner: None, reason: Reason::PlyCap };
+        }
+        let mover = game.turn();
+        let is_ours = mover == side || matches!(rival, Rival::Itself);
+        let mind = match rival {
+            _ if is_ours => Some(network),
+            Rival::Other(other) => Some(other),
+            Rival::Random | Rival::Itself => None,
+        };
+        let Some(mind) = mind else {
+            game.play_unchecked(legal[rng.below(legal.len())]);
+            continue;
+        };
+        view.look(game.position(), &legal);
+        mind.forward(&view.features, &view.moves, &mut forward);
+        let choice = sample(&forward.logits, 1.0, rng);
+        if is_ours {
+            steps.push(Step {
+                features: view.features.as_slice().into(),
+                moves: view.moves.as_slice().into(),
+                played: choice as u16,
+                value: forward.value,
+                mover,
+            });
+        }
+        game.play_unchecked(view.legal[choice]);
+    };
+    // What White got, as far as anybody can tell.
+    let white = match (outcome.winner, outcome.reason) {
+        (Some(winner), _) => {
+            if winner == Color::White {
+                1.0
+            } else {
+                -1.0
+            }
+        }
+        (None, Reason::PlyCap) if manner.material > 0.0 => {
+            manner.material * (material(game.position().board()) / 9.0).tanh()
+        }
+        (None, Reason::PlyCap) => {
+            view.look(game.position(), &game.legal_moves());
+            network.forward(&view.features, &view.moves, &mut forward);
+            if game.turn() == Color::White { forward.value } else { -forward.value }
+        }
+        (None, _) => 0.0,
+    };
+    let plies = (game.ply() - first) as u32;
+    let is_random = matches!(rival, Rival::Random);
+    Played { lessons: lessons(steps, white, manner.discount), outcome, side, is_random, plies }
+}
+
+/// The moves with their discounted results: the last move of each side is worth the whole of it.
+fn lessons(steps: Vec<Step>, white: f32, discount: f32) -> Vec<Lesson> {
+    let mut later = [0u32; 2];
+    let mut lessons: Vec<Lesson> = steps
+        .into_iter()
+        .rev()
+        .map(|step| {
+            let moves_left = &mut later[usize::from(step.mover == Color::Black)];
+            let own = if step.mover == Color::White { white } else { -white };
+            let result = own * discount.powi(*moves_left as i32);
+            *moves_left += 1;
+            Lesson {
+                features: step.features,
+                moves: step.moves,
+                played: step.played,
+                advantage: result - step.value,
+                result,
+            }
+        })
+        .collect();
+    lessons.reverse();
+    lessons
+}
+
+/// Draws a move by its likelihood; at temperature 0 the most likely one.
+pub fn sample(logits: &[f32], temperature: f32, rng: &mut Rng) -> usize {
+    let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if temperature <= 0.0 {
+        return logits.iter().position(|logit| *logit == most).unwrap_or(0);
+    }
+    let weight = |logit: &f32| f64::from((logit - most) / temperature).exp();
+    let mut left = rng.unit() * logits.iter().map(weight).sum::<f64>();
+    for (place, logit) in logits.iter().enumerate() {
+        left -= weight(logit);
+        if left < 0.0 {
+            return place;
+        }
+    }
+    logits.len().saturating_sub(1)
+}
+
+/// White's material less Black's, in pawns.
+fn material(board: &Board) -> f32 {
+    let worth = [
+        (Role::Pawn, 1.0),
+        (Role::Knight, 3.0),
+        (Role::Bishop, 3.0),
+        (Role::Rook, 5.0),
+        (Role::Queen, 9.0),
+    ];
+    let count = |role, color| (board.by_role(role) & board.by_color(color)).count() as f32;
+    worth
+        .iter()
+        .map(|&(role, value)| value * (count(role, Color::White) - count(role, Color::Black)))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+    use selfmate_nn::mlp::MlpConfig;
+
+    use super::*;
+
+    const MANNER: Manner = Manner { opening_plies: 4, max_plies: 60, discount: 0.9, material: 0.0 };
+
+    fn network() -> Network {
+        Network::random(MlpConfig { first: 16, second: 16 }, Seed::new(1)).unwrap()
+    }
+
+    #[test]
+    fn results_are_discounted_and_negated_for_the_other_side() {
+        let step = |mover| Step {
+            features: Box::new([]),
+            moves: Box::new([1]),
+            played: 0,
+            value: 0.25,
+            mover,
+        };
+        let (w, b) = (Color::White, Color::Black);
+        let lessons = lessons(vec![step(w), step(b), step(w), step(b)], 1.0, 0.5);
+        let results: Vec<f32> = lessons.iter().map(|lesson| lesson.result).collect();
+        assert_eq!(results, [0.5, -0.5, 1.0, -1.0]);
+        assert_eq!(lessons[3].advantage, -1.25);
+    }
+
+    #[test]
+    fn only_the_policys_own_moves_are_learned_from() {
+        let network = network();
+        for (rival, both) in
+            [(Rival::Random, false), (Rival::Itself, true), (Rival::Other(&network), false)]
+        {
+            let game = play(&network, rival, Color::Black, &MANNER, &mut Seed::new(3).rng());
+            let own = if both { game.plies } else { game.plies / 2 };
+            assert!((game.lessons.len() as u32).abs_diff(own) <= 1, "{rival:?}");
+            assert!(game.lessons.iter().all(|l| usize::from(l.played) < l.moves.len()));
+        }
+    }
+
+    #[test]
+    fn a_game_that_is_cut_off_counts_by_material_if_asked() {
+        let manner = Manner { max_plies: 30, material: 0.5, ..MANNER };
+        let network = network();
+        let games = (0..40)
+            .map(|n| play(&network, Rival::Random, Color::White, &manner, &mut Seed::new(n).rng()));
+        let cut: Vec<Played> = games.filter(|game| game.outcome.is_truncated()).collect();
+        assert!(cut.len() > 20);
+        let last = |game: &Played| game.lessons.last().map_or(0.0, |lesson| lesson.result);
+        assert!(cut.iter().all(|game| last(game).abs() <= 0.5));
+        assert!(cut.iter().any(|game| last(game) != 0.0));
+    }
+
+    #[test]
+    fn likely_moves_are_drawn_more_often() {
+        let mut rng = Seed::new(1).rng();
+        let logits = [0.0, 3f32.ln(), f32::NEG_INFINITY];
+        let drawn: Vec<usize> = (0..4000).map(|_| sample(&logits, 1.0, &mut rng)).collect();
+        let second = drawn.iter().filter(|place| **place == 1).count();
+        assert!((2850..3150).contains(&second), "{second}");
+        assert!(!drawn.contains(&2));
+        assert_eq!(sample(&logits, 0.0, &mut rng), 1);
+    }
+}

@@ -1,0 +1,305 @@
+//! The loop of all learners that go in rounds: play a little, learn from it, and again.
+//!
+//! [`train`] is the loop, a [`Method`] what happens in a round. A round depends on the seed, on the
+//! rounds before it and on nothing else, neither the clock nor the number of threads. So a run that
+//! was killed goes on from its last checkpoint and computes again what was lost.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use selfmate_chess::Seed;
+use selfmate_nn::sparse::TrainError;
+use selfmate_run::{Checkpoint, Progress, Record, Run};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::desk::{Desk, Keep};
+use crate::learner::{End, LearnError, Session};
+use crate::watch::{Stage, Status, Watch};
+
+/// The file of a checkpoint that says what has been done so far: [`Totals`] as JSON.
+pub const TOTALS: &str = "totals.json";
+
+/// A way to learn in rounds.
+pub trait Method: Sized {
+    /// Its settings.
+    type Config;
+
+    /// The files of its checkpoints.
+    const FILES: &'static [&'static str];
+    /// The file that only training needs: old checkpoints lose it.
+    const TRAINING: &'static str;
+
+    /// Which checkpoints are made and kept.
+    fn saving(config: &Self::Config) -> SavingConfig;
+
+    /// A new run.
+    fn new(config: &Self::Config, seed: Seed, threads: usize) -> Result<Self, LearnError>;
+
+    /// Goes on from a checkpoint, which has all [`Method::FILES`].
+    fn restore(
+        config: &Self::Config,
+        checkpoint: &Checkpoint,
+        threads: usize,
+    ) -> Result<Self, LearnError>;
+
+    /// What a checkpoint holds.
+    fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError>;
+
+    /// Why there is nothing more to learn, if there is not.
+    fn is_done(&self, _config: &Self::Config) -> Option<String> {
+        None
+    }
+
+    /// Goes one round, or as far as there was time for: then `None`, and nothing has changed that
+    /// the next attempt would notice.
+    fn round(
+        &mut self,
+        config: &Self::Config,
+        room: &mut Room<'_>,
+    ) -> Result<Option<Round>, LearnError>;
+}
+
+/// Which checkpoints are made and kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SavingConfig {
+    /// Seconds between checkpoints.
+    pub checkpoint_seconds: f64,
+    /// Steps between checkpoints that are kept for good.
+    pub keep_steps: u64,
+}
+
+/// What a round adds to a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Round {
+    /// Games played.
+    pub games: u64,
+    /// Positions learned from.
+    pub positions: u64,
+    /// Nodes searched.
+    pub nodes: u64,
+    /// Steps of learning, at least one.
+    pub steps: u64,
+    /// Curves by name.
+    pub values: BTreeMap<String, f64>,
+}
+
+impl Round {
+    /// Adds a point to a curve.
+    pub fn add(&mut self, name: &str, value: f64) {
+        self.values.insert(name.to_owned(), value);
+    }
+}
+
+/// What a run has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Totals {
+    /// Rounds.
+    pub rounds: u64,
+    /// Games played.
+    pub games: u64,
+    /// Positions learned from.
+    pub positions: u64,
+    /// Nodes searched.
+    pub nodes: u64,
+    /// Steps of learning.
+    pub steps: u64,
+    /// Seconds of training.
+    pub elapsed_s: f64,
+}
+
+impl Totals {
+    fn add(&mut self, round: &Round) {
+        self.rounds += 1;
+        self.games += round.games;
+        self.positions += round.positions;
+        self.nodes += round.nodes;
+        // Checkpoints are told apart by their steps.
+        self.steps += round.steps.max(1);
+    }
+
+    fn status(&self, stage: Stage, done: f64, elapsed_s: f64) -> Status {
+        Status {
+            stage,
+            done,
+            elapsed_s,
+            generation: self.rounds,
+            games: self.games,
+            positions: self.positions,
+            simulations: self.nodes,
+            steps: self.steps,
+        }
+    }
+}
+
+/// What a round may use.
+pub struct Room<'a> {
+    /// The root of the run's randomness.
+    pub seed: Seed,
+    /// What was done before this round.
+    pub totals: Totals,
+    /// Threads to use.
+    pub threads: usize,
+    /// These threads.
+    pub pool: &'a rayon::ThreadPool,
+    /// When to give up.
+    pub halt: Halt<'a>,
+    /// The run's folder.
+    pub run: &'a mut Run,
+    watch: &'a mut dyn Watch,
+    elapsed_s: f64,
+    began: Instant,
+}
+
+/// Says when to give up a round.
+#[derive(Clone, Copy)]
+pub struct Halt<'a> {
+    stop: &'a Arc<AtomicBool>,
+    deadline: Option<Instant>,
+}
+
+impl Room<'_> {
+    /// The seed of this round for a purpose.
+    pub fn seed_for(&self, purpose: &str) -> Seed {
+        self.seed.derive(purpose).index(self.totals.rounds)
+    }
+
+    /// Tells how far the round is.
+    pub fn tell(&mut self, stage: Stage, done: f64) {
+        let elapsed_s = self.elapsed_s + self.began.elapsed().as_secs_f64();
+        self.watch.status(&self.totals.status(stage, done, elapsed_s));
+    }
+
+    /// Says something worth knowing.
+    pub fn note(&mut self, text: &str) {
+        self.watch.note(text);
+    }
+}
+
+impl Halt<'_> {
+    /// True when the round should be given up.
+    pub fn is_over(self) -> bool {
+        self.stop.load(Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// For whoever takes a flag: set when the session is told to stop, not when time is over.
+    pub fn flag(self) -> Arc<AtomicBool> {
+        Arc::clone(self.stop)
+    }
+}
+
+/// Trains until the budget is spent, there is nothing more to learn or the session is told to stop,
+/// from the last checkpoint if there is one.
+pub fn train<M: Method>(
+    run: &mut Run,
+    config: &M::Config,
+    session: &Session<'_>,
+    watch: &mut dyn Watch,
+) -> Result<End, LearnError> {
+    let required: Vec<&str> = M::FILES.iter().copied().chain([TOTALS]).collect();
+    let (mut desk, checkpoint) = Desk::open(run, session, watch, &required)?;
+    let threads = session.threads.max(1);
+    let seed = Seed::new(session.seed);
+    let (mut method, mut totals) = match &checkpoint {
+        Some(checkpoint) => {
+            let totals: Totals = json(checkpoint, TOTALS)?;
+            (M::restore(config, checkpoint, threads)?, totals)
+        }
+        None => (M::new(config, seed, threads)?, Totals::default()),
+    };
+    desk.go_back(totals.rounds, totals.elapsed_s)?;
+    desk.begin(totals.steps, totals.rounds)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?;
+    loop {
+        let end = if session.stop.load(Relaxed) {
+            Some(End::Stopped)
+        } else if desk.is_spent(totals.games, totals.steps) {
+            Some(End::Finished)
+        } else {
+            method.is_done(config).map(End::Done)
+        };
+        if let Some(end) = end {
+            save(&mut desk, &method, config, &mut totals)?;
+            return desk.end(end);
+        }
+        let elapsed_s = desk.elapsed_s();
+        let deadline = session.budget.minutes.and_then(|minutes| {
+            let left = Duration::try_from_secs_f64((60.0 * minutes - elapsed_s).max(0.0)).ok()?;
+            Instant::now().checked_add(left)
+        });
+        let mut room = Room {
+            seed,
+            totals,
+            threads,
+            pool: &pool,
+            halt: Halt { stop: session.stop, deadline },
+            run: &mut *desk.run,
+            watch: &mut *desk.watch,
+            elapsed_s,
+            began: Instant::now(),
+        };
+        let Some(mut round) = method.round(config, &mut room)? else { continue };
+        totals.add(&round);
+        let seconds = (desk.elapsed_s() - elapsed_s).max(1e-9);
+        round.add("round_seconds", seconds);
+        round.add("games_per_second", round.games as f64 / seconds);
+        desk.append(&Record::Progress(Progress {
+            elapsed_s: desk.elapsed_s(),
+            generation: totals.rounds,
+            games: totals.games,
+            positions: totals.positions,
+            simulations: totals.nodes,
+            steps: totals.steps,
+            values: round.values,
+        }))?;
+        if desk.is_due(M::saving(config).checkpoint_seconds) {
+            save(&mut desk, &method, config, &mut totals)?;
+        }
+    }
+}
+
+fn save<M: Method>(
+    desk: &mut Desk<'_>,
+    method: &M,
+    config: &M::Config,
+    totals: &mut Totals,
+) -> Result<(), LearnError> {
+    if desk.is_saved(totals.steps) {
+        return Ok(());
+    }
+    totals.elapsed_s = desk.elapsed_s();
+    let mut files = method.files()?;
+    files.push((TOTALS, serde_json::to_vec(totals).expect("totals are plain numbers")));
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+    let keep = Keep { steps: M::saving(config).keep_steps, training: M::TRAINING };
+    desk.save(totals.steps, &files, keep)
+}
+
+/// A file of a checkpoint, read as JSON.
+pub fn json<T: DeserializeOwned>(
+    checkpoint: &Checkpoint,
+    file: &'static str,
+) -> Result<T, LearnError> {
+    let bytes = bytes(checkpoint, file)?;
+    serde_json::from_slice(bytes).map_err(|error| fault(checkpoint, file, &error))
+}
+
+/// A file of a checkpoint.
+pub fn bytes<'a>(checkpoint: &'a Checkpoint, file: &'static str) -> Result<&'a [u8], LearnError> {
+    let found = checkpoint.files.get(file).map(Vec::as_slice);
+    found.ok_or_else(|| fault(checkpoint, file, &"is missing"))
+}
+
+/// The error for a file of a checkpoint that holds something else.
+pub fn fault(
+    checkpoint: &Checkpoint,
+    file: &'static str,
+    message: &dyn std::fmt::Display,
+) -> LearnError {
+    LearnError::State { step: checkpoint.step, file, message: message.to_string() }
+}

@@ -1,0 +1,460 @@
+//! The `tune` learner: champion against challenger for the alpha-beta engine, and an opening book
+//! from their games.
+//!
+//! A round makes a challenger in one of three ways (random variation, simultaneous perturbation,
+//! Texel's fit) and lets it play the champion until a sequential test decides. Whoever wins is
+//! champion. Every trial is kept: its games, what they say of each weight, the moves by which games
+//! were lost, and the openings that did well.
+
+mod config;
+mod importance;
+mod loss;
+mod spsa;
+mod texel;
+
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use selfmate_arena::game::{PlayedGame, Side};
+use selfmate_arena::sprt::Decision;
+use selfmate_arena::store::RecordStore;
+use selfmate_arena::{
+    GameRecord, LearnedBook, MatchConfig, MatchError, MatchReport, MatchRun, Registry, Tuning,
+};
+use selfmate_chess::{Game, Seed, notation};
+use selfmate_run::{Checkpoint, RunError};
+use serde::{Deserialize, Serialize};
+
+pub use config::{Proposal, TrialConfig, TuneConfig, VaryConfig};
+pub use importance::{Importance, Row, picture};
+pub use loss::{LossConfig, Turn, turn};
+pub use spsa::{Probe, Spsa, SpsaConfig};
+pub use texel::{Example, Fit, TexelConfig, examples, fit};
+
+use crate::bout::openings;
+use crate::evolve::{Genome, WEIGHTS, engine_kind, first, weights};
+use crate::exam::{contest_in, examine};
+use crate::learner::LearnError;
+use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
+use crate::watch::Stage;
+
+/// Files of a checkpoint: the history of all trials and what only training needs …
+pub const HISTORY: &str = "history.json";
+const STATE: &str = "tuning.json";
+/// … the first moves of all games, the book that they make, as Polyglot and as text …
+const LINES: &str = "lines.txt";
+const BOOK: &str = "book.bin";
+const BOOK_TEXT: &str = "book.txt";
+/// … and which weights matter.
+pub const IMPORTANCE: &str = "importance.json";
+
+/// A champion and what is known of it.
+pub struct Tune {
+    genome: Genome,
+    champion: Tuning,
+    state: State,
+    history: Vec<Trial>,
+    /// The first moves of all games with White's points: `1 e2e4 e7e5 …`.
+    lines: Vec<String>,
+    book: LearnedBook,
+}
+
+/// What only training needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    /// The share by which the next variation goes.
+    share: f64,
+    spsa: Spsa,
+    importance: Importance,
+}
+
+/// A challenger and how it fared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its number, from 0.
+    pub number: u64,
+    /// How it was made.
+    pub proposal: Proposal,
+    /// Games of the trial.
+    pub games: u64,
+    /// The challenger's share of the points.
+    pub score: f64,
+    /// The same as Elo, and half its 95 % interval.
+    pub elo: f64,
+    /// See `elo`.
+    pub elo_error: f64,
+    /// The log-likelihood ratio of the test.
+    pub llr: f64,
+    /// It is the new champion.
+    pub is_promoted: bool,
+}
+
+/// A challenger before its trial.
+struct Challenger {
+    tuning: Tuning,
+    spsa: Option<Spsa>,
+    /// Matches on the way: differences in genes, share of points less one half, games.
+    matches: Vec<(Vec<f64>, f64, f64)>,
+    gradient: Option<Vec<f64>>,
+    played: Vec<PlayedGame>,
+    nodes: u64,
+    /// Points for the curves.
+    values: Vec<(&'static str, f64)>,
+}
+
+impl Method for Tune {
+    type Config = TuneConfig;
+    const FILES: &'static [&'static str] = &[WEIGHTS, HISTORY, STATE, LINES];
+    const TRAINING: &'static str = STATE;
+
+    fn saving(config: &TuneConfig) -> SavingConfig {
+        config.saving
+    }
+
+    fn new(config: &TuneConfig, _: Seed, _: usize) -> Result<Tune, LearnError> {
+        let (genome, champion) = (config.genome()?, first(&config.start)?);
+        let state = State {
+            share: config.vary.share,
+            spsa: Spsa::new(genome.point(&champion)),
+            importance: Importance::default(),
+        };
+        let (history, lines) = (Vec::new(), Vec::new());
+        Ok(Tune { genome, champion, state, history, lines, book: LearnedBook::new(config.book) })
+    }
+
+    fn restore(config: &TuneConfig, checkpoint: &Checkpoint, _: usize) -> Result<Tune, LearnError> {
+        let genome = config.genome()?;
+        let state: State = json(checkpoint, STATE)?;
+        if state.spsa.point.len() != genome.len() {
+            let (got, expected) = (state.spsa.point.len(), genome.len());
+            return Err(fault(checkpoint, STATE, &format!("{got} weights: expected {expected}")));
+        }
+        let mut tune = Tune {
+            champion: weights(checkpoint)?,
+            history: json(checkpoint, HISTORY)?,
+            lines: Vec::new(),
+            book: LearnedBook::new(config.book),
+            genome,
+            state,
+        };
+        let text = String::from_utf8_lossy(bytes(checkpoint, LINES)?).into_owned();
+        for line in text.lines() {
+            tune.add_line(line).map_err(|message| fault(checkpoint, LINES, &message))?;
+        }
+        Ok(tune)
+    }
+
+    fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError> {
+        let json = |value: serde_json::Result<Vec<u8>>| value.expect("plain data");
+        let lines: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        let rows = self.state.importance.table(self.genome.names());
+        Ok(vec![
+            (WEIGHTS, self.champion.to_toml().into_bytes()),
+            (HISTORY, json(serde_json::to_vec_pretty(&self.history))),
+            (STATE, json(serde_json::to_vec(&self.state))),
+            (LINES, lines.into_bytes()),
+            (BOOK, self.book.polyglot().to_bytes()),
+            (BOOK_TEXT, self.book.to_text().into_bytes()),
+            (IMPORTANCE, json(serde_json::to_vec_pretty(&rows))),
+        ])
+    }
+
+    fn round(
+        &mut self,
+        config: &TuneConfig,
+        room: &mut Room<'_>,
+    ) -> Result<Option<Round>, LearnError> {
+        let number = room.totals.rounds;
+        let proposal = config.cycle[number as usize % config.cycle.len()];
+        room.tell(Stage::Learn, 0.0);
+        let made = match proposal {
+            Proposal::Vary => Some(self.vary(room)),
+            Proposal::Spsa => self.perturb(config, room)?,
+            Proposal::Texel => self.fit(config, room)?,
+        };
+        let Some(challenger) = made else { return Ok(None) };
+        room.tell(Stage::Play, 0.0);
+        let Some((report, records)) = self.trial(config, &challenger.tuning, number, room)? else {
+            return Ok(None);
+        };
+        self.look_at_losses(config, number, &records, room)?;
+
+        let mut round = Round { steps: 1, nodes: challenger.nodes, ..Round::default() };
+        round.games = report.games + challenger.played.len() as u64;
+        round.nodes += records.iter().map(|record| nodes(&record.played)).sum::<u64>();
+        for (name, value) in &challenger.values {
+            round.add(name, *value);
+        }
+        let trial = self.conclude(config, proposal, number, challenger, &report, &records);
+        round.add("trial.score", trial.score);
+        round.add("trial_elo", trial.elo);
+        round.add("trial_games", trial.games as f64);
+        round.add("promoted", f64::from(u8::from(trial.is_promoted)));
+        round.add(
+            "promotions",
+            self.history.iter().filter(|trial| trial.is_promoted).count() as f64,
+        );
+        round.add("vary.share", self.state.share);
+        round.add("book.positions", self.book.positions() as f64);
+        if config.exam.is_due(number) {
+            room.tell(Stage::Rate, 0.0);
+            let kind = |name: &'static str| engine_kind(name, &self.champion, config.games.nodes);
+            if let Some(report) = examine(&config.exam, kind, room.seed_for("exam"), room)? {
+                round.add("exam.score", report.score);
+            }
+        }
+        Ok(Some(round))
+    }
+}
+
+impl Tune {
+    /// Every weight a little more or less, each by a share of itself, or of a tenth of its range
+    /// when it is small.
+    fn vary(&self, room: &Room<'_>) -> Challenger {
+        let mut rng = room.seed_for("variations").rng();
+        let point = self.genome.point(&self.champion);
+        let varied = point.iter().map(|value| {
+            let sign = if rng.chance(0.5) { 1.0 } else { -1.0 };
+            value + sign * self.state.share * value.abs().max(1.0)
+        });
+        Challenger::new(self.genome.tuning(&varied.collect::<Vec<f64>>()))
+    }
+
+    /// Goes on with simultaneous perturbation; `None` when there was no time.
+    fn perturb(
+        &self,
+        config: &TuneConfig,
+        room: &Room<'_>,
+    ) -> Result<Option<Challenger>, LearnError> {
+        let mut spsa = self.state.spsa.clone();
+        let (mut matches, mut all_nodes) = (Vec::new(), 0);
+        let (halt, stop) = (room.halt, room.halt.flag());
+        let games = 2 * config.spsa.pairs;
+        for iteration in 0..config.spsa.iterations {
+            let seed = room.seed_for("perturbations").index(iteration);
+            let (probe, up, down) = spsa.probe(&config.spsa, &mut seed.rng());
+            let (up, down) = (self.genome.tuning(&up), self.genome.tuning(&down));
+            let openings = openings(config.spsa.pairs, seed.derive("openings"))?;
+            let game = |number: usize| {
+                if halt.is_over() {
+                    return None;
+                }
+                let side = [Side::White, Side::Black][number % 2];
+                config.games.points(&up, &down, &openings[number / 2], side, &stop)
+            };
+            let played: Option<Vec<(f64, u64)>> =
+                room.pool.install(|| (0..games).into_par_iter().map(game).collect());
+            let Some(played) = played else { return Ok(None) };
+            all_nodes += played.iter().map(|(_, nodes)| nodes).sum::<u64>();
+            let share = played.iter().map(|(points, _)| points).sum::<f64>() / games as f64 - 0.5;
+            spsa.learn(&config.spsa, &probe, 2.0 * share);
+            let steps = probe.signs.iter().map(|sign| 2.0 * probe.width * sign).collect();
+            matches.push((steps, share, games as f64));
+        }
+        let mut challenger = Challenger::new(self.genome.tuning(&spsa.point));
+        challenger.values.push(("spsa.iteration", spsa.iteration as f64));
+        challenger.spsa = Some(spsa);
+        challenger.matches = matches;
+        challenger.nodes = all_nodes;
+        Ok(Some(challenger))
+    }
+
+    /// Lets the champion play itself and fits its weights to what came out; `None` when there was
+    /// no time.
+    fn fit(&self, config: &TuneConfig, room: &Room<'_>) -> Result<Option<Challenger>, LearnError> {
+        let openings = openings(config.texel.games, room.seed_for("fit"))?;
+        let (halt, stop) = (room.halt, room.halt.flag());
+        let game = |opening| {
+            if halt.is_over() {
+                return None;
+            }
+            config.games.play(&self.champion, &self.champion, opening, &stop)
+        };
+        let played: Option<Vec<PlayedGame>> =
+            room.pool.install(|| openings.par_iter().map(game).collect());
+        let Some(played) = played else { return Ok(None) };
+        let point = self.genome.point(&self.champion);
+        let (found, count) = room.pool.install(|| {
+            let quiet: Vec<Example> = played.par_iter().flat_map_iter(examples).collect();
+            (fit(&config.texel, &self.genome, &point, &quiet), quiet.len())
+        });
+        let mut challenger = Challenger::new(self.genome.tuning(&found.point));
+        challenger.values.extend([
+            ("texel_k", found.k),
+            ("texel.error_before", found.error.0),
+            ("texel.error_after", found.error.1),
+            ("texel_positions", count as f64),
+        ]);
+        challenger.nodes = played.iter().map(nodes).sum();
+        challenger.gradient = Some(found.importance);
+        challenger.played = played;
+        Ok(Some(challenger))
+    }
+
+    /// Lets a challenger play the champion until the test decides; `None` when there was no time.
+    /// The games are kept as they end, so that a trial that was cut short goes on.
+    fn trial(
+        &self,
+        config: &TuneConfig,
+        challenger: &Tuning,
+        number: u64,
+        room: &Room<'_>,
+    ) -> Result<Option<(MatchReport, Vec<GameRecord>)>, LearnError> {
+        let mut registry = Registry::standard();
+        let nodes = config.games.nodes;
+        registry.register(engine_kind("challenger", challenger, nodes));
+        registry.register(engine_kind("champion", &self.champion, nodes));
+        let store = trial_path(room, number, "games");
+        let contest = MatchConfig {
+            settings: config.games.settings(),
+            // Seeds of matches are told in files as signed numbers.
+            seed: room.seed_for("trials").rng().bits() >> 1,
+            sprt: Some(config.sprt()),
+            ..MatchConfig::new("challenger", "champion", config.trial.games)
+        };
+        let run = MatchRun { store: Some(store.clone()), ..MatchRun::default() };
+        let Some(report) = contest_in(&contest, run, &registry, room)? else { return Ok(None) };
+        let stored = RecordStore::read::<GameRecord>(&store).map_err(MatchError::from)?;
+        let mut records = stored.map_or(Vec::new(), |(_, records)| records);
+        // Games after the one that decided were played on other threads: they do not count.
+        records.retain(|record| record.game < report.games);
+        records.sort_by_key(|record| record.game);
+        records.dedup_by_key(|record| record.game);
+        Ok(Some((report, records)))
+    }
+
+    /// Writes down by which moves the champion lost games of a trial.
+    fn look_at_losses(
+        &self,
+        config: &TuneConfig,
+        number: u64,
+        records: &[GameRecord],
+        room: &Room<'_>,
+    ) -> Result<(), LearnError> {
+        let lost: Vec<&GameRecord> = records
+            .iter()
+            .filter(|record| record.a_points() == 1.0)
+            .take(config.losses.games)
+            .collect();
+        let look = |record: &&GameRecord| {
+            turn(record.game, &record.played, &self.champion, config.losses.nodes)
+        };
+        let turns: Vec<Turn> = room.pool.install(|| lost.par_iter().filter_map(look).collect());
+        if turns.is_empty() {
+            return Ok(());
+        }
+        let path = trial_path(room, number, "losses.json");
+        let text = serde_json::to_vec_pretty(&turns).expect("plain data");
+        std::fs::write(&path, text).map_err(|error| RunError::Io { path, error }.into())
+    }
+
+    /// Takes the result of a trial.
+    fn conclude(
+        &mut self,
+        config: &TuneConfig,
+        proposal: Proposal,
+        number: u64,
+        challenger: Challenger,
+        report: &MatchReport,
+        records: &[GameRecord],
+    ) -> Trial {
+        let (from, to) = (self.genome.point(&self.champion), self.genome.point(&challenger.tuning));
+        let steps: Vec<f64> = to.iter().zip(&from).map(|(to, from)| to - from).collect();
+        let importance = &mut self.state.importance;
+        for (steps, share, games) in &challenger.matches {
+            importance.add_match(steps, *share, *games);
+        }
+        importance.add_match(&steps, report.score - 0.5, report.games as f64);
+        if let Some(gradient) = challenger.gradient {
+            importance.set_gradient(gradient);
+        }
+        if let Some(spsa) = challenger.spsa {
+            self.state.spsa = spsa;
+        }
+        let played = challenger.played.iter().chain(records.iter().map(|record| &record.played));
+        for game in played.filter(|game| game.fen.is_none()) {
+            let moves = game.moves.iter().take(config.book.plies as usize);
+            let line = moves.fold(game.white_points().to_string(), |line, m| line + " " + m);
+            self.add_line(&line).expect("a played game has legal moves");
+        }
+        let sprt = report.sprt;
+        let is_promoted = sprt.is_some_and(|sprt| sprt.decision == Decision::AcceptH1);
+        if is_promoted {
+            self.champion = challenger.tuning;
+            self.state.share = config.vary.share;
+            if proposal != Proposal::Spsa {
+                // The walk goes on from the new champion.
+                self.state.spsa.point = self.genome.point(&self.champion);
+            }
+        } else if proposal == Proposal::Vary {
+            self.state.share = (self.state.share * config.vary.growth).min(config.vary.most);
+        }
+        let trial = Trial {
+            number,
+            proposal,
+            games: report.games,
+            score: report.score,
+            elo: report.elo.unwrap_or(0.0),
+            elo_error: report.elo_error.unwrap_or(0.0),
+            llr: sprt.map_or(0.0, |sprt| sprt.llr),
+            is_promoted,
+        };
+        self.history.push(trial.clone());
+        trial
+    }
+
+    /// Adds the first moves of a game to the book.
+    fn add_line(&mut self, line: &str) -> Result<(), String> {
+        let (points, moves) = line.split_once(' ').unwrap_or((line, ""));
+        let points: f64 = points.parse().map_err(|_| format!("'{points}' are no points"))?;
+        let mut game = Game::new();
+        for text in moves.split_whitespace() {
+            let m =
+                notation::parse_uci(game.position(), text).map_err(|error| error.to_string())?;
+            game.play_unchecked(m);
+        }
+        self.book.add(&game, points);
+        self.lines.push(line.to_owned());
+        Ok(())
+    }
+}
+
+impl Challenger {
+    fn new(tuning: Tuning) -> Challenger {
+        Challenger {
+            tuning,
+            spsa: None,
+            matches: Vec::new(),
+            gradient: None,
+            played: Vec::new(),
+            nodes: 0,
+            values: Vec::new(),
+        }
+    }
+}
+
+fn nodes(game: &PlayedGame) -> u64 {
+    game.thoughts.iter().filter_map(|thought| thought.nodes).sum()
+}
+
+fn trial_path(room: &Room<'_>, number: u64, end: &str) -> PathBuf {
+    room.run.matches_path().join(format!("trial-{number:06}.{end}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_named() {
+        for name in TuneConfig::PRESETS {
+            TuneConfig::preset(name).unwrap().check().unwrap();
+        }
+        let mut config = TuneConfig { cycle: Vec::new(), ..TuneConfig::tiny() };
+        assert!(config.check().unwrap_err().to_string().starts_with("cycle is empty"));
+        config = TuneConfig::tiny();
+        config.trial.elo1 = -1.0;
+        assert!(config.check().unwrap_err().to_string().contains("SPRT bounds 0,-1"));
+    }
+}

@@ -1,0 +1,292 @@
+//! The `value` learner: a small convolutional network that says who will win, from the results of
+//! its own games (Monte Carlo returns; Sutton and Barto, chapter 5).
+//!
+//! The network moves by looking one ply ahead, at times by chance. A round is a few games on all
+//! threads, whose positions go into the replay memory, and a few batches drawn from it. What plays
+//! is the network that did best in an exam, once one did well at all.
+
+mod config;
+mod game;
+mod player;
+mod replay;
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use selfmate_chess::{Color, Seed};
+use selfmate_nn::sparse::WeightsInfo;
+use selfmate_nn::valuenet::{self, Lesson, Network, Trainer};
+use selfmate_run::Checkpoint;
+use serde::{Deserialize, Serialize};
+
+pub use config::{Epsilon, ValueConfig};
+pub use player::{ValuePlayer, kind};
+pub use replay::{Memory, Replay};
+
+use crate::config::ConfigError;
+use crate::exam::examine;
+use crate::learner::LearnError;
+use crate::reinforce::Opponent;
+use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
+use crate::watch::Stage;
+use game::{Manner, Played, Rival};
+
+/// The file of a checkpoint that holds the network that plays.
+pub const VALUE: &str = "value.safetensors";
+/// Files that only training needs: the optimiser, the replay memory, past selves and the best exam.
+const TRAINER: &str = "trainer.safetensors";
+const REPLAY: &str = "replay.bin";
+const STATE: &str = "value.json";
+
+/// A value network in training.
+pub struct Value {
+    trainer: Trainer,
+    replay: Replay,
+    /// Past selves as files, the oldest first; decoded once.
+    pool: Vec<Network>,
+    best: Option<Best>,
+    state: State,
+}
+
+/// What only training needs besides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    /// The score of the best network in its exam.
+    best_score: Option<f64>,
+    /// Rounds after which it was last examined.
+    examined: u64,
+    /// How many past selves there are.
+    pool: usize,
+}
+
+/// The network that did best in an exam, and its step.
+#[derive(Clone, Debug, PartialEq)]
+struct Best {
+    network: Network,
+    step: u64,
+}
+
+/// Files of past selves.
+const POOL: [&str; 8] = [
+    "pool-0.safetensors",
+    "pool-1.safetensors",
+    "pool-2.safetensors",
+    "pool-3.safetensors",
+    "pool-4.safetensors",
+    "pool-5.safetensors",
+    "pool-6.safetensors",
+    "pool-7.safetensors",
+];
+
+impl Method for Value {
+    type Config = ValueConfig;
+    const FILES: &'static [&'static str] = &[VALUE, TRAINER, REPLAY, STATE];
+    const TRAINING: &'static str = TRAINER;
+
+    fn saving(config: &ValueConfig) -> SavingConfig {
+        config.saving
+    }
+
+    fn new(config: &ValueConfig, seed: Seed, _: usize) -> Result<Value, LearnError> {
+        let network = Network::random(config.network, seed).map_err(|error| {
+            ConfigError::Parse { file: "network".to_owned(), message: error.to_string() }
+        })?;
+        Ok(Value {
+            pool: vec![network.clone()],
+            trainer: Trainer::new(network),
+            replay: Replay::new(config.replay),
+            best: None,
+            state: State::default(),
+        })
+    }
+
+    fn restore(
+        config: &ValueConfig,
+        checkpoint: &Checkpoint,
+        _: usize,
+    ) -> Result<Value, LearnError> {
+        let state: State = json(checkpoint, STATE)?;
+        let replay = Replay::decode(bytes(checkpoint, REPLAY)?, config.replay);
+        let (network, info) = valuenet::decode(bytes(checkpoint, VALUE)?)?;
+        let pool: Result<Vec<Network>, LearnError> = POOL[..state.pool.min(POOL.len())]
+            .iter()
+            .map(|file| Ok(valuenet::decode(bytes(checkpoint, file)?)?.0))
+            .collect();
+        Ok(Value {
+            trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,
+            replay: replay.map_err(|message| fault(checkpoint, REPLAY, &message))?,
+            pool: pool?,
+            best: state.best_score.map(|_| Best { network, step: info.step }),
+            state,
+        })
+    }
+
+    fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError> {
+        let (playing, step) = match &self.best {
+            Some(best) => (&best.network, best.step),
+            None => (self.trainer.network(), self.trainer.step()),
+        };
+        let state = State { pool: self.pool.len(), ..self.state.clone() };
+        let mut files = vec![
+            (VALUE, valuenet::encode(playing, WeightsInfo { step })?),
+            (TRAINER, self.trainer.state()?),
+            (REPLAY, self.replay.encode()),
+            (STATE, serde_json::to_vec(&state).expect("a state is plain data")),
+        ];
+        for (file, network) in POOL.iter().zip(&self.pool) {
+            files.push((file, valuenet::encode(network, WeightsInfo::default())?));
+        }
+        Ok(files)
+    }
+
+    fn round(
+        &mut self,
+        config: &ValueConfig,
+        room: &mut Room<'_>,
+    ) -> Result<Option<Round>, LearnError> {
+        // First the exam of what the rounds before have made: it decides what plays, so a round
+        // without time for it is none.
+        let is_due = room.totals.rounds > 0 && config.exam.is_due(room.totals.rounds - 1);
+        let mut score = None;
+        if is_due && self.state.examined < room.totals.rounds {
+            room.tell(Stage::Rate, 0.0);
+            let network = Arc::new(self.trainer.network().clone());
+            let seed = room.seed.derive("exam");
+            let report = examine(&config.exam, |name| kind(name, network), seed, room)?;
+            let Some(report) = report else { return Ok(None) };
+            score = Some(report.score);
+        }
+        room.tell(Stage::Play, 0.0);
+        let Some(games) = self.play(config, room) else { return Ok(None) };
+        let mut round = Round { games: games.len() as u64, ..Round::default() };
+        if let Some(score) = score {
+            round.add("exam.score", score);
+            self.keep_if_best(config, score, room.totals.rounds);
+        }
+        self.learn(config, &games, room, &mut round)?;
+        if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
+            self.pool.push(self.trainer.network().clone());
+            if self.pool.len() > config.pool.min(POOL.len()) {
+                self.pool.remove(0);
+            }
+        }
+        Ok(Some(round))
+    }
+}
+
+impl Value {
+    fn keep_if_best(&mut self, config: &ValueConfig, score: f64, rounds: u64) {
+        self.state.examined = rounds;
+        let is_good = score >= config.best_from;
+        if is_good && self.state.best_score.is_none_or(|best| score > best) {
+            self.state.best_score = Some(score);
+            let (network, step) = (self.trainer.network().clone(), self.trainer.step());
+            self.best = Some(Best { network, step });
+        }
+    }
+
+    /// The games of a round; `None` when there was no time for all of them.
+    fn play(&self, config: &ValueConfig, room: &Room<'_>) -> Option<Vec<Played>> {
+        let (seed, first) = (room.seed.derive("games"), room.totals.games);
+        let (network, halt) = (self.trainer.network(), room.halt);
+        let game = |number: u64| {
+            if halt.is_over() {
+                return None;
+            }
+            let mut rng = seed.index(number).rng();
+            let turn = number as usize % config.opponents.len();
+            let rival = match config.opponents[turn] {
+                Opponent::Random => Rival::Random,
+                Opponent::Itself => Rival::Itself,
+                Opponent::Pool => match rng.choose(&self.pool) {
+                    Some(other) => Rival::Other(other),
+                    None => Rival::Itself,
+                },
+            };
+            let manner = Manner {
+                epsilon: config.epsilon.at(number),
+                opening_plies: config.opening_plies,
+                max_plies: config.max_plies,
+            };
+            // Each opponent is met with both colours in turn.
+            let is_white = (number / config.opponents.len() as u64).is_multiple_of(2);
+            Some(game::play(network, rival, Color::from_white(is_white), &manner, &mut rng))
+        };
+        let numbers = first..first + config.round_games;
+        room.pool.install(|| numbers.into_par_iter().map(game).collect())
+    }
+
+    /// Remembers games and learns a few batches.
+    fn learn(
+        &mut self,
+        config: &ValueConfig,
+        games: &[Played],
+        room: &mut Room<'_>,
+        round: &mut Round,
+    ) -> Result<(), LearnError> {
+        for game in games {
+            round.positions += game.memories.len() as u64;
+            game.memories.iter().for_each(|memory| self.replay.push(*memory));
+        }
+        let total = games.len() as f64;
+        let share = |is_counted: &dyn Fn(&Played) -> bool| {
+            games.iter().filter(|game| is_counted(game)).count() as f64 / total
+        };
+        round.add("win_share", share(&|game| game.outcome.winner == Some(game.side)));
+        round.add("loss_share", share(&|game| game.outcome.winner == Some(!game.side)));
+        round.add("capped_share", share(&|game| game.outcome.is_truncated()));
+        round.add("plies", games.iter().map(|game| f64::from(game.plies)).sum::<f64>() / total);
+        round.add("epsilon", config.epsilon.at(room.totals.games));
+        round.add("replay", self.replay.len() as f64);
+        if self.replay.is_empty() {
+            return Ok(());
+        }
+        let (mut loss_sum, mut norm_sum) = (0.0, 0.0);
+        for batch in 0..config.round_batches {
+            let mut rng = room.seed_for("batches").index(batch).rng();
+            let memories = self.replay.draw(config.batch, &mut rng);
+            let mut planes = Vec::new();
+            memories.iter().for_each(|memory| memory.planes(&mut planes));
+            let size = planes.len() / memories.len().max(1);
+            let lessons: Vec<Lesson<'_>> = planes
+                .chunks_exact(size)
+                .zip(&memories)
+                .map(|(planes, memory)| Lesson { planes, result: memory.result() })
+                .collect();
+            let trainer = &mut self.trainer;
+            let (loss, norm) = room
+                .pool
+                .install(|| trainer.learn(&lessons, &config.optimiser, config.rate as f32))?;
+            loss_sum += loss;
+            norm_sum += f64::from(norm);
+            room.tell(Stage::Learn, (batch + 1) as f64 / config.round_batches as f64);
+        }
+        round.steps = config.round_batches;
+        round.add("loss.value", loss_sum / config.round_batches as f64);
+        round.add("gradient_norm", norm_sum / config.round_batches as f64);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_named() {
+        for name in ValueConfig::PRESETS {
+            ValueConfig::preset(name).unwrap().check().unwrap();
+        }
+        let mut config = ValueConfig::tiny();
+        config.network.blocks = 0;
+        assert!(config.check().unwrap_err().to_string().contains("blocks is 0"));
+    }
+
+    #[test]
+    fn chance_becomes_less_with_games() {
+        let epsilon = ValueConfig::default().epsilon;
+        assert_eq!((epsilon.at(0), epsilon.at(1500), epsilon.at(9000)), (0.3, 0.05, 0.05));
+        assert!((epsilon.at(750) - 0.175).abs() < 1e-12);
+    }
+}

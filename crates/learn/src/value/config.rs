@@ -1,0 +1,159 @@
+//! The settings of the `value` learner.
+
+use selfmate_nn::small::AdamConfig;
+use selfmate_nn::valuenet::ValueNetConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::config::{ConfigError, check_all, from, positive, share};
+use crate::exam::ExamConfig;
+use crate::reinforce::Opponent;
+use crate::rounds::SavingConfig;
+
+/// The settings of the `value` learner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueConfig {
+    /// The network's shape.
+    pub network: ValueNetConfig,
+    /// Opponents, one after the other, game by game.
+    pub opponents: Vec<Opponent>,
+    /// Past selves that are kept as opponents.
+    pub pool: usize,
+    /// Rounds between those that join them.
+    pub pool_every: u64,
+    /// How often any move is played: at first, and in the end.
+    pub epsilon: Epsilon,
+    /// Random plies before a game, at most.
+    pub opening_plies: u32,
+    /// A game is cut off after so many plies, and then not learned from.
+    pub max_plies: u32,
+    /// Games between two times of learning.
+    pub round_games: u64,
+    /// Batches learned each time.
+    pub round_batches: u64,
+    /// Positions in a batch.
+    pub batch: usize,
+    /// Positions that are remembered.
+    pub replay: usize,
+    /// The learning rate.
+    pub rate: f64,
+    /// The optimiser.
+    pub optimiser: AdamConfig,
+    /// The best network so far is what plays, once it scores this against its examiner.
+    pub best_from: f64,
+    /// How it is examined.
+    pub exam: ExamConfig,
+    /// Which checkpoints are made.
+    pub saving: SavingConfig,
+}
+
+/// How often any move is played.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Epsilon {
+    /// At first.
+    pub from: f64,
+    /// In the end.
+    pub to: f64,
+    /// From the one to the other in so many games.
+    pub games: u64,
+}
+
+impl Epsilon {
+    /// After so many games.
+    pub fn at(&self, games: u64) -> f64 {
+        let share = (games as f64 / self.games.max(1) as f64).min(1.0);
+        self.from + (self.to - self.from) * share
+    }
+}
+
+impl Default for ValueConfig {
+    fn default() -> ValueConfig {
+        ValueConfig {
+            network: ValueNetConfig::default(),
+            opponents: vec![Opponent::Random],
+            pool: 4,
+            pool_every: 20,
+            epsilon: Epsilon { from: 0.3, to: 0.05, games: 1500 },
+            opening_plies: 4,
+            max_plies: 100,
+            round_games: 20,
+            round_batches: 20,
+            batch: 128,
+            replay: 50_000,
+            rate: 1e-3,
+            optimiser: AdamConfig::default(),
+            best_from: 0.6,
+            exam: ExamConfig {
+                every_rounds: 10,
+                games: 100,
+                max_plies: 200,
+                ..ExamConfig::default()
+            },
+            saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 500 },
+        }
+    }
+}
+
+impl ValueConfig {
+    /// The names that [`ValueConfig::preset`] knows.
+    pub const PRESETS: [&str; 3] = ["default", "selfplay", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<ValueConfig> {
+        match name {
+            "default" => Some(ValueConfig::default()),
+            "selfplay" => Some(ValueConfig {
+                opponents: vec![Opponent::Itself, Opponent::Pool],
+                ..ValueConfig::default()
+            }),
+            "tiny" => Some(ValueConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// A run of seconds that learns next to nothing.
+    pub fn tiny() -> ValueConfig {
+        ValueConfig {
+            network: ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 },
+            opponents: vec![Opponent::Random, Opponent::Itself, Opponent::Pool],
+            pool: 2,
+            pool_every: 2,
+            max_plies: 60,
+            round_games: 6,
+            round_batches: 2,
+            batch: 16,
+            replay: 200,
+            exam: ExamConfig { every_rounds: 3, games: 4, max_plies: 40, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 4 },
+            ..ValueConfig::default()
+        }
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.network.check().map_err(|error| ConfigError::Parse {
+            file: "network".to_owned(),
+            message: error.to_string(),
+        })?;
+        check_all(&[
+            from(1.0, "pool_every", self.pool_every as f64),
+            share("epsilon.from", self.epsilon.from),
+            share("epsilon.to", self.epsilon.to),
+            from(1.0, "max_plies", f64::from(self.max_plies)),
+            from(1.0, "round_games", self.round_games as f64),
+            from(1.0, "round_batches", self.round_batches as f64),
+            from(1.0, "batch", self.batch as f64),
+            from(1.0, "replay", self.replay as f64),
+            positive("rate", self.rate),
+            positive("optimiser.clip_norm", f64::from(self.optimiser.clip_norm)),
+            share("best_from", self.best_from),
+            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
+        ])?;
+        if self.opponents.is_empty() {
+            let (got, expected) = ("empty".to_owned(), "random, itself or pool");
+            return Err(ConfigError::Value { field: "opponents", got, expected });
+        }
+        self.exam.check()
+    }
+}

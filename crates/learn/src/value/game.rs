@@ -1,0 +1,215 @@
+//! Moves by one-ply look-ahead, and games made of them.
+
+use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng};
+use selfmate_encode::Planes;
+use selfmate_nn::valuenet::{Network, Scratch};
+
+use super::replay::Memory;
+use crate::start::random_plies;
+
+/// Looks one ply ahead with a network.
+#[derive(Default)]
+pub struct Eye {
+    scratch: Scratch,
+    planes: Vec<f32>,
+}
+
+impl Eye {
+    /// The value of each legal move for its mover: what the other side may expect after it, negated.
+    /// Where a move ends the game the rules say what it is worth.
+    pub fn look(&mut self, network: &Network, game: &mut Game, legal: &MoveList) -> Vec<f32> {
+        let mover = game.turn();
+        let value = |&m: &selfmate_chess::Move| {
+            game.play_unchecked(m);
+            let value = match game.outcome() {
+                Some(outcome) => match outcome.winner {
+                    Some(winner) if winner == mover => 1.0,
+                    Some(_) => -1.0,
+                    None => 0.0,
+                },
+                None => {
+                    self.planes.resize(Planes::Planes13.size(), 0.0);
+                    Planes::Planes13.encode(game, &mut self.planes);
+                    // It is the opponent's turn, so this is the opponent's value.
+                    -network.value(&self.planes, &mut self.scratch)
+                }
+            };
+            game.undo();
+            value
+        };
+        legal.iter().map(value).collect()
+    }
+}
+
+/// The place of the best value; any of them when several are.
+pub fn best(values: &[f32], rng: &mut Rng) -> usize {
+    let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let places: Vec<usize> = (0..values.len()).filter(|&place| values[place] == most).collect();
+    rng.choose(&places).copied().unwrap_or(0)
+}
+
+/// How games are played.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Manner {
+    /// How often any move is played.
+    pub epsilon: f64,
+    /// Random plies before the game, at most.
+    pub opening_plies: u32,
+    /// A game is cut off after so many plies.
+    pub max_plies: u32,
+}
+
+/// Who plays against the network.
+#[derive(Clone, Copy, Debug)]
+pub enum Rival<'a> {
+    /// Any move.
+    Random,
+    /// The network itself, which learns from both sides.
+    Itself,
+    /// Another network, which learns nothing.
+    Other(&'a Network),
+}
+
+/// A finished game.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Played {
+    /// The positions before and after each of the network's moves; none when nobody knows how the
+    /// game would have ended.
+    pub memories: Vec<Memory>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The side that the network had; White when it had both.
+    pub side: Color,
+    /// Plies, random ones not counted.
+    pub plies: u32,
+}
+
+/// Plays a game in which the network has `side`.
+pub fn play(
+    network: &Network,
+    rival: Rival<'_>,
+    side: Color,
+    manner: &Manner,
+    rng: &mut Rng,
+) -> Played {
+    let mut eye = Eye::default();
+    let mut game = random_plies(manner.opening_plies, rng);
+    let first = game.ply();
+    // Plies before and after moves of the network.
+    let mut learned: Vec<usize> = Vec::new();
+    let outcome = loop {
+        let legal = game.legal_moves();
+        if let Some(outcome) = game.outcome_given(&legal) {
+            break outcome;
+        }
+        if game.ply() - first >= manner.max_plies as usize {
+            break Outcome { winner: None, reason: Reason::PlyCap };
+        }
+        let is_ours = game.turn() == side || matches!(rival, Rival::Itself);
+        let mind = match rival {
+            _ if is_ours => Some(network),
+            Rival::Other(other) => Some(other),
+            Rival::Random | Rival::Itself => None,
+        };
+        let choice = match mind {
+            Some(mind) if !rng.chance(manner.epsilon) => {
+                best(&eye.look(mind, &mut game, &legal), rng)
+            }
+            _ => rng.below(legal.len()),
+        };
+        if is_ours {
+            learned.extend([game.ply(), game.ply() + 1]);
+        }
+        game.play_unchecked(legal[choice]);
+    };
+    let plies = (game.ply() - first) as u32;
+    let mut memories = Vec::new();
+    if !outcome.is_truncated() {
+        learned.dedup();
+        let last = game.ply();
+        for ply in learned.into_iter().rev().filter(|ply| *ply < last) {
+            game.rewind(ply);
+            let result = match outcome.winner {
+                None => 0,
+                Some(winner) if winner == game.turn() => 1,
+                Some(_) => -1,
+            };
+            memories.push(Memory::new(game.position(), result));
+        }
+        memories.reverse();
+    }
+    Played { memories, outcome, side, plies }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::fen::parse_game;
+    use selfmate_chess::{Seed, notation};
+    use selfmate_nn::valuenet::ValueNetConfig;
+
+    use super::*;
+
+    fn network() -> Network {
+        let config = ValueNetConfig { channels: 2, blocks: 1, head: 1, hidden: 4 };
+        Network::random(config, Seed::new(1)).unwrap()
+    }
+
+    #[test]
+    fn the_value_after_a_move_is_the_opponents_and_negated() {
+        let network = network();
+        let mut game = Game::new();
+        let legal = game.legal_moves();
+        let values = Eye::default().look(&network, &mut game, &legal);
+        assert_eq!(game.ply(), 0);
+        let mut scratch = Scratch::default();
+        for (m, value) in legal.iter().zip(values) {
+            game.play_unchecked(*m);
+            let planes = Planes::Planes13.encoded(&game);
+            assert_eq!(value, -network.value(&planes, &mut scratch));
+            game.undo();
+        }
+    }
+
+    #[test]
+    fn a_mate_is_worth_one_and_a_stalemate_nothing() {
+        let mut game = parse_game("7k/8/5KQ1/8/8/8/8/8 w - - 0 1").unwrap();
+        let legal = game.legal_moves();
+        let values = Eye::default().look(&network(), &mut game, &legal);
+        let value = |san: &str| {
+            let m = notation::parse_san(game.position(), san).unwrap();
+            values[legal.iter().position(|&other| other == m).unwrap()]
+        };
+        assert_eq!((value("Qg7#"), value("Kf7")), (1.0, 0.0));
+        let choice = best(&values, &mut Seed::new(1).rng());
+        assert!(notation::san(game.position(), legal[choice]).ends_with('#'));
+        let mut stale = parse_game("k7/8/1K6/8/8/8/8/2Q5 w - - 0 1").unwrap();
+        let legal = stale.legal_moves();
+        let values = Eye::default().look(&network(), &mut stale, &legal);
+        let m = notation::parse_san(stale.position(), "Qc7").unwrap();
+        assert_eq!(values[legal.iter().position(|&other| other == m).unwrap()], 0.0);
+    }
+
+    #[test]
+    fn results_are_those_of_the_side_to_move() {
+        let manner = Manner { epsilon: 0.2, opening_plies: 4, max_plies: 300 };
+        let network = network();
+        let mut decided = 0;
+        for seed in 0..20 {
+            let mut rng = Seed::new(seed).rng();
+            let game = play(&network, Rival::Random, Color::White, &manner, &mut rng);
+            let results: Vec<f32> = game.memories.iter().map(Memory::result).collect();
+            if game.outcome.is_truncated() {
+                assert!(results.is_empty());
+            } else if let Some(winner) = game.outcome.winner {
+                decided += 1;
+                // Before White's moves White is to move, after them Black.
+                let own = if winner == Color::White { 1.0 } else { -1.0 };
+                assert!(results.iter().step_by(2).all(|result| *result == own));
+                assert!(results.iter().skip(1).step_by(2).all(|result| *result == -own));
+            } else {
+                assert!(results.iter().all(|result| *result == 0.0));
+            }
+        }
+        assert!(decided > 0);
+    }
+}

@@ -1,0 +1,71 @@
+//! The value network as a player: one ply of look-ahead.
+
+use std::sync::Arc;
+
+use selfmate_arena::PlayerKind;
+use selfmate_chess::{Game, Seed};
+use selfmate_nn::valuenet::Network;
+use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::{Choice, Player, PlayerError, Wdl};
+
+use super::game::{Eye, best};
+
+/// Plays the move after which the opponent may expect least.
+pub struct ValuePlayer {
+    name: String,
+    network: Arc<Network>,
+    seed: Seed,
+    eye: Eye,
+}
+
+impl ValuePlayer {
+    /// A player with this network.
+    pub fn new(name: &str, network: Arc<Network>, seed: Seed) -> ValuePlayer {
+        ValuePlayer {
+            name: name.to_owned(),
+            network,
+            seed: seed.derive("value"),
+            eye: Eye::default(),
+        }
+    }
+}
+
+/// A kind of player with this network.
+pub fn kind(name: &str, network: Arc<Network>) -> PlayerKind {
+    PlayerKind::new(name, "a value network, one ply ahead", move |options| {
+        Ok(Box::new(ValuePlayer::new(&options.label(), Arc::clone(&network), options.seed)))
+    })
+}
+
+impl Player for ValuePlayer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn choose_observed(
+        &mut self,
+        game: &Game,
+        limit: &Limit,
+        _: &mut dyn FnMut(&Thought),
+    ) -> Result<Choice, PlayerError> {
+        let mut legal = game.legal_moves();
+        if !limit.only.is_empty() {
+            legal.retain(|m| limit.only.contains(m));
+        }
+        if legal.is_empty() {
+            let reason = "there is no legal move".to_owned();
+            return Err(PlayerError { player: self.name.clone(), reason });
+        }
+        let values = self.eye.look(&self.network, &mut game.clone(), &legal);
+        let seed = self.seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64);
+        let place = best(&values, &mut seed.index(game.key()).rng());
+        let value = values[place];
+        Ok(Choice {
+            wdl: Some(Wdl::new(value, 1.0 - value.abs())),
+            score: Some(Score::from_value(value)),
+            depth: Some(1),
+            nodes: Some(legal.len() as u64),
+            ..Choice::bare(legal[place])
+        })
+    }
+}

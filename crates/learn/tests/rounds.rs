@@ -1,0 +1,186 @@
+//! Whole runs of every learner that goes in rounds, with tiny configs.
+#![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use selfmate_arena::Registry;
+use selfmate_chess::{Game, Seed};
+use selfmate_learn::{Budget, End, RunConfig, Settings, knowledge, players, train};
+use selfmate_run::{Record, Run, RunReader};
+use selfmate_search::player::Limit;
+
+/// Steps at which a run pauses; the last is its end.
+type Pauses = &'static [u64];
+
+fn run_to(path: &Path, learner: &str, steps: u64, threads: usize) -> End {
+    let config = RunConfig::new(5, Settings::preset(learner, "tiny").unwrap());
+    let mut run = Run::open(path).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let budget = Budget { steps: Some(steps), ..Budget::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    train(&mut run, &config, budget, threads, &stop, &mut ()).unwrap()
+}
+
+/// The folders of the checkpoints, oldest first.
+fn checkpoints(path: &Path) -> Vec<PathBuf> {
+    let steps = RunReader::new(path).steps().unwrap();
+    steps.into_iter().map(|step| path.join("checkpoints").join(step.to_string())).collect()
+}
+
+/// What the last checkpoint holds, but for the time it took.
+fn results(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let last = checkpoints(path).pop().unwrap();
+    let files = fs::read_dir(last).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .map(|file| {
+            (file.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(file).unwrap())
+        })
+        .filter(|(name, _)| name != "totals.json" && name != "MANIFEST")
+        .collect()
+}
+
+/// Threads, pauses and a lost checkpoint change no byte of what is learned.
+fn check(learner: &str, pauses: Pauses) {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two, paused, killed] =
+        ["one", "two", "paused", "killed"].map(|name| folder.path().join(name));
+    let end = *pauses.last().unwrap();
+    run_to(&one, learner, end, 1);
+    run_to(&two, learner, end, 2);
+    for &steps in pauses {
+        run_to(&paused, learner, steps, 2);
+    }
+    // A kill between two checkpoints: the newest was never written.
+    run_to(&killed, learner, pauses[pauses.len() / 2], 2);
+    let saved = checkpoints(&killed);
+    if saved.len() > 1 {
+        fs::remove_dir_all(saved.last().unwrap()).unwrap();
+    }
+    run_to(&killed, learner, end, 1);
+    let expected = results(&one);
+    assert!(!expected.is_empty());
+    for (name, path) in [("two threads", &two), ("pauses", &paused), ("a kill", &killed)] {
+        let found = results(path);
+        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
+        for (file, bytes) in &expected {
+            assert!(found[file] == *bytes, "{learner}: {file} differs after {name}");
+        }
+    }
+    check_metrics(&paused);
+    check_player(folder.path(), "paused");
+}
+
+/// Every round counts once, and its curves are numbers.
+fn check_metrics(path: &Path) {
+    let metrics = RunReader::new(path).metrics().unwrap();
+    let rounds: Vec<u64> = metrics
+        .iter()
+        .filter_map(|record| match record {
+            Record::Progress(progress) => Some(progress.generation),
+            _ => None,
+        })
+        .collect();
+    assert!(rounds.iter().copied().eq(1..=rounds.len() as u64), "{rounds:?}");
+    assert!(metrics.iter().any(|record| matches!(record, Record::Resume { .. })));
+}
+
+/// What was learned plays, with and without a step.
+fn check_player(runs: &Path, name: &str) {
+    let mut registry = Registry::standard();
+    players::register(&mut registry, runs);
+    let steps = RunReader::new(&runs.join(name)).steps().unwrap();
+    let last = steps.last().unwrap();
+    for text in [format!("run:{name}"), format!("run:{name}@{last}")] {
+        let spec = registry.parse(&text).unwrap();
+        let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+        let mut game = Game::new();
+        for _ in 0..6 {
+            let choice = player.choose(&game, &Limit::nodes(50)).unwrap();
+            game.play(choice.played).unwrap();
+        }
+    }
+    let spec = registry.parse(&format!("run:{name},cpuct=9,blunder=3")).unwrap();
+    assert!(registry.build(&spec, Seed::new(1)).is_err(), "options that mean nothing are refused");
+}
+
+#[test]
+fn qlearn_is_the_same_whatever_happens() {
+    check("qlearn", &[1, 1000, 1001, 4000]);
+}
+
+#[test]
+fn evolve_is_the_same_whatever_happens() {
+    check("evolve", &[1, 2, 4, 6]);
+}
+
+#[test]
+fn tune_is_the_same_whatever_happens() {
+    check("tune", &[1, 2, 3, 4]);
+}
+
+#[test]
+fn reinforce_is_the_same_whatever_happens() {
+    check("reinforce", &[1, 3, 4, 8]);
+}
+
+#[test]
+fn value_is_the_same_whatever_happens() {
+    check("value", &[1, 5, 8, 16]);
+}
+
+#[test]
+fn clone_is_the_same_whatever_happens() {
+    check("clone", &[1, 3, 9, 1000]);
+}
+
+#[test]
+fn clone_of_a_residual_network_is_the_same_whatever_happens() {
+    check("clone-residual", &[1, 3, 5, 9]);
+}
+
+#[test]
+fn clone_ends_by_itself_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let end = run_to(&path, "clone", 1_000_000, 2);
+    let End::Done(reason) = &end else { panic!("{end:?}") };
+    assert!(reason.contains("passes"), "{reason}");
+    // Once it is done it is done.
+    let before = results(&path);
+    assert_eq!(run_to(&path, "clone", 1_000_000, 2), end);
+    assert!(results(&path) == before);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, damaged] = ["whole", "damaged"].map(|name| folder.path().join(name));
+    run_to(&whole, "reinforce", 6, 2);
+    for steps in [2, 4] {
+        run_to(&damaged, "reinforce", steps, 2);
+    }
+    let file = checkpoints(&damaged).pop().unwrap().join("trainer.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    run_to(&damaged, "reinforce", 6, 2);
+    assert!(results(&whole) == results(&damaged));
+}
+
+#[test]
+fn what_a_table_and_a_champion_know_can_be_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for (learner, steps, expected) in
+        [("qlearn", 500, "states"), ("tune", 2, "trials"), ("evolve", 2, "piece values")]
+    {
+        let path = folder.path().join(learner);
+        run_to(&path, learner, steps, 2);
+        let lines = knowledge::describe(&RunReader::new(&path)).unwrap();
+        assert!(lines.iter().any(|line| line.contains(expected)), "{learner}: {lines:?}");
+    }
+}
