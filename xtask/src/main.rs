@@ -4,6 +4,7 @@
 
 mod bench_nets;
 mod bench_peers;
+mod compare;
 mod direction;
 mod judge_onnx;
 mod judge_rules;
@@ -43,6 +44,8 @@ enum Command {
     JudgeUci(judge_uci::Options),
     /// Run exported networks in onnxruntime and compare its answers with ours
     JudgeOnnx,
+    /// Train every learner, rate them all on one ladder and write docs/comparison.md
+    Compare(compare::Options),
     /// Compare our speed with other chess libraries, in one run on one core
     BenchPeers(bench_peers::Options),
 }
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::JudgeRules(options) => judge_rules::run(&options),
         Command::JudgeUci(options) => judge_uci::run(&options),
         Command::JudgeOnnx => judge_onnx::run(),
+        Command::Compare(options) => compare::run(&options),
         Command::BenchPeers(options) => bench_peers::run(&options),
     };
     match outcome {
