@@ -9,11 +9,9 @@ const ROWS: usize = 4;
 const COLUMNS: usize = 16;
 
 /// Whether this processor has what the faster build needs.
+#[cfg(target_arch = "x86_64")]
 fn is_fast() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
 }
 
 /// `c += a · b` for `a` of m × k, `b` of k × n and `c` of m × n.
