@@ -70,7 +70,8 @@ impl BoutConfig {
             score: self.resign_centipawns,
             sides: ResignSides::Both,
         });
-        let adjudication = Adjudication { draw, resign, max_plies: Some(self.max_plies) };
+        let max_plies = Some(self.max_plies);
+        let adjudication = Adjudication { draw, resign, max_plies, ..Adjudication::default() };
         GameSettings { adjudication, ..GameSettings::default() }
     }
 
