@@ -256,8 +256,7 @@ impl<S: Student> Imitator<S> {
     ) -> Result<Lessons<S::Sample>, LearnError> {
         let other = RunReader::new(Path::new(&config.run));
         let source: &RunReader = if config.source == Source::Run { &other } else { &*room.run };
-        let targets =
-            Targets { result_weight: config.result_weight as f32, discount: 1.0 };
+        let targets = Targets { result_weight: config.result_weight as f32, discount: 1.0 };
         let (mut lessons, mut games) = (Lessons { samples: Vec::new(), held_out: Vec::new() }, 0);
         for chunk in source.chunks()? {
             if games >= config.games {

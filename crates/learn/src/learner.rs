@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use selfmate_arena::MatchError;
-use selfmate_nn::{mlp, residual, valuenet};
 use selfmate_nn::sparse::{TrainError, WeightsError};
+use selfmate_nn::{mlp, residual, valuenet};
 use selfmate_run::{RecordError, Run, RunError};
 
 use crate::alphazero::AlphaZero;

@@ -107,7 +107,7 @@ impl LearnedBook {
                 played: played.m,
                 games: played.games,
                 score: score(played),
-                weight: (1000.0 * worth(played) / most).ceil() as u16,
+                weight: (1000.0 * (worth(played) / most)).ceil() as u16,
             })
             .collect();
         advice.sort_by(|a, b| b.weight.cmp(&a.weight).then(b.score.total_cmp(&a.score)));

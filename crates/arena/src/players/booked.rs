@@ -51,10 +51,8 @@ impl OpenBook {
 /// The book that a spec names, if it names one.
 pub(crate) fn load(options: &SpecOptions<'_>) -> Result<Option<OpenBook>, SpecError> {
     let Some(path) = options.spec.option(OPTION.0) else { return Ok(None) };
-    let book = PolyglotBook::read(Path::new(path)).map_err(|error| SpecError::Other {
-        spec: options.label(),
-        reason: error.to_string(),
-    })?;
+    let book = PolyglotBook::read(Path::new(path))
+        .map_err(|error| SpecError::Other { spec: options.label(), reason: error.to_string() })?;
     let identity = content_hash(&book.to_bytes());
     Ok(Some(OpenBook { book: Arc::new(book), identity }))
 }

@@ -75,7 +75,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 fn importance(args: &Args, run: &RunReader) -> anyhow::Result<()> {
     let (checkpoint, _) = run.latest_checkpoint(&[IMPORTANCE])?;
     let bytes = checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(IMPORTANCE));
-    let bytes = bytes.with_context(|| format!("run '{}' does not tell: expected one of tune", args.run))?;
+    let bytes =
+        bytes.with_context(|| format!("run '{}' does not tell: expected one of tune", args.run))?;
     let rows: Vec<Row> = serde_json::from_slice(bytes).context(IMPORTANCE)?;
     std::fs::write(&args.output, picture(&rows))
         .with_context(|| format!("cannot write {}", args.output.display()))

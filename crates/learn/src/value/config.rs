@@ -63,7 +63,7 @@ impl Epsilon {
     /// After so many games.
     pub fn at(&self, games: u64) -> f64 {
         let share = (games as f64 / self.games.max(1) as f64).min(1.0);
-        self.from + (self.to - self.from) * share
+        self.from * (1.0 - share) + self.to * share
     }
 }
 
