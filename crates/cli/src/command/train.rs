@@ -195,12 +195,11 @@ impl Args {
             return Ok(());
         }
         let mut asked = self.asked()?;
-        if !self.plans_itself() {
-            if let (Some(plan), Some(games)) =
+        if !self.plans_itself()
+            && let (Some(plan), Some(games)) =
                 (stored.settings.clone().plan_games(), asked.plan_games())
-            {
-                *games = *plan;
-            }
+        {
+            *games = *plan;
         }
         if asked != stored.settings {
             let text = |settings: &Settings| toml::to_string(&settings.to_table());

@@ -107,16 +107,16 @@ mod tests {
         [Event \"d\"]\n\n1. e4 Ke5 0-1\n\n\
         [Event \"e\"]\n\n1. e4 *\n";
 
-    fn games(config: PgnConfig) -> Read {
+    fn games(config: &PgnConfig) -> Read {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("games.pgn");
         std::fs::write(&path, GAMES).unwrap();
-        read(&PgnConfig { files: vec![path.display().to_string()], ..config }, 100).unwrap()
+        read(&PgnConfig { files: vec![path.display().to_string()], ..config.clone() }, 100).unwrap()
     }
 
     #[test]
     fn games_are_chosen_by_elo_and_result_and_can_be_stored() {
-        let all = games(PgnConfig::default());
+        let all = games(&PgnConfig::default());
         assert_eq!((all.games.len(), all.left_out, all.broken), (3, 1, 1));
         for game in &all.games {
             assert!(GameRecord::decode(&game.encode().unwrap()).is_ok());
@@ -125,8 +125,8 @@ mod tests {
         // The winner's positions are wins, the loser's are losses.
         let values: Vec<f32> = all.games[2].positions.iter().map(|judged| judged.value).collect();
         assert_eq!(values, [-1.0, 1.0, -1.0, 1.0]);
-        assert_eq!(games(PgnConfig { min_elo: 2000, ..PgnConfig::default() }).games.len(), 1);
-        assert_eq!(games(PgnConfig { only_decided: true, ..PgnConfig::default() }).games.len(), 2);
+        assert_eq!(games(&PgnConfig { min_elo: 2000, ..PgnConfig::default() }).games.len(), 1);
+        assert_eq!(games(&PgnConfig { only_decided: true, ..PgnConfig::default() }).games.len(), 2);
         let missing = PgnConfig { files: vec!["nowhere.pgn".into()], ..PgnConfig::default() };
         assert!(read(&missing, 1).unwrap_err().to_string().contains("nowhere.pgn"));
     }
