@@ -15,7 +15,7 @@ mod winograd;
 pub(super) use element::{Activate, NormBack};
 pub(super) use floats::Floats;
 pub(super) use integer::{ByteFilters, ByteFinish, IntegerKernel, SIDE, bytes_of};
-pub(super) use product::{Left, Right, Shape};
+pub(super) use product::{Left, PANEL, Right, Shape};
 pub(super) use winograd::{Finish, Tiles};
 
 use vector::{Plain, Vector};

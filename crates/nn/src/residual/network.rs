@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::config::{Config, MOVES, NORM_EPSILON, POLICY_CHANNELS, VALUE_HIDDEN};
 use super::integer::IntegerTower;
 use super::kernel::{Finish, Floats, IntegerKernel, Kernel, LANES, Left, Right, Shape, Tiles};
@@ -146,7 +148,7 @@ impl Layer {
         kernel: Kernel,
         count: usize,
         boards: &[f32],
-        tiles: &mut [Floats; 2],
+        tiles: &mut TileRoom,
         out: &mut [f32],
         end: End,
     ) {
@@ -155,7 +157,7 @@ impl Layer {
             End::Relu => Finish::Relu(&self.bias),
             End::AddRelu => Finish::AddRelu(&self.bias),
         };
-        kernel.output_boards(to, &tiles[1], out, finish);
+        kernel.output_boards(to, &tiles.products, out, finish);
     }
 
     /// Convolves boards into themselves, not activated; as many channels come out as go in.
@@ -164,10 +166,10 @@ impl Layer {
         kernel: Kernel,
         count: usize,
         boards: &mut [f32],
-        tiles: &mut [Floats; 2],
+        tiles: &mut TileRoom,
     ) {
         let to = self.products(kernel, count, boards, tiles);
-        kernel.output_boards(to, &tiles[1], boards, Finish::Bias(&self.bias));
+        kernel.output_boards(to, &tiles.products, boards, Finish::Bias(&self.bias));
     }
 
     fn products(
@@ -175,12 +177,16 @@ impl Layer {
         kernel: Kernel,
         count: usize,
         boards: &[f32],
-        [tiles, products]: &mut [Floats; 2],
+        TileRoom { tiles, products, threads }: &mut TileRoom,
     ) -> Tiles {
         let from = Tiles { boards: count, channels: self.channels };
         let to = Tiles { boards: count, channels: self.filters.outputs };
         kernel.input_tiles(from, boards, tiles);
-        multiply(kernel, self.filters, &self.weights, (from, &tiles[..]), (to, &mut products[..]));
+        let (tiles, products) = ((from, &tiles[..]), (to, &mut products[..]));
+        match *threads {
+            0..=1 => multiply(kernel, self.filters, &self.weights, tiles, products),
+            _ => multiply_shared(kernel, self.filters, &self.weights, tiles, products, *threads),
+        }
         to
     }
 }
@@ -194,23 +200,57 @@ pub(super) enum End {
     AddRelu,
 }
 
+/// Room for the tiles of convolutions.
+#[derive(Debug, Default)]
+pub(super) struct TileRoom {
+    pub tiles: Floats,
+    pub products: Floats,
+    /// Threads of the caller's pool that share the products of each convolution.
+    pub threads: usize,
+}
+
 /// The 36 products of a convolution.
 pub(super) fn multiply(
     kernel: Kernel,
     filters: Filters,
     weights: &[f32],
-    (from, tiles): (Tiles, &[f32]),
+    tiles: (Tiles, &[f32]),
     (to, products): (Tiles, &mut [f32]),
+) {
+    for (element, product) in products.chunks_mut(to.step()).take(ELEMENTS).enumerate() {
+        multiply_element(kernel, filters, weights, element, tiles, (to, product));
+    }
+}
+
+/// The same on several threads: worth it only where one board is all there is to do.
+fn multiply_shared(
+    kernel: Kernel,
+    filters: Filters,
+    weights: &[f32],
+    tiles: (Tiles, &[f32]),
+    (to, products): (Tiles, &mut [f32]),
+    threads: usize,
+) {
+    let products = products[..ELEMENTS * to.step()].par_chunks_mut(to.step()).enumerate();
+    products.with_min_len(ELEMENTS.div_ceil(threads)).for_each(|(element, product)| {
+        multiply_element(kernel, filters, weights, element, tiles, (to, product));
+    });
+}
+
+fn multiply_element(
+    kernel: Kernel,
+    filters: Filters,
+    weights: &[f32],
+    element: usize,
+    (from, tiles): (Tiles, &[f32]),
+    (to, product): (Tiles, &mut [f32]),
 ) {
     let Filters { inputs, outputs } = filters;
     let shape = Shape { rows: from.rows(), depth: inputs, columns: outputs };
-    let matrix = filters.matrix();
-    for element in 0..ELEMENTS {
-        let left = Left::rows(&tiles[element * from.step()..], from.channels);
-        let right = &weights[element * matrix..(element + 1) * matrix];
-        let right = Right::packed(right, inputs, outputs);
-        kernel.product(shape, left, right, &mut products[element * to.step()..], to.channels);
-    }
+    let left = Left::rows(&tiles[element * from.step()..], from.channels);
+    let right = &weights[element * filters.matrix()..(element + 1) * filters.matrix()];
+    let right = Right::packed(right, inputs, outputs);
+    kernel.product(shape, left, right, product, to.channels);
 }
 
 /// A matrix [out, in] packed as the right side of a product.

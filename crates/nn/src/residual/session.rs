@@ -1,12 +1,13 @@
 //! A network at work: room for its numbers, and threads that share a batch.
 
+use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use selfmate_search::{Wdl, math};
 
 use super::config::{MOVES, VALUE_HIDDEN, ValueHead};
 use super::integer::IntegerRoom;
-use super::kernel::{Floats, LANES, Left, Right, Shape, Tiles};
-use super::network::{End, Network, POLICY_INPUTS};
+use super::kernel::{Floats, LANES, Left, PANEL, Right, Shape, Tiles};
+use super::network::{End, Network, POLICY_INPUTS, TileRoom};
 use super::squeeze::{GateState, dot, gated};
 
 /// Boards whose tiles are multiplied together: their tiles stay in the second cache.
@@ -71,7 +72,8 @@ impl Session {
         Session { network: network.clone(), rooms: vec![Room::default()], pool: None }
     }
 
-    /// A session that cuts each batch into one part for each thread. The results are the same.
+    /// A session that cuts each batch into one part for each thread, and a single position's
+    /// products likewise. The results are the same.
     pub fn with_threads(network: &Network, threads: usize) -> Result<Session, ThreadsError> {
         if threads <= 1 {
             return Ok(Session::new(network));
@@ -166,17 +168,15 @@ impl Session {
         let (network, run) = (&self.network, &run);
         let parts = planes.chunks(share * network.config().planes * 64);
         let parts = parts.zip(slices).zip(&mut self.rooms);
+        let alone = planes.len() <= network.config().planes * 64;
         match &self.pool {
-            Some(pool) if planes.len() > network.config().planes * 64 => pool.scope(|scope| {
+            None => parts.for_each(|((planes, slice), room)| run(network, room, planes, slice)),
+            Some(pool) => pool.in_place_scope(|scope| {
                 for ((planes, slice), room) in parts {
+                    room.tiles.threads = if alone { pool.current_num_threads() } else { 1 };
                     scope.spawn(move |_| run(network, room, planes, slice));
                 }
             }),
-            _ => {
-                for ((planes, slice), room) in parts {
-                    run(network, room, planes, slice);
-                }
-            }
         }
     }
 }
@@ -190,8 +190,7 @@ struct Room {
     tower: Floats,
     /// Between the convolutions of a block.
     between: Floats,
-    /// Tiles before and after products.
-    tiles: [Floats; 2],
+    tiles: TileRoom,
     /// Means, units and gates.
     gate: Floats,
     head: Floats,
@@ -211,8 +210,8 @@ impl Room {
         self.input.grow(block * 64 * planes);
         self.tower.grow(group * 64 * filters);
         self.between.grow(group * 64 * filters);
-        self.tiles[0].grow(Tiles { boards: block, channels: planes.max(filters) }.len());
-        self.tiles[1].grow(Tiles { boards: block, channels: filters }.len());
+        self.tiles.tiles.grow(Tiles { boards: block, channels: planes.max(filters) }.len());
+        self.tiles.products.grow(Tiles { boards: block, channels: filters }.len());
         self.gate.grow(GateState::len(filters, config.squeeze));
         self.head.grow(block * 64 * LANES);
         self.policy.grow(count * POLICY_INPUTS);
@@ -319,10 +318,23 @@ impl Room {
         for row in out.chunks_exact_mut(MOVES) {
             row.copy_from_slice(bias);
         }
-        let shape = Shape { rows: out.len() / MOVES, depth: POLICY_INPUTS, columns: MOVES };
+        let rows = out.len() / MOVES;
         let left = Left::rows(&self.policy, POLICY_INPUTS);
-        let right = Right::packed(&folded.policy, POLICY_INPUTS, MOVES);
-        network.kernel.product_add(shape, left, right, out, MOVES);
+        let add = |columns: &mut [f32], place: usize, width: usize| {
+            let shape = Shape { rows, depth: POLICY_INPUTS, columns: width };
+            let right = Right::packed(&folded.policy[place..], POLICY_INPUTS, width);
+            network.kernel.product_add(shape, left, right, columns, MOVES.min(columns.len()));
+        };
+        // A single row's columns can be cut where the panels of the matrix end.
+        if self.tiles.threads > 1 && rows == 1 {
+            let width = (MOVES / PANEL).div_ceil(self.tiles.threads) * PANEL;
+            out.par_chunks_mut(width).enumerate().for_each(|(part, columns)| {
+                let place = Right::place(POLICY_INPUTS, MOVES, 0, part * width);
+                add(columns, place, columns.len());
+            });
+        } else {
+            add(out, 0, MOVES);
+        }
     }
 
     /// The value head.

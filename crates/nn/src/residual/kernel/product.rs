@@ -5,7 +5,7 @@ use super::vector::Vector;
 use super::{Call, Kernel, LANES};
 
 /// Columns of the right matrix that stand together.
-const PANEL: usize = 64;
+pub const PANEL: usize = 64;
 /// Depth that is multiplied at a time: so much of a panel stays in the first cache.
 const DEPTH: usize = 128;
 
