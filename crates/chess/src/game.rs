@@ -170,11 +170,20 @@ impl Game {
     /// Becomes a copy of the last `positions` positions of another game, with their repetition
     /// counts, in the memory this game already has.
     pub fn copy_recent(&mut self, other: &Game, positions: usize) {
-        let first = other.steps.len().saturating_sub(positions.max(1));
+        self.copy_recent_at(other, other.ply(), positions);
+    }
+
+    /// As [`Game::copy_recent`] when `ply` moves of the other game had been played.
+    ///
+    /// # Panics
+    ///
+    /// Panics if fewer have been played.
+    pub fn copy_recent_at(&mut self, other: &Game, ply: usize, positions: usize) {
+        let first = (ply + 1).saturating_sub(positions.max(1));
         self.steps.clear();
-        self.steps.extend_from_slice(&other.steps[first..]);
+        self.steps.extend_from_slice(&other.steps[first..=ply]);
         self.keys.clear();
-        self.keys.extend_from_slice(&other.keys[first..]);
+        self.keys.extend_from_slice(&other.keys[first..=ply]);
         self.rules = other.rules;
     }
 

@@ -99,6 +99,14 @@ impl Planes {
         self.count() * 64
     }
 
+    /// How many positions of a game it looks at, the current one included.
+    pub const fn history(self) -> usize {
+        match self {
+            Planes::Planes119 => HISTORY,
+            Planes::Planes13 | Planes::Planes12 | Planes::PlanesKrk => 1,
+        }
+    }
+
     /// Writes the current position of a game.
     ///
     /// # Panics

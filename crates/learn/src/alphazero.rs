@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use selfmate_chess::env::ActionSpace;
-use selfmate_chess::{Game, MoveList, Seed};
+use selfmate_chess::{Game, Seed};
 use selfmate_encode::MoveSpace;
 use selfmate_nn::Model;
 use selfmate_nn::residual::{
@@ -166,34 +166,37 @@ pub struct AlphaZero {
 
 /// A position of a stored game, with what to say of its value.
 pub struct Position {
-    record: Arc<GameRecord>,
+    played: Arc<Played>,
     /// Its place among the judged positions of the game.
     index: usize,
     wdl: Wdl,
 }
 
+/// A stored game, and the same played to its end.
+struct Played {
+    judged: Vec<Judged>,
+    game: Game,
+}
+
 impl Position {
     /// As numbers.
-    fn encode(&self, config: residual::Config) -> Result<Encoded, RecordError> {
-        let wanted = &self.record.positions[self.index];
-        let mut encoded = Encoded::default();
-        self.record.replay(|game: &Game, legal: &MoveList, judged: &Judged| {
-            if judged.ply == wanted.ply {
-                let index = |m| {
-                    let index = MoveSpace::Az4672.index(game.position(), m);
-                    index.expect("every legal move has an index") as u16
-                };
-                let moves = legal.iter().zip(&judged.policy);
-                encoded.planes = config.encoding().encoded(game);
-                encoded.policy = moves.map(|(&m, &share)| (index(m), share)).collect();
-            }
-        })?;
-        Ok(encoded)
+    fn encode(&self, config: residual::Config) -> Encoded {
+        let judged = &self.played.judged[self.index];
+        let encoding = config.encoding();
+        let mut game = Game::new();
+        game.copy_recent_at(&self.played.game, judged.ply.into(), encoding.history());
+        let index = |m| {
+            let index = MoveSpace::Az4672.index(game.position(), m);
+            index.expect("every legal move has an index") as u16
+        };
+        let legal = game.legal_moves();
+        let moves = legal.iter().zip(&judged.policy);
+        let policy = moves.map(|(&m, &share)| (index(m), share)).collect();
+        Encoded { planes: encoding.encoded(&game), policy }
     }
 }
 
 /// A position as numbers: its planes, and a share for each legal move.
-#[derive(Default)]
 struct Encoded {
     planes: Vec<f32>,
     policy: Vec<(u16, f32)>,
@@ -238,10 +241,10 @@ impl Student for AlphaZero {
 
     fn learn(&mut self, batch: &[&Position], rate: f32) -> Result<Losses, LearnError> {
         let config = self.trainer.weights().config();
-        let encoded: Result<Vec<Encoded>, RecordError> =
+        let encoded: Vec<Encoded> =
             batch.par_iter().map(|position| position.encode(config)).collect();
         self.batch.clear();
-        for (Encoded { planes, policy }, position) in encoded?.iter().zip(batch) {
+        for (Encoded { planes, policy }, position) in encoded.iter().zip(batch) {
             self.batch.push(planes, policy, position.wdl)?;
         }
         let losses = self.trainer.step(&self.batch, rate)?;
@@ -259,11 +262,10 @@ impl Student for AlphaZero {
     }
 
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Position>, RecordError> {
-        // A game that cannot be played is found here, not in the middle of a batch.
-        record.replay(|_, _, _| {})?;
-        let record = Arc::new(record.clone());
-        let position = |(index, wdl)| Position { record: Arc::clone(&record), index, wdl };
-        Ok(targets.wdls(&record).into_iter().enumerate().map(position).collect())
+        let game = record.replay(|_, _, _| {})?;
+        let played = Arc::new(Played { judged: record.positions.clone(), game });
+        let position = |(index, wdl)| Position { played: Arc::clone(&played), index, wdl };
+        Ok(targets.wdls(record).into_iter().enumerate().map(position).collect())
     }
 
     fn network(&self) -> Model {

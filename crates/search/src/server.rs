@@ -1,16 +1,18 @@
-//! One evaluator for many threads: requests wait in a queue until there are enough for a batch,
+//! Few evaluators for many threads: requests wait in a queue until there are enough for a batch,
 //! or until the oldest has waited long enough.
 //!
 //! Every request has a queue for its answer. A client that goes away in the middle is
-//! forgotten; when the last one is gone, the server ends and gives its evaluator back.
+//! forgotten; when the last one is gone, the server ends and gives its evaluators back. With more
+//! than one evaluator, one collects a batch while others work.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::evaluator::{Evaluation, Evaluator, Leaf};
 
-/// When a server has its evaluator work.
+/// When a server has an evaluator work.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerParams {
     /// As soon as so many leaves wait.
@@ -19,9 +21,9 @@ pub struct ServerParams {
     pub patience: Duration,
 }
 
-/// A server's thread.
+/// A server's threads, one for each evaluator.
 pub struct Server {
-    thread: JoinHandle<Box<dyn Evaluator>>,
+    threads: Vec<JoinHandle<Box<dyn Evaluator>>>,
 }
 
 /// An evaluator that asks a server. Copies ask the same one.
@@ -47,18 +49,23 @@ struct Request {
 }
 
 impl Server {
-    /// Starts a thread with this evaluator, and a first client.
-    pub fn start(evaluator: Box<dyn Evaluator>, params: ServerParams) -> (Server, Client) {
-        let history = evaluator.history();
+    /// Starts a thread for each of these evaluators, which are alike, and a first client.
+    pub fn start(evaluators: Vec<Box<dyn Evaluator>>, params: ServerParams) -> (Server, Client) {
+        let history = evaluators.iter().map(|evaluator| evaluator.history()).max().unwrap_or(1);
         let (sender, receiver) = channel();
-        let thread = std::thread::spawn(move || serve(evaluator, params, &receiver));
+        let receiver = Arc::new(Mutex::new(receiver));
+        let start = |evaluator| {
+            let receiver = Arc::clone(&receiver);
+            std::thread::spawn(move || serve(evaluator, params, &receiver))
+        };
+        let threads = evaluators.into_iter().map(start).collect();
         let client = Client { requests: sender, history, idle: Work::default() };
-        (Server { thread }, client)
+        (Server { threads }, client)
     }
 
-    /// Waits until all clients are gone; the evaluator, unless it panicked.
-    pub fn join(self) -> Option<Box<dyn Evaluator>> {
-        self.thread.join().ok()
+    /// Waits until all clients are gone; the evaluators, unless one has panicked.
+    pub fn join(self) -> Option<Vec<Box<dyn Evaluator>>> {
+        self.threads.into_iter().map(|thread| thread.join().ok()).collect()
     }
 }
 
@@ -71,7 +78,7 @@ impl Clone for Client {
 impl Evaluator for Client {
     /// # Panics
     ///
-    /// When the server's evaluator has panicked: nobody will ever answer.
+    /// When the evaluator that took the leaves has panicked: nobody will ever answer.
     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
         let mut work = std::mem::take(&mut self.idle);
         work.count = leaves.len();
@@ -104,24 +111,16 @@ impl Evaluator for Client {
 fn serve(
     mut evaluator: Box<dyn Evaluator>,
     params: ServerParams,
-    requests: &Receiver<Request>,
+    requests: &Mutex<Receiver<Request>>,
 ) -> Box<dyn Evaluator> {
     let mut waiting: Vec<Request> = Vec::new();
     let mut all = Work::default();
-    while let Ok(first) = requests.recv() {
-        let deadline = Instant::now() + params.patience;
-        let mut count = first.work.count;
-        waiting.push(first);
-        while count < params.batch {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match requests.recv_timeout(left) {
-                Ok(request) => {
-                    count += request.work.count;
-                    waiting.push(request);
-                }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-            }
+    loop {
+        collect(params, requests, &mut waiting);
+        if waiting.is_empty() {
+            return evaluator;
         }
+        let count = waiting.iter().map(|request| request.work.count).sum();
         if all.leaves.len() < count {
             all.leaves.resize_with(count, Leaf::default);
             all.evaluations.resize_with(count, Evaluation::default);
@@ -134,7 +133,25 @@ fn serve(
             _ = answer.send(work);
         }
     }
-    evaluator
+}
+
+/// Waits for a batch; there is none when there are no clients.
+fn collect(params: ServerParams, requests: &Mutex<Receiver<Request>>, waiting: &mut Vec<Request>) {
+    let requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(first) = requests.recv() else { return };
+    let deadline = Instant::now() + params.patience;
+    let mut count = first.work.count;
+    waiting.push(first);
+    while count < params.batch {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match requests.recv_timeout(left) {
+            Ok(request) => {
+                count += request.work.count;
+                waiting.push(request);
+            }
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
 }
 
 /// Swaps the leaves and evaluations of the requests with those of the common batch.
@@ -182,27 +199,33 @@ mod tests {
         Box::new(Scripted::new(Seed::new(5)))
     }
 
+    fn server(evaluators: usize) -> (Server, Client) {
+        Server::start((0..evaluators).map(|_| scripted()).collect(), PARAMS)
+    }
+
     #[test]
     fn every_client_gets_its_own_answers() {
-        let (server, client) = Server::start(scripted(), PARAMS);
-        std::thread::scope(|scope| {
-            for number in 0..4 {
-                let mut client = client.clone();
-                scope.spawn(move || {
-                    for round in 0..20 {
-                        let leaves = leaves(number * 100 + round, 1 + (round as usize + 1) % 4);
-                        assert_eq!(ask(&mut client, &leaves), ask(&mut *scripted(), &leaves));
-                    }
-                });
-            }
-        });
-        drop(client);
-        assert!(server.join().is_some());
+        for evaluators in [1, 3] {
+            let (server, client) = server(evaluators);
+            std::thread::scope(|scope| {
+                for number in 0..4 {
+                    let mut client = client.clone();
+                    scope.spawn(move || {
+                        for round in 0..20 {
+                            let leaves = leaves(number * 100 + round, 1 + (round as usize + 1) % 4);
+                            assert_eq!(ask(&mut client, &leaves), ask(&mut *scripted(), &leaves));
+                        }
+                    });
+                }
+            });
+            drop(client);
+            assert_eq!(server.join().map(|evaluators| evaluators.len()), Some(evaluators));
+        }
     }
 
     #[test]
     fn a_client_that_dies_leaves_the_others_alone() {
-        let (server, mut client) = Server::start(scripted(), PARAMS);
+        let (server, mut client) = server(2);
         for round in 0..10 {
             let work = Work {
                 leaves: leaves(round, 2),
@@ -226,7 +249,7 @@ mod tests {
                 panic!("broken");
             }
         }
-        let (server, mut client) = Server::start(Box::new(Broken), PARAMS);
+        let (server, mut client) = Server::start(vec![Box::new(Broken)], PARAMS);
         for _ in 0..2 {
             let asked = catch_unwind(AssertUnwindSafe(|| ask(&mut client, &leaves(1, 1))));
             assert!(asked.is_err());

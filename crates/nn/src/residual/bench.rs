@@ -1,15 +1,21 @@
-//! How fast the residual network is, on positions of random games.
+//! How fast the residual network is, and how well its integers agree with its floats, on positions
+//! of random games.
 
 use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use selfmate_chess::env::ActionSpace;
 use selfmate_chess::{Game, Seed};
 use selfmate_encode::MoveSpace;
-use selfmate_search::Wdl;
+use selfmate_search::mcts::{SearchParams, Seat};
+use selfmate_search::{Evaluation, Evaluator, Leaf, Server, ServerParams, Wdl};
 
 use super::batch::Batch;
-use super::config::Config;
+use super::config::{Config, MOVES};
+use super::evaluator::NetworkEvaluator;
+use super::network::Network;
 use super::session::{Outputs, Session};
 use super::trainer::{TrainError, Trainer};
 
@@ -58,6 +64,94 @@ pub fn inference(session: &mut Session, positions: &Batch, size: usize, time: Du
         session.run(batches[turn % batches.len()], &mut outputs);
         black_box(&outputs);
     })
+}
+
+/// Positions a second that a server of `threads` evaluators judges for searches on threads of
+/// their own, each with one position at a time.
+pub fn served(network: &Network, searches: usize, threads: usize, time: Duration) -> f64 {
+    let count = Arc::new(AtomicU64::new(0));
+    let evaluator = || -> Box<dyn Evaluator> {
+        let evaluator = NetworkEvaluator::new(network);
+        Box::new(Counted { evaluator, count: Arc::clone(&count) })
+    };
+    let batch = searches.div_ceil(threads);
+    let params = ServerParams { batch, patience: Duration::from_millis(2) };
+    let (_server, client) = Server::start((0..threads).map(|_| evaluator()).collect(), params);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..searches as u64 {
+            let (mut client, is_over) = (client.clone(), &is_over);
+            scope.spawn(move || {
+                let seed = Seed::new(number);
+                let (mut rng, mut game) = (seed.rng(), Game::new());
+                let mut seat = Seat::new(SearchParams::alphazero(), &client);
+                while !is_over.load(Ordering::Relaxed) {
+                    match rng.choose(&game.legal_moves()) {
+                        Some(&m) if game.outcome().is_none() => game.play_unchecked(m),
+                        _ => game = Game::new(),
+                    }
+                    seat.start(&game, 64, seed.index(game.ply() as u64));
+                    seat.run(&mut client);
+                }
+            });
+        }
+        std::thread::sleep(time / 4);
+        let (start, before) = (Instant::now(), count.load(Ordering::Relaxed));
+        std::thread::sleep(time);
+        let judged = count.load(Ordering::Relaxed) - before;
+        let seconds = start.elapsed().as_secs_f64();
+        is_over.store(true, Ordering::Relaxed);
+        judged as f64 / seconds
+    })
+}
+
+/// An evaluator that says how many leaves it has judged.
+struct Counted {
+    evaluator: NetworkEvaluator,
+    count: Arc<AtomicU64>,
+}
+
+impl Evaluator for Counted {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        self.evaluator.evaluate(leaves, evaluations);
+        self.count.fetch_add(leaves.len() as u64, Ordering::Relaxed);
+    }
+
+    fn history(&self) -> usize {
+        self.evaluator.history()
+    }
+}
+
+/// How near two networks are to each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Agreement {
+    /// Positions asked about.
+    pub positions: usize,
+    /// The share of them where the same legal move has the largest logit.
+    pub top_move: f64,
+    /// The mean distance of their values.
+    pub value_distance: f64,
+}
+
+/// Asks two networks of one shape about the same positions.
+pub fn agreement(one: &mut Session, other: &mut Session, positions: &Batch) -> Agreement {
+    let (mut first, mut second) = (Outputs::default(), Outputs::default());
+    one.run(positions.planes(), &mut first);
+    other.run(positions.planes(), &mut second);
+    let count = positions.len();
+    let (mut same, mut distance) = (0, 0.0);
+    for index in 0..count {
+        let logits = index * MOVES..(index + 1) * MOVES;
+        let top = |outputs: &Outputs| {
+            let logits = &outputs.policy[logits.clone()];
+            let moves = positions.moves(index).iter().map(|&(number, _)| usize::from(number));
+            moves.max_by(|&a, &b| logits[a].total_cmp(&logits[b]))
+        };
+        same += usize::from(top(&first) == top(&second));
+        distance += f64::from((first.wdl(index).value() - second.wdl(index).value()).abs());
+    }
+    let share = |sum: f64| sum / count.max(1) as f64;
+    Agreement { positions: count, top_move: share(same as f64), value_distance: share(distance) }
 }
 
 /// Positions a second that a trainer learns from.

@@ -2,7 +2,7 @@
 
 use selfmate_chess::Move;
 use selfmate_chess::env::ActionSpace;
-use selfmate_encode::{MoveSpace, Planes};
+use selfmate_encode::MoveSpace;
 use selfmate_search::{Evaluation, Evaluator, Leaf};
 
 use super::network::Network;
@@ -80,16 +80,14 @@ impl Evaluator for NetworkEvaluator {
     }
 
     fn history(&self) -> usize {
-        match self.session.network().config().encoding() {
-            Planes::Planes119 => 8,
-            _ => 1,
-        }
+        self.session.network().config().encoding().history()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use selfmate_chess::Seed;
+    use selfmate_encode::Planes;
     use selfmate_search::Need;
 
     use super::*;

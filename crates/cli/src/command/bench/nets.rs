@@ -1,15 +1,19 @@
-//! `selfmate bench nets`: how fast the residual networks judge and learn.
+//! `selfmate bench nets`: how fast the residual networks judge and learn, how much of that a server
+//! for many searches keeps, and how well bytes agree with floats.
 
 use std::time::Duration;
 
 use anyhow::Context;
 use selfmate_chess::Seed;
+use selfmate_learn::players;
+use selfmate_nn::Model;
 use selfmate_nn::residual::{
     Config, Kernel, Network, Session, Trainer, TrainingConfig, Weights, bench,
 };
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
+use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -19,8 +23,15 @@ pub struct Args {
     /// The networks (4, 5, 15 and 19 blocks of 32, 64, 192 and 256 filters)
     #[arg(long, value_delimiter = ',', default_value = "toy")]
     network: Vec<Name>,
+    /// Say also how often the network of a run (NAME, NAME@STEP, net:FILE) has the same best move
+    /// in bytes as in floats
+    #[arg(long, value_name = "RUN")]
+    agreement: Option<String>,
+    /// Searches that share a server
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    searches: u16,
     /// Positions judged at a time
-    #[arg(long, value_delimiter = ',', default_value = "1,8,32,128", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_delimiter = ',', default_value = "1,8,16,32,128", value_parser = clap::value_parser!(u16).range(1..=1024))]
     batch: Vec<u16>,
     /// Positions learned at a time
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -44,13 +55,23 @@ struct Report {
     /// The inner loops of floats: portable, avx2 or avx512.
     kernel: &'static str,
     networks: Vec<Row>,
+    agreement: Option<Agreement>,
+}
+
+#[derive(Serialize)]
+struct Agreement {
+    network: String,
+    positions: usize,
+    same_best_move: f64,
+    value_distance: f64,
 }
 
 #[derive(Serialize)]
 struct Row {
     name: Name,
     parameters: usize,
-    /// `fast` in floats, `int8` with its blocks in bytes.
+    /// `fast` in floats, `int8` with its blocks in bytes, `server` in floats for searches that
+    /// share a server, as many as the batch says.
     path: &'static str,
     batch: usize,
     threads: usize,
@@ -70,7 +91,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         measure(name, args, &threads, time, &mut networks)
             .with_context(|| format!("network {name:?}"))?;
     }
-    let report = Report { kernel: Kernel::detect().name(), networks };
+    let agreement = match &args.agreement {
+        Some(text) => Some(agreement(text)?),
+        None => None,
+    };
+    let report = Report { kernel: Kernel::detect().name(), networks, agreement };
     output.report(&report, |report, out| {
         for row in &report.networks {
             let (what, speed) = match (row.inference_per_second, row.training_per_second) {
@@ -79,7 +104,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             };
             writeln!(
                 out,
-                "{:10} {:5} batch {:4}, threads {:3} {what} {:>10} positions/s",
+                "{:10} {:6} batch {:4}, threads {:3} {what} {:>10} positions/s",
                 format!("{:?}", row.name),
                 row.path,
                 row.batch,
@@ -87,7 +112,35 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
                 thousands(speed)
             )?;
         }
+        if let Some(Agreement { network, positions, same_best_move, value_distance }) =
+            &report.agreement
+        {
+            writeln!(
+                out,
+                "{network}: bytes and floats have the same best move in {:.1} % of {positions} \
+                 positions, their values are {value_distance:.4} apart",
+                100.0 * same_best_move
+            )?;
+        }
         writeln!(out, "\nKernels: {}", report.kernel)
+    })
+}
+
+/// Compares the bytes of a network with its floats, on positions that it was not rounded by.
+fn agreement(text: &str) -> anyhow::Result<Agreement> {
+    let model = players::model(text, runs::folder()).map_err(anyhow::Error::msg)?;
+    let Model::Residual(weights) = model else {
+        anyhow::bail!("{text} is no residual network");
+    };
+    let positions = |count, seed| bench::positions(weights.config(), count, Seed::new(seed));
+    let rounded = Network::quantised(&weights, positions(256, 1).planes());
+    let (mut floats, mut bytes) = (Session::new(&Network::new(&weights)), Session::new(&rounded));
+    let found = bench::agreement(&mut floats, &mut bytes, &positions(1000, 2));
+    Ok(Agreement {
+        network: text.to_owned(),
+        positions: found.positions,
+        same_best_move: found.top_move,
+        value_distance: found.value_distance,
     })
 }
 
@@ -129,6 +182,12 @@ fn measure(
                 rows.push(Row { inference_per_second, ..row(path, batch.into(), threads) });
             }
         }
+    }
+    for &threads in threads {
+        let searches = usize::from(args.searches);
+        let speed = bench::served(&networks[0].1, searches, threads, time);
+        let inference_per_second = Some(speed as u64);
+        rows.push(Row { inference_per_second, ..row("server", searches, threads) });
     }
     let batch = bench::positions(config, args.training_batch.into(), Seed::new(2));
     for &threads in threads {
