@@ -20,6 +20,23 @@ impl Edge {
     }
 }
 
+/// Sorts the edges of a node, the best prior first. No two of them are the same move.
+pub(super) fn sort(edges: &mut [Edge]) {
+    const FEW: usize = 64;
+    if edges.len() > FEW {
+        edges.sort_unstable_by(|a, b| b.cmp(a));
+        return;
+    }
+    // Counting how many are better is faster than a sort that goes another way for each pair.
+    let mut all = [Edge(0); FEW];
+    all[..edges.len()].copy_from_slice(edges);
+    let padded = &all[..edges.len().next_multiple_of(8)];
+    for &edge in &all[..edges.len()] {
+        let better: u32 = padded.iter().map(|other| u32::from(*other > edge)).sum();
+        edges[better as usize] = edge;
+    }
+}
+
 /// What an f32 in [2⁻³¹, 1] has in its upper 20 bits, less what all of them share: 5 bits of
 /// exponent, 11 of mantissa, so a prior is kept to one part in 4096.
 const SHARED_BITS: u32 = (127 - 31) << 11;
@@ -36,6 +53,8 @@ fn unpack_prior(bits: u16) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use selfmate_chess::{Rng, Seed};
+
     use super::*;
 
     #[test]
@@ -54,5 +73,15 @@ mod tests {
     fn edges_sort_by_prior() {
         let edge = |prior| Edge::new(PackedMove(0xFFFF), prior);
         assert!(edge(0.5) > edge(0.25) && edge(1e-6) > edge(1e-7));
+        let mut rng = Seed::new(3).rng();
+        for count in [0, 1, 7, 8, 33, 64, 65, 218] {
+            let prior = |rng: &mut Rng| rng.below(20) as f32 / 20.0;
+            let mut edges: Vec<Edge> =
+                (0..count).map(|m| Edge::new(PackedMove(m), prior(&mut rng))).collect();
+            let mut expected = edges.clone();
+            expected.sort_by(|a, b| b.cmp(a));
+            sort(&mut edges);
+            assert_eq!(edges, expected);
+        }
     }
 }

@@ -7,13 +7,13 @@ use selfmate_chess::tablebase::{Ranking, Tables};
 use selfmate_chess::{Game, Move, Position, Seed};
 
 use super::batch::Batch;
-use super::edge::Edge;
+use super::edge::{self, Edge};
 use super::gumbel::GumbelRoot;
 use super::node::{Node, Sharing};
 use super::params::{Expansion, RootRule, SearchParams};
 use super::probe::Probes;
 use super::result::Proof;
-use super::select::Choice;
+use super::select::{Choice, Growth};
 use super::tree::{Children, Keep, ROOT, Tree};
 use crate::evaluator::{Leaf, Need};
 use crate::math::softmax;
@@ -27,6 +27,7 @@ use crate::value::Wdl;
 /// [`Batch`]; everything else needs the search for itself.
 pub struct Search {
     pub(super) params: SearchParams,
+    growth: Growth,
     pub(super) tree: Tree,
     /// Where the part of the tree worth keeping is copied to.
     spare: Tree,
@@ -74,6 +75,7 @@ impl Search {
         // for nodes and edges not being at their most at the same time.
         let bytes = params.memory_mb.max(1) * 1_048_576 / 5 * 2;
         Search {
+            growth: Growth::new(&params.interior),
             params,
             tree: Tree::new(bytes),
             spare: Tree::new(bytes),
@@ -368,7 +370,8 @@ impl Search {
     fn choose(&self, index: u32, node: &Node, children: Children<'_>) -> usize {
         let interior = |allowed, unordered| {
             let virtual_loss = self.params.virtual_loss;
-            Choice { node, children, virtual_loss, allowed, unordered }
+            let growth = &self.growth;
+            Choice { node, children, virtual_loss, allowed, unordered, growth }
                 .select(&self.params.interior)
         };
         if index != ROOT {
@@ -496,7 +499,7 @@ impl Search {
             edges.retain(|edge| only(edge.played()));
         }
         // Best prior first: a walk then looks only at children tried before and one more.
-        edges.sort_unstable_by(|a, b| b.cmp(a));
+        edge::sort(edges);
         let expanded = self.tree.expand(self.tree.node(index), edges);
         if !expanded {
             self.full.store(true, Relaxed);

@@ -21,6 +21,36 @@ pub(super) struct Choice<'a> {
     /// Whether children without visits may stand before others with: noise and candidates at
     /// the root allow it. Elsewhere the first such child has the best prior of all the rest.
     pub unordered: bool,
+    pub growth: &'a Growth,
+}
+
+/// How a rule's will to explore grows with the visits of a node: a logarithm or a root, kept for
+/// the first of them because every step of every walk needs one.
+pub(super) struct Growth(Vec<f32>);
+
+impl Growth {
+    const KEPT: u32 = 1024;
+
+    pub fn new(rule: &InteriorRule) -> Growth {
+        Growth((0..Growth::KEPT).map(|visits| Growth::computed(rule, visits)).collect())
+    }
+
+    fn at(&self, rule: &InteriorRule, visits: u32) -> f32 {
+        let kept = self.0.get(visits as usize).copied();
+        kept.unwrap_or_else(|| Growth::computed(rule, visits))
+    }
+
+    fn computed(rule: &InteriorRule, visits: u32) -> f32 {
+        let total = visits.max(1) as f32;
+        match rule {
+            InteriorRule::Uct { .. } => ln(total),
+            InteriorRule::Puct(puct) => {
+                let c = puct.c_init + ln((total + puct.c_base + 1.0) / puct.c_base);
+                c * total.sqrt()
+            }
+            InteriorRule::Improved { .. } => 0.0,
+        }
+    }
 }
 
 /// Four children as a rule sees them: one lane each, so that the compiler computes four scores
@@ -38,9 +68,10 @@ struct Lanes {
 
 impl Choice<'_> {
     pub fn select(&self, rule: &InteriorRule) -> usize {
+        let growth = self.growth.at(rule, self.parent_visits());
         match rule {
-            InteriorRule::Uct { c } => self.uct(*c),
-            InteriorRule::Puct(puct) => self.puct(puct),
+            InteriorRule::Uct { c } => self.uct(*c, growth),
+            InteriorRule::Puct(puct) => self.puct(puct, growth),
             InteriorRule::Improved { c_visit, c_scale } => self.improved(*c_visit, *c_scale),
         }
     }
@@ -50,15 +81,12 @@ impl Choice<'_> {
     }
 
     /// Walks through the node, this one excluded.
-    fn parent_visits(&self) -> f32 {
+    fn parent_visits(&self) -> u32 {
         let counts = self.node.counts();
-        (counts.visits() + u32::from(counts.in_flight()).saturating_sub(1)) as f32
+        counts.visits() + u32::from(counts.in_flight()).saturating_sub(1)
     }
 
-    fn puct(&self, puct: &Puct) -> usize {
-        let total = self.parent_visits().max(1.0);
-        let c = puct.c_init + ln((total + puct.c_base + 1.0) / puct.c_base);
-        let exploration = c * total.sqrt();
+    fn puct(&self, puct: &Puct, exploration: f32) -> usize {
         let own_value = -self.node.value();
         // Where the order is kept, all children before the first that was not tried were.
         let tried = if self.unordered { self.prior_mass_tried() } else { 0.0 };
@@ -83,8 +111,7 @@ impl Choice<'_> {
         (0..self.children.len()).filter(tried).map(|child| self.children.prior(child)).sum()
     }
 
-    fn uct(&self, c: f32) -> usize {
-        let log_total = ln(self.parent_visits().max(1.0));
+    fn uct(&self, c: f32, log_total: f32) -> usize {
         self.best(|lanes| {
             std::array::from_fn(|i| match lanes.visits[i] {
                 0.0 => f32::INFINITY,
