@@ -1,15 +1,22 @@
 //! Tablebases: what is known for certain of positions with few men.
 //!
 //! [`Tablebase`] is the seam: whoever knows results implements it, as [`Syzygy`] does from files.
-//! [`Tables`] is what searches and referees hold: a tablebase, and how far to use it. Nothing here
-//! searches.
+//! [`Tables`] is what searches and referees hold: a tablebase, and how far to use it. [`Exact`] needs
+//! no files: it solves small endings itself, and knows how far each mate is. Nothing here searches.
 
+mod ending;
+mod exact;
+mod material;
 mod rank;
+mod solver;
 mod syzygy;
 
 use std::fmt;
 use std::sync::Arc;
 
+pub use ending::{Count, Ending, MAX_MEN, Verdict, position};
+pub use exact::{Exact, ExactError};
+pub use material::{Material, MaterialError};
 pub use rank::{RankedMove, Ranking};
 pub use syzygy::{Dtz, Syzygy, SyzygyError};
 

@@ -16,10 +16,18 @@ pub struct TablesArgs {
 }
 
 impl TablesArgs {
+    /// True when folders are named, by the flag or the variable.
+    pub fn is_named(&self) -> bool {
+        self.folders().is_some()
+    }
+
+    fn folders(&self) -> Option<&str> {
+        self.syzygy.as_deref().filter(|folders| !folders.is_empty())
+    }
+
     /// Opens the tables.
     pub fn open(&self) -> anyhow::Result<Syzygy> {
-        let folders = self.syzygy.as_deref().filter(|folders| !folders.is_empty());
-        let folders = folders.with_context(|| {
+        let folders = self.folders().with_context(|| {
             format!("no tablebase: expected --syzygy PATH, or the folders in {VARIABLE}")
         })?;
         Syzygy::open(folders).context("--syzygy")

@@ -48,7 +48,8 @@ const ROOK: &str = "8/8/8/4k3/8/8/2R5/4K3 w - - 0 1";
 fn missing_tables_are_named() {
     let empty = tempfile::tempdir().unwrap();
     let folder = empty.path().to_str().unwrap();
-    let message = refused(&["tablebase", "probe", "--fen", ROOK]);
+    let five = "8/8/8/4k3/8/8/2R5/R1R1K3 w - - 0 1";
+    let message = refused(&["tablebase", "probe", "--fen", five]);
     assert!(message.contains("expected --syzygy PATH, or the folders in SELFMATE_SYZYGY"));
     let message = refused(&["tablebase", "probe", "--fen", ROOK, "--syzygy", folder]);
     assert!(message.contains("no Syzygy tables there"), "{message}");
@@ -124,7 +125,8 @@ fn a_position_is_looked_up() {
     let Some(folders) = syzygy() else { return };
     let probe = |fen: &str| json(&["tablebase", "probe", "--fen", fen, "--syzygy", &folders]);
     let won = probe(ROOK);
-    assert_eq!((won["wdl"].as_i64(), won["dtm"].is_null()), (Some(1), true));
+    // White takes nothing in this ending, so that both distances are one.
+    assert_eq!((won["wdl"].as_i64(), &won["dtm"]), (Some(1), &won["dtz"]));
     assert!((20..=33).contains(&won["dtz"].as_i64().unwrap()), "{won}");
     assert_eq!(won["moves"][0]["move"], won["best"]);
     let lost = probe("8/8/8/4k3/8/8/2R5/4K3 b - - 0 1");
@@ -140,6 +142,46 @@ fn a_position_is_looked_up() {
     assert!(refusal("8/8/8/4k3/8/8/8/4K2R w K - 0 1").contains("castling rights"));
     let many = refusal("4k3/pp6/8/8/8/8/PP6/4K3 w - - 0 1");
     assert!(many.contains("a position of 6 men: the tables know those of up to"), "{many}");
+}
+
+#[test]
+fn small_endings_need_no_tables() {
+    let probe = |fen: &str| json(&["tablebase", "probe", "--fen", fen]);
+    let won = probe("6k1/8/6K1/8/8/8/8/R7 w - - 0 1");
+    assert_eq!(
+        (won["wdl"].as_i64(), won["dtm"].as_i64(), won["dtz"].is_null()),
+        (Some(1), Some(1), true)
+    );
+    assert_eq!((won["best"].as_str(), won["moves"][0]["dtm"].as_i64()), (Some("a1a8"), Some(1)));
+    let lost = probe("R5k1/8/6K1/8/8/8/8/8 b - - 0 1");
+    assert_eq!(
+        (lost["wdl"].as_i64(), lost["dtm"].as_i64(), lost["best"].is_null()),
+        (Some(-1), Some(0), true)
+    );
+    let drawn = probe("8/8/8/4k3/4P3/4K3/8/8 w - - 0 1");
+    assert_eq!((drawn["wdl"].as_i64(), drawn["dtm"].is_null()), (Some(0), true));
+    // Too late for the fifty-move rule, as far as the distance tells.
+    assert!(probe("8/8/8/4k3/8/8/2R5/4K3 w - - 90 100")["wdl"].is_null());
+    let text = dialogue(&["tablebase", "probe", "--fen", ROOK], "");
+    assert!(text.lines().nth(1).unwrap().starts_with("win, mate in "), "{text}");
+    assert!(
+        refused(&["tablebase", "probe", "--fen", "8/8/8/4k3/8/8/8/4K2R w K - 0 1"])
+            .contains("castling rights")
+    );
+}
+
+#[test]
+fn an_ending_is_solved() {
+    let report = json(&["tablebase", "solve", "KRK"]);
+    assert_eq!(report["white_to_move"]["longest"], 31);
+    assert_eq!(report["white_to_move"]["wins"], 175_168);
+    assert!(report["black_to_move"]["longest"].is_null());
+    // The stronger side is White, whatever it is called.
+    assert_eq!(json(&["tablebase", "solve", "KvKR"])["ending"], "KRK");
+    assert!(refused(&["tablebase", "solve", "KPKP"]).contains("pawns on both sides"));
+    assert!(refused(&["tablebase", "solve", "KRRKR"]).contains("5 men"));
+    let wrong = selfmate(&["tablebase", "solve", "KX"]).output().unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
 }
 
 #[test]

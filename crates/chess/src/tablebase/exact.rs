@@ -1,0 +1,94 @@
+//! Exact tables for endings of up to four men: solved when they are first asked for, then kept.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use shakmaty::{Chess, Color, Move, Piece, Position, Square};
+
+use super::ending::{Ending, MAX_MEN, Placement, Verdict};
+use super::material::Material;
+use super::solver::{self, Exit};
+
+/// The endings solved so far.
+#[derive(Default)]
+pub struct Exact {
+    endings: Mutex<HashMap<Material, Arc<Ending>>>,
+}
+
+/// An ending that we cannot solve.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ExactError {
+    /// Too many men.
+    #[error("{material}: {men} men: endings of up to {MAX_MEN} can be solved")]
+    Men {
+        /// The ending.
+        material: Material,
+        /// How many men it has.
+        men: usize,
+    },
+    /// En passant has no place in the tables.
+    #[error("{0}: endings with pawns on both sides cannot be solved")]
+    Pawns(Material),
+}
+
+impl Exact {
+    /// No endings yet.
+    pub fn new() -> Exact {
+        Exact::default()
+    }
+
+    /// The table of an ending, solved now if it was not before. Its White is the stronger side.
+    pub fn ending(&self, material: &Material) -> Result<Arc<Ending>, ExactError> {
+        let men = material.men().len();
+        if men > MAX_MEN {
+            return Err(ExactError::Men { material: material.clone(), men });
+        }
+        if material.has_pawns(Color::White) && material.has_pawns(Color::Black) {
+            return Err(ExactError::Pawns(material.clone()));
+        }
+        let material =
+            if material.is_white_stronger() { material.clone() } else { material.swapped() };
+        if let Some(ending) = self.lock().get(&material) {
+            return Ok(Arc::clone(ending));
+        }
+        // Smaller endings are asked for on the way, so nothing is locked meanwhile.
+        let solved = solver::solve(&material, |smaller| self.ending(&smaller))?;
+        Ok(Arc::clone(self.lock().entry(material).or_insert_with(|| Arc::new(solved))))
+    }
+
+    /// What a position comes to, the fifty-move rule aside; `None` when it has too many men,
+    /// pawns on both sides or castling rights.
+    pub fn verdict(&self, position: &Chess) -> Option<Verdict> {
+        let board = position.board();
+        if board.occupied().count() > MAX_MEN || position.castles().any() {
+            return None;
+        }
+        let ending = self.ending(&Material::of(board)?).ok()?;
+        let men: Vec<(Square, Piece)> = board.iter().collect();
+        let places: Vec<(usize, Piece)> = men.iter().map(|(_, man)| *man).enumerate().collect();
+        let mut placement = Placement { squares: [Square::A1; MAX_MEN], turn: position.turn() };
+        for (place, (square, _)) in placement.squares.iter_mut().zip(&men) {
+            *place = *square;
+        }
+        Exit::new(&places, ending).verdict(&placement)
+    }
+
+    /// The legal moves of a position with what each comes to for the side that makes it, best
+    /// first: the quickest win, the longest loss. `None` where [`Exact::verdict`] is.
+    pub fn moves(&self, position: &Chess) -> Option<Vec<(Move, Verdict)>> {
+        self.verdict(position)?;
+        let mut moves = Vec::new();
+        for played in position.legal_moves() {
+            let mut after = position.clone();
+            after.play_unchecked(played);
+            moves.push((played, self.verdict(&after)?.a_move_before()));
+        }
+        moves.sort_by_key(|(_, verdict)| std::cmp::Reverse(verdict.rank()));
+        Some(moves)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Material, Arc<Ending>>> {
+        // A table is put in whole or not at all.
+        self.endings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,122 @@
+//! The men of an ending, by name: `KRK`, `KBNK`, `KRKP`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use shakmaty::{Board, Color, Piece, Role};
+
+/// The men of both sides, one king each.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Material {
+    /// The kings, then White's men, then Black's, each side's from the queen down.
+    men: Vec<Piece>,
+}
+
+/// A name that is no ending's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no ending: expected White's men, then Black's, such as KRK or KRKP")]
+pub struct MaterialError(String);
+
+impl Material {
+    /// Sorts men; `None` unless each side has one king.
+    pub fn new(men: impl IntoIterator<Item = Piece>) -> Option<Material> {
+        let mut men: Vec<Piece> = men.into_iter().collect();
+        men.sort_by_key(|man| (man.role != Role::King, man.color.is_black(), -(man.role as i8)));
+        let kings: Vec<Color> =
+            men.iter().filter(|man| man.role == Role::King).map(|man| man.color).collect();
+        (kings == [Color::White, Color::Black]).then_some(Material { men })
+    }
+
+    /// The men on a board; `None` unless each side has one king.
+    pub fn of(board: &Board) -> Option<Material> {
+        Material::new(board.iter().map(|(_, man)| man))
+    }
+
+    /// The men: White's king, Black's king, White's others, Black's others.
+    pub fn men(&self) -> &[Piece] {
+        &self.men
+    }
+
+    /// True when a side has pawns.
+    pub fn has_pawns(&self, side: Color) -> bool {
+        self.men.contains(&Role::Pawn.of(side))
+    }
+
+    /// The same with the colours changed.
+    #[must_use]
+    pub fn swapped(&self) -> Material {
+        let men = self.men.iter().map(|man| man.role.of(!man.color));
+        Material::new(men).expect("each side still has a king")
+    }
+
+    /// True when White has more men, or as many and none worse: such endings have tables, and
+    /// those with the colours changed use them.
+    pub fn is_white_stronger(&self) -> bool {
+        let side = |color| {
+            let men = self.men.iter().filter(move |man| man.color == color);
+            let roles: Vec<Role> = men.map(|man| man.role).collect();
+            (roles.len(), roles)
+        };
+        side(Color::White) >= side(Color::Black)
+    }
+}
+
+impl FromStr for Material {
+    type Err = MaterialError;
+
+    /// Reads `KRKP`, and `KRvKP` as Syzygy names it.
+    fn from_str(text: &str) -> Result<Material, MaterialError> {
+        let letters: String = text.to_ascii_uppercase().replace('V', "");
+        let second = letters.rfind('K').unwrap_or(0);
+        let men: Option<Vec<Piece>> = letters
+            .char_indices()
+            .map(|(place, letter)| {
+                Role::from_char(letter).map(|role| role.of(Color::from_white(place < second)))
+            })
+            .collect();
+        // The first letter is a king's, or a man before it would count as White's all the same.
+        let men = men.filter(|_| letters.starts_with('K')).and_then(Material::new);
+        men.ok_or_else(|| MaterialError(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Material {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for color in Color::ALL {
+            for man in self.men.iter().filter(|man| man.color == color) {
+                write!(f, "{}", man.role.upper_char())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_sorted() {
+        for (text, name) in
+            [("KRK", "KRK"), ("knbk", "KBNK"), ("KKP", "KKP"), ("KPvKR", "KPKR"), ("KK", "KK")]
+        {
+            let material: Material = text.parse().unwrap();
+            assert_eq!(material.to_string(), name);
+        }
+        for text in ["", "K", "KRX", "RKK", "KKK", "KR-K", "KRKé"] {
+            assert!(text.parse::<Material>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_stronger_side_is_known() {
+        for (name, is_stronger) in
+            [("KRK", true), ("KKR", false), ("KRKP", true), ("KPKR", false), ("KK", true)]
+        {
+            let material: Material = name.parse().unwrap();
+            assert_eq!(material.is_white_stronger(), is_stronger, "{name}");
+            assert!(is_stronger || material.swapped().is_white_stronger(), "{name}");
+            assert_eq!(material.swapped().swapped(), material);
+        }
+    }
+}

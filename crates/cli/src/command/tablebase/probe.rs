@@ -1,0 +1,209 @@
+//! `selfmate tablebase probe`: what is known of a position.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use anyhow::bail;
+use selfmate_chess::notation::{san, uci};
+use selfmate_chess::tablebase::{
+    Exact, FiftyMoveRule, RankedMove, Syzygy, TableResult, Tablebase, Tables, Verdict,
+};
+use selfmate_chess::{Chess, Game, Move, Position};
+use serde::Serialize;
+
+use super::super::fen_argument;
+use crate::output::Output;
+use crate::tables::TablesArgs;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The position
+    #[arg(long, value_parser = fen_argument)]
+    fen: Chess,
+    #[command(flatten)]
+    tables: TablesArgs,
+}
+
+#[derive(Serialize)]
+struct Report {
+    fen: String,
+    /// 1, 0 or -1 for the side to move, with the fifty-move rule; `null` where it is not known
+    /// whether a win comes in time.
+    wdl: Option<i32>,
+    /// Plies to mate, negative for the side that loses; `null` for a draw and for endings that we
+    /// do not solve.
+    dtm: Option<i32>,
+    /// Plies to the next capture, pawn move or mate, negative for the side that loses; `null`
+    /// without Syzygy tables.
+    dtz: Option<i32>,
+    /// The true distance may be one ply longer.
+    dtz_is_rounded: bool,
+    /// In words: a cursed win is one but for the fifty-move rule.
+    result: Option<String>,
+    /// In UCI; `null` when there is no legal move.
+    best: Option<String>,
+    /// Best first; empty when not all of them are known.
+    moves: Vec<MoveReport>,
+}
+
+#[derive(Serialize)]
+struct MoveReport {
+    #[serde(rename = "move")]
+    uci: String,
+    san: String,
+    /// For the side that makes the move.
+    wdl: Option<i32>,
+    dtm: Option<i32>,
+    dtz: Option<i32>,
+    result: Option<String>,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let position = &args.fen;
+    if !position.castles().is_empty() {
+        bail!("--fen: tablebases know no positions with castling rights");
+    }
+    let exact = Exact::new();
+    let verdict = exact.verdict(position);
+    // An ending that we solve needs no files.
+    let tables = match verdict {
+        Some(_) if !args.tables.is_named() => None,
+        _ => Some(args.tables.open()?),
+    };
+    let men = position.board().occupied().count();
+    if let Some(tables) = tables.as_ref().filter(|tables| men > tables.max_men()) {
+        bail!(
+            "--fen: a position of {men} men: the tables know those of up to {}",
+            tables.max_men()
+        );
+    }
+    let report = match tables {
+        Some(tables) => probe(tables, position, &exact)?,
+        None => solve(position, &exact),
+    };
+    output.report(&report, print)
+}
+
+/// What the tables know, and the distance to mate where we know it.
+fn probe(tables: Syzygy, position: &Chess, exact: &Exact) -> anyhow::Result<Report> {
+    let result = tables.probe_result(position)?;
+    let dtz = tables.probe_dtz(position)?;
+    if result.is_none() && dtz.is_none() {
+        bail!("--fen: no table has this position: its own, or one it leads to, is missing");
+    }
+    let game = Game::from_position(position.clone());
+    let ranking = Tables::new(Arc::new(tables)).rank_moves(&game, &game.legal_moves());
+    let mut ranked = ranking.map_or(Vec::new(), |ranking| ranking.moves);
+    let verdicts = exact.moves(position).unwrap_or_default();
+    let verdict =
+        |played: Move| verdicts.iter().find(|known| known.0 == played).map(|known| known.1);
+    // Of moves that the tables think as good, the quickest mate and the longest resistance first.
+    ranked.sort_by_key(|m: &RankedMove| (-m.rank, -verdict(m.played).map_or(0, Verdict::rank)));
+    Ok(Report {
+        dtm: exact.verdict(position).and_then(distance),
+        dtz: dtz.map(|dtz| dtz.plies),
+        dtz_is_rounded: dtz.is_some_and(|dtz| dtz.is_rounded),
+        best: ranked.first().map(|best| uci(position, best.played)),
+        moves: ranked
+            .iter()
+            .map(|m| MoveReport::new(position, m.played, Some(m.result), verdict(m.played), m.dtz))
+            .collect(),
+        ..Report::new(position, result)
+    })
+}
+
+/// What we know without tables.
+fn solve(position: &Chess, exact: &Exact) -> Report {
+    let clock = position.halfmoves();
+    let verdict = exact.verdict(position);
+    let moves = exact.moves(position).unwrap_or_default();
+    Report {
+        dtm: verdict.and_then(distance),
+        best: moves.first().map(|(played, _)| uci(position, *played)),
+        moves: moves
+            .iter()
+            .map(|(played, verdict)| {
+                let clock = if played.is_zeroing() { 0 } else { clock };
+                let result = in_time(*verdict, clock);
+                MoveReport::new(position, *played, result, Some(*verdict), None)
+            })
+            .collect(),
+        ..Report::new(position, verdict.and_then(|verdict| in_time(verdict, clock)))
+    }
+}
+
+impl Report {
+    fn new(position: &Chess, result: Option<TableResult>) -> Report {
+        Report {
+            fen: selfmate_chess::fen::to_fen(position),
+            wdl: result.map(|result| result.points(FiftyMoveRule::Obeyed)),
+            dtm: None,
+            dtz: None,
+            dtz_is_rounded: false,
+            result: result.map(|result| result.to_string()),
+            best: None,
+            moves: Vec::new(),
+        }
+    }
+}
+
+impl MoveReport {
+    fn new(
+        position: &Chess,
+        played: Move,
+        result: Option<TableResult>,
+        verdict: Option<Verdict>,
+        dtz: Option<i32>,
+    ) -> MoveReport {
+        MoveReport {
+            uci: uci(position, played),
+            san: san(position, played),
+            wdl: result.map(|result| result.points(FiftyMoveRule::Obeyed)),
+            dtm: verdict.and_then(distance),
+            dtz,
+            result: result.map(|result| result.to_string()),
+        }
+    }
+}
+
+/// Plies to mate, negative for a loss.
+fn distance(verdict: Verdict) -> Option<i32> {
+    verdict.plies().map(|plies| i32::from(plies) * verdict.points())
+}
+
+/// The result under the fifty-move rule. Mate may come later than the rule allows and captures or
+/// pawn moves in between save it, which distances to mate do not tell: then `None`.
+fn in_time(verdict: Verdict, clock: u32) -> Option<TableResult> {
+    let is_in_time = verdict.plies().is_none_or(|plies| clock + u32::from(plies) <= 100);
+    is_in_time.then_some(match verdict {
+        Verdict::Loss(_) => TableResult::Loss,
+        Verdict::Draw => TableResult::Draw,
+        Verdict::Win(_) => TableResult::Win,
+    })
+}
+
+fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", report.fen)?;
+    let unclear = "not certain whether it comes within fifty moves";
+    write!(out, "{}", report.result.as_deref().unwrap_or(unclear))?;
+    if let Some(dtm) = report.dtm {
+        write!(out, ", mate in {} plies", dtm.unsigned_abs())?;
+    }
+    match report.dtz {
+        Some(0) | None => writeln!(out)?,
+        Some(dtz) => {
+            let about = if report.dtz_is_rounded { " or one more" } else { "" };
+            let plies = dtz.unsigned_abs();
+            writeln!(out, ", {plies}{about} plies to the next capture, pawn move or mate")?;
+        }
+    }
+    if !report.moves.is_empty() {
+        writeln!(out, "\n{:8}{:>13}  dtm  dtz", "move", "result")?;
+    }
+    let plies = |distance: Option<i32>| distance.map_or("-".to_owned(), |plies| plies.to_string());
+    for m in &report.moves {
+        let result = m.result.as_deref().unwrap_or("?");
+        writeln!(out, "{:8}{:>13}{:>5}{:>5}", m.san, result, plies(m.dtm), plies(m.dtz))?;
+    }
+    Ok(())
+}
