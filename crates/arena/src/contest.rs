@@ -235,6 +235,25 @@ pub(crate) fn stored_result(
     Ok(Some((a.name, b.name, tally)))
 }
 
+/// A match as its file tells it, while it is played or later: what it has shown, and its games by
+/// number. `config` says how many games there are and by what test it ends; a file that is not
+/// there, or is just being begun, has no games.
+pub fn stored_match(
+    path: &Path,
+    config: &MatchConfig,
+) -> Result<(MatchReport, Vec<Option<GameRecord>>), StoreError> {
+    let mut games = vec![None; usize::try_from(config.games).unwrap_or(usize::MAX)];
+    if path.exists()
+        && let Some((_, stored)) = RecordStore::read::<GameRecord>(path)?
+    {
+        place(&mut games, stored);
+    }
+    let names = (config.a.as_str(), config.b.as_str());
+    let mut board = Scoreboard::new(names, games.len(), config.sprt);
+    games.iter().flatten().for_each(|record| board.add(record));
+    Ok((MatchReport { duplicates: duplicates(&games), ..board.report() }, games))
+}
+
 /// Puts stored games where they belong; the first of a number counts.
 fn place(games: &mut [Option<GameRecord>], stored: Vec<GameRecord>) {
     for record in stored {

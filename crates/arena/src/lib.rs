@@ -31,7 +31,7 @@ pub mod tables;
 pub mod tuning;
 
 pub use book::{BookConfig, BookReport, BookRules, LearnedBook, PolyglotBook, book_agreement};
-pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match};
+pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match, stored_match};
 pub use game::GameSettings;
 pub use ladder::{LadderConfig, LadderEvent, LadderFormat, LadderReport, run_ladder};
 pub use limit::{MoveLimit, TimeControl};

@@ -13,6 +13,7 @@ use crate::chunk;
 use crate::error::RunError;
 use crate::frame::{self, Frames};
 use crate::game::GameRecord;
+use crate::reader::RunReader;
 use crate::writer::Run;
 
 /// An open journal.
@@ -23,6 +24,21 @@ pub struct Journal {
     generation: u64,
     /// Bytes of whole records.
     length: u64,
+}
+
+impl RunReader {
+    /// The generation that is being played and its games so far, in the order in which they ended;
+    /// `None` between generations. A record that is just being written is left out.
+    pub fn open_games(&self) -> Result<Option<(u64, Vec<GameRecord>)>, RunError> {
+        let names = atomic::names(&self.games_path())?;
+        let generation = |name: &String| name.strip_suffix(".open")?.parse::<u64>().ok();
+        let Some(generation) = names.iter().filter_map(generation).max() else { return Ok(None) };
+        let path = self.journal_path(generation);
+        let Some(bytes) = atomic::read(&path)? else { return Ok(None) };
+        let records = Frames::new(&bytes).map_while(Result::ok);
+        let games = records.map(GameRecord::decode).collect::<Result<_, _>>();
+        Ok(Some((generation, games.map_err(|error| RunError::damaged(&path, error))?)))
+    }
 }
 
 impl Run {

@@ -18,6 +18,7 @@ mod atomic;
 mod checkpoint;
 mod chunk;
 mod error;
+mod follower;
 mod frame;
 mod game;
 mod journal;
@@ -30,6 +31,7 @@ mod writer;
 
 pub use checkpoint::Checkpoint;
 pub use error::{Damage, RunError};
+pub use follower::{Follower, News};
 pub use game::{GameRecord, Judged, RecordError};
 pub use journal::Journal;
 pub use metric::{Alarm, Progress, Rating, Record};

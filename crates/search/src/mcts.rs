@@ -23,6 +23,7 @@ mod root;
 mod search;
 mod select;
 mod tree;
+mod view;
 
 pub use batch::Batch;
 pub use driver::{Limit, run, run_in, run_parallel};
@@ -34,3 +35,4 @@ pub use params::{
 };
 pub use result::{Decision, MoveStatistics, Proof, SearchResult};
 pub use search::Search;
+pub use view::{EdgeView, NodeView};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use selfmate_chess::{Game, Move};
 
+use crate::mcts::NodeView;
 use crate::value::Wdl;
 
 /// Picks moves: a search of ours, another engine, a person.
@@ -30,6 +31,12 @@ pub trait Player: Send {
     /// As [`Player::choose_observed`], unobserved.
     fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
         self.choose_observed(game, limit, &mut |_| {})
+    }
+
+    /// Opens the tree of its last search at the end of a line of moves; `None` for players without
+    /// a tree, and where no walk has been.
+    fn look(&self, _line: &[Move]) -> Option<NodeView> {
+        None
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use selfmate_chess::tablebase::Tables;
-use selfmate_chess::{Game, Seed};
+use selfmate_chess::{Game, Move, Seed};
 use selfmate_search::mcts::{
-    self, Gumbel, InteriorRule, Proof, RootRule, Search, SearchParams, SearchResult, Temperature,
-    run_parallel,
+    self, Gumbel, InteriorRule, NodeView, Proof, RootRule, Search, SearchParams, SearchResult,
+    Temperature, run_parallel,
 };
 use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Evaluator, Player, PlayerError};
@@ -226,6 +226,10 @@ impl Player for MctsPlayer {
     fn new_game(&mut self) {
         self.search.clear();
         self.evaluators = (0..self.evaluators.len()).map(&mut self.make).collect();
+    }
+
+    fn look(&self, line: &[Move]) -> Option<NodeView> {
+        self.search.view(line)
     }
 
     fn choose_observed(
