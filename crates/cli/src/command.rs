@@ -15,6 +15,7 @@ pub mod play;
 pub mod plot;
 pub mod rate;
 pub mod runs;
+pub mod serve;
 pub mod show;
 pub mod suite;
 pub mod tablebase;

@@ -58,6 +58,8 @@ enum Command {
     Plot(command::plot::Args),
     /// What tablebases know of a position
     Tablebase(command::tablebase::Args),
+    /// The page: runs, live training, play, searches, the arena
+    Serve(command::serve::Args),
     /// Explain a part step by step
     Demo(command::demo::Args),
     /// Measure the speed of every part
@@ -96,6 +98,7 @@ fn main() -> ExitCode {
         Command::Show(args) => command::show::run(&args, &output),
         Command::Plot(args) => command::plot::run(&args, &output),
         Command::Tablebase(args) => command::tablebase::run(&args, &output),
+        Command::Serve(args) => command::serve::run(&args),
         Command::Demo(args) => command::demo::run(&args),
         Command::Bench(args) => command::bench::run(&args, &output),
         Command::Perft(args) => command::perft::run(&args, &output),

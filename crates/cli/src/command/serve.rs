@@ -1,0 +1,64 @@
+//! `selfmate serve`: the page.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use selfmate_web::{Config, Limits, Server, missing_page, random_token};
+
+use crate::progress::stop_on_signal;
+use crate::runs;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The address; with one that other machines can reach, changes need the token that is shown
+    #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// The port; 0 takes a free one
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    port: u16,
+    /// A name under which the page is reached, besides addresses and localhost
+    #[arg(long = "host", value_name = "NAME")]
+    hosts: Vec<String>,
+    /// Ask for this token, also on this machine alone
+    #[arg(long, value_name = "TOKEN", env = "SELFMATE_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let token = match &args.token {
+        Some(token) => Some(token.clone()),
+        None if args.bind.is_loopback() => None,
+        None => Some(random_token()?),
+    };
+    let config = Config {
+        address: SocketAddr::new(args.bind, args.port),
+        runs: runs::folder().to_owned(),
+        program: std::env::current_exe().context("cannot find the selfmate binary")?,
+        token: token.clone(),
+        hosts: args.hosts.clone(),
+        limits: Limits::default(),
+    };
+    let stop = stop_on_signal()?;
+    let server = Server::start(config)?;
+    let fragment = match (&args.token, &token) {
+        // A token that the user chose is not shown.
+        (None, Some(token)) => format!("/#/?token={token}"),
+        _ => String::new(),
+    };
+    println!("selfmate is at http://{}{fragment}", server.address());
+    if let Some(missing) = missing_page() {
+        eprintln!("selfmate: there is no page, only its API: {missing}");
+    }
+    while !stop.load(Ordering::Relaxed) {
+        thread::sleep(Duration::from_millis(100));
+    }
+    let trainings = server.trainings();
+    if !trainings.is_empty() {
+        eprintln!("waiting for the trainings to write their checkpoints: {}", trainings.join(", "));
+    }
+    drop(server);
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Builds the page with npm and leaves it in `OUT_DIR/page`, from where it becomes part of the
+//! binary. Without npm the build succeeds all the same: the page is then one file that says what is
+//! missing, and `selfmate serve` repeats it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, io};
+
+/// What decides how the page looks. The lock file pins everything else.
+const SOURCES: [&str; 6] = [
+    "page/index.html",
+    "page/package.json",
+    "page/package-lock.json",
+    "page/tsconfig.json",
+    "page/vite.config.ts",
+    "page/src",
+];
+
+/// The file that stands in for the page; `asset.rs` knows it.
+const MISSING: &str = "missing.txt";
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=SELFMATE_NO_PAGE");
+    for source in SOURCES {
+        println!("cargo::rerun-if-changed={source}");
+    }
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let page = out.join("page");
+    let built = fresh(&page).map_err(|error| error.to_string()).and_then(|()| build(&out, &page));
+    if let Err(missing) = built {
+        println!("cargo::warning=the page is not built: {missing}");
+        let text = format!("{missing}\n");
+        fresh(&page)
+            .and_then(|()| fs::write(page.join(MISSING), text))
+            .expect("cargo's own folder can be written to");
+    }
+}
+
+fn fresh(folder: &Path) -> io::Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder)
+}
+
+/// Works on a copy, so that a build never writes into the sources.
+fn build(out: &Path, page: &Path) -> Result<(), String> {
+    if env::var_os("SELFMATE_NO_PAGE").is_some() {
+        return Err("SELFMATE_NO_PAGE was set when selfmate was built".into());
+    }
+    let sources = out.join("page-sources");
+    fs::create_dir_all(&sources).map_err(|error| error.to_string())?;
+    for source in SOURCES {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let to = sources.join(Path::new(source).strip_prefix("page").expect("all are of the page"));
+        copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
+    }
+    let lock = sources.join("package-lock.json");
+    let installed = sources.join("node_modules/.package-lock.json");
+    let is_newer = || Some(modified(&lock)? > modified(&installed)?);
+    if is_newer().unwrap_or(true) {
+        npm(&sources, &["ci", "--no-audit", "--no-fund", "--loglevel=error"])?;
+    }
+    let target = page.to_string_lossy();
+    npm(&sources, &["run", "--silent", "build", "--", "--outDir", &target, "--emptyOutDir"])
+}
+
+fn modified(path: &Path) -> Option<std::time::SystemTime> {
+    fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+}
+
+/// Copies a file that has changed, or a folder anew.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    if from.is_dir() {
+        fresh(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    let bytes = fs::read(from)?;
+    if fs::read(to).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    fs::write(to, bytes)
+}
+
+fn npm(folder: &Path, arguments: &[&str]) -> Result<(), String> {
+    let program = if cfg!(windows) { "npm.cmd" } else { "npm" };
+    let output = Command::new(program).args(arguments).current_dir(folder).output();
+    let output = output.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            "npm (20 or later) was not there when selfmate was built; install it and build again"
+                .to_owned()
+        }
+        _ => format!("npm could not be started: {error}"),
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let said: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    // What is wrong comes first, then the help.
+    let start = said[..said.len().min(5)].join(" | ");
+    Err(format!("`npm {}` failed: {start}", arguments.join(" ")))
+}

@@ -1,0 +1,290 @@
+// The server's API, typed. src/api/*.rs and /openapi.json are where these shapes come from.
+
+import { h } from './dom';
+import { token } from './token';
+
+export interface Learner { name: string; presets: string[] }
+export interface Kind { name: string; description: string; options: [string, string][] }
+export interface About {
+  version: string;
+  cores: number;
+  asks_for_token: boolean;
+  learners: Learner[];
+  players: Kind[];
+}
+
+export interface RatingShort { elo: number; low: number; high: number; step: number }
+export type RunState = 'training' | 'stopping' | 'elsewhere' | 'stopped';
+export interface RunSummary {
+  name: string;
+  learner: string | null;
+  seed: number | null;
+  state: RunState;
+  reason: string | null;
+  age_s: number | null;
+  recorded_s: number | null;
+  elapsed_s: number;
+  generation: number;
+  games: number;
+  positions: number;
+  simulations: number;
+  steps: number;
+  checkpoints: number[];
+  rating: RatingShort | null;
+  alarm_count: number;
+  spark: number[];
+  spark_of: string;
+  error: string | null;
+}
+export interface Rating extends RatingShort { elapsed_s: number; generation: number; games: number }
+export interface Alarm {
+  elapsed_s: number;
+  generation: number;
+  name: string;
+  value: number;
+  bound: number;
+  meaning: string;
+  action: string;
+}
+export interface RunDetail extends RunSummary {
+  ratings: Rating[];
+  alarms: Alarm[];
+  notes: string[];
+  config: Record<string, unknown> | null;
+  said: string[];
+}
+export interface Curves {
+  epoch: number;
+  records: number;
+  elapsed_s: number[];
+  generation: number[];
+  games: number[];
+  positions: number[];
+  simulations: number[];
+  steps: number[];
+  values: Record<string, (number | null)[]>;
+}
+export interface Progress {
+  kind: 'progress';
+  elapsed_s: number;
+  generation: number;
+  games: number;
+  positions: number;
+  simulations: number;
+  steps: number;
+  values: Record<string, number>;
+}
+export type Record_ =
+  | Progress
+  | ({ kind: 'rating' } & Rating)
+  | ({ kind: 'alarm' } & Alarm)
+  | { kind: 'start' | 'resume' | 'end' };
+
+export interface Move { uci: string; san: string }
+export interface Outcome { result: string; reason: string }
+export interface Position {
+  start: string;
+  fen: string;
+  turn: 'white' | 'black';
+  check: boolean;
+  played: Move[];
+  legal: Move[];
+  outcome: Outcome | null;
+}
+export interface Share extends Move { share: number }
+export interface Ply extends Move {
+  fen: string;
+  check: boolean;
+  value: number | null;
+  draw: number | null;
+  ms: number | null;
+  policy?: Share[];
+}
+export interface Game {
+  number: number;
+  white: string;
+  black: string;
+  start: string;
+  plies: Ply[];
+  outcome: Outcome;
+  opening: string | null;
+}
+export interface GameRow extends Outcome {
+  number: number;
+  network: number;
+  plies: number;
+  from_position: boolean;
+}
+export interface Generations { sealed: number[]; open: number | null; open_games: number }
+
+export interface Score { cp?: number; mate?: number }
+export interface Thought {
+  kind: 'thought';
+  rank: number;
+  line: Move[];
+  score: Score;
+  value: number;
+  wdl: [number, number, number] | null;
+  visits: number | null;
+  prior: number | null;
+  depth: number;
+  nodes: number;
+  ms: number;
+}
+export interface Choice {
+  kind: 'choice';
+  played: Move;
+  line: Move[];
+  score: Score | null;
+  value: number | null;
+  wdl: [number, number, number] | null;
+  depth: number | null;
+  nodes: number | null;
+  ms: number;
+}
+export interface Verdict { kind: 'verdict'; ply: number; value: number | null; best: Move | null }
+export interface Branch extends Move { visits: number; prior: number; q: number | null; proof?: string }
+export interface Snapshot {
+  kind: 'snapshot';
+  sims: number;
+  best: Move;
+  value: number | null;
+  moves: Branch[];
+}
+export interface Ready { kind: 'ready'; tree: string }
+export interface Failure { kind: 'error'; message: string }
+export interface TreeNode {
+  fen: string;
+  visits: number;
+  value: number;
+  proof: string | null;
+  moves: Branch[];
+}
+
+export interface MatchReport {
+  a: string;
+  b: string;
+  games: number;
+  wins: number;
+  draws: number;
+  losses: number;
+  score: number;
+  elo: number;
+  elo_error: number;
+  elo_is_bound: boolean;
+  los: number;
+  pentanomial: number[];
+  terminations: Record<string, number>;
+  is_finished: boolean;
+}
+export interface Match {
+  id: string;
+  state: 'waiting' | 'playing' | 'stopped' | 'finished';
+  error: string | null;
+  total: number;
+  limit: string;
+  report: MatchReport;
+}
+export interface MatchDetail extends Match {
+  games: {
+    number: number;
+    a_is_white: boolean;
+    a_points: number;
+    reason: string;
+    plies: number;
+    opening: string | null;
+  }[];
+}
+export interface Ladder {
+  limit: string;
+  matches: number;
+  players: { name: string; elo: number; elo_error: number; games: number; points: number; is_anchor: boolean }[];
+}
+
+export interface Effort { sims?: number; depth?: number; movetime_ms?: number }
+
+/** What the server said was wrong. */
+export class ApiError extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const known = token();
+  if (known !== null) headers.set('Authorization', `Bearer ${known}`);
+  if (init.body !== undefined) headers.set('Content-Type', 'application/json');
+  const response = await fetch(path, { ...init, headers });
+  if (!response.ok) {
+    const text = await response.text();
+    let message = text || response.statusText;
+    try {
+      message = (JSON.parse(text) as { error: string }).error;
+    } catch {
+      // Not every answer is ours: a proxy may say it in its own words.
+    }
+    throw new ApiError(response.status, message);
+  }
+  return response;
+}
+
+export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await request(path, { signal })).json() as Promise<T>;
+}
+
+export async function post<T>(path: string, body: unknown, signal?: AbortSignal): Promise<T> {
+  const response = await request(path, { method: 'POST', body: JSON.stringify(body), signal });
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  return (isJson ? JSON.parse(text) : text) as T;
+}
+
+/** Posts, and hands over each line of the answer as it comes. */
+export async function stream<T>(
+  path: string,
+  body: unknown,
+  take: (line: T) => void,
+  signal?: AbortSignal,
+): Promise<void> {
+  const response = await request(path, { method: 'POST', body: JSON.stringify(body), signal });
+  const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+  if (reader === undefined) return;
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) {
+      if (line === '') continue;
+      const parsed = JSON.parse(line) as T | Failure;
+      if ((parsed as Failure).kind === 'error') {
+        throw new ApiError(500, (parsed as Failure).message);
+      }
+      take(parsed as T);
+    }
+  }
+}
+
+let known: Promise<About> | null = null;
+
+/** What the server is; asked once. */
+export function about(): Promise<About> {
+  known ??= get<About>('/api/about').catch((error: unknown) => {
+    known = null;
+    throw error;
+  });
+  return known;
+}
+
+export function run(name: string, rest = ''): string {
+  return `/api/runs/${encodeURIComponent(name)}${rest}`;
+}
+
+/** A message about something that went wrong; nothing for what was given up on purpose. */
+export function failure(error: unknown): HTMLElement {
+  if (error instanceof DOMException && error.name === 'AbortError') return h('span', { hidden: true });
+  const text = error instanceof Error ? error.message : String(error);
+  return h('p', { class: 'problem', role: 'alert' }, text);
+}

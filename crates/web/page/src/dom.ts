@@ -1,0 +1,88 @@
+// Elements without a framework: one function to make them, a few to change them.
+
+type Child = Node | string | number | null | undefined | false;
+type Value = string | number | boolean | null | undefined | EventListener | ((event: never) => void);
+
+/** Makes an element. Properties that are functions listen; null and false leave an attribute out. */
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  properties: Record<string, Value> = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties)) {
+    if (typeof value === 'function') {
+      element.addEventListener(name.replace(/^on/, ''), value as EventListener);
+    } else if (value === true) {
+      element.setAttribute(name, '');
+    } else if (value !== null && value !== undefined && value !== false) {
+      element.setAttribute(name, String(value));
+    }
+  }
+  append(element, ...children);
+  return element;
+}
+
+/** Makes a part of a drawing. */
+export function svg(
+  tag: string,
+  attributes: Record<string, string | number> = {},
+  ...children: Node[]
+): SVGElement {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
+export function append(element: Element, ...children: Child[]): void {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/**
+ * Puts other children in the place of those that are there. Whoever stood on a child with a
+ * `data-key` stands on the new one with the same key: lists that are drawn anew every few seconds
+ * must not throw people out.
+ */
+export function replace(element: Element, ...children: Child[]): void {
+  const focused = element.contains(document.activeElement) ? document.activeElement : null;
+  const key = (focused as HTMLElement | null)?.dataset['key'];
+  element.replaceChildren();
+  append(element, ...children);
+  if (key === undefined) return;
+  const same = element.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"]`);
+  same?.focus({ preventScroll: true });
+}
+
+/** Tells something to those who hear the page. */
+export function announce(text: string): void {
+  const status = document.getElementById('status');
+  if (status !== null) status.textContent = text;
+}
+
+/** A field with its label. */
+export function field(label: string, input: HTMLElement, hint?: string): HTMLElement {
+  const id = input.id || `field-${Math.random().toString(36).slice(2, 9)}`;
+  input.id = id;
+  const hintId = `${id}-hint`;
+  if (hint !== undefined) input.setAttribute('aria-describedby', hintId);
+  return h(
+    'div',
+    { class: 'field' },
+    h('label', { for: id }, label),
+    input,
+    hint !== undefined && h('small', { id: hintId }, hint),
+  );
+}
+
+/** A choice among texts. */
+export function select(options: [string, string][], chosen?: string): HTMLSelectElement {
+  return h(
+    'select',
+    {},
+    ...options.map(([value, text]) => h('option', { value, selected: value === chosen }, text)),
+  );
+}

@@ -1,0 +1,66 @@
+// Numbers and times as people read them.
+
+import type { Score } from './api';
+
+export function count(value: number): string {
+  return Math.round(value).toLocaleString('en-US');
+}
+
+/** About three digits, with k, M or G. */
+export function short(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e9) return `${(value / 1e9).toPrecision(3)} G`;
+  if (size >= 1e6) return `${(value / 1e6).toPrecision(3)} M`;
+  if (size >= 1e4) return `${(value / 1e3).toPrecision(3)} k`;
+  if (size >= 100 || Number.isInteger(value)) return String(Math.round(value));
+  if (size >= 0.001) return value.toPrecision(3);
+  return value === 0 ? '0' : value.toExponential(1);
+}
+
+/** The same for an axis: no zeros that say nothing. */
+export function tick(value: number): string {
+  return short(value).replace(/(\.\d*?)0+(?=$| )/, '$1').replace(/\.(?=$| )/, '');
+}
+
+/** `45 s`, `12 min`, `3 h 05`, `2 d 4 h`. */
+export function span(seconds: number): string {
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 90) return `${minutes} min`;
+  if (minutes < 2880) return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')}`;
+  return `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
+}
+
+export function percent(share: number, digits = 0): string {
+  return `${(100 * share).toFixed(digits)} %`;
+}
+
+export function signed(value: number, digits = 2): string {
+  return `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(digits)}`;
+}
+
+/** A score for the side to move as White sees it. */
+export function score(value: Score | null, turn: 'white' | 'black'): string {
+  if (value === null) return '–';
+  const sign = turn === 'white' ? 1 : -1;
+  if (value.mate !== undefined) {
+    const moves = sign * value.mate;
+    return `${moves < 0 ? '−' : ''}#${Math.abs(moves)}`;
+  }
+  return signed((sign * (value.cp ?? 0)) / 100);
+}
+
+/** `1. e4 e5 2. Nf3`. */
+export function numbered(moves: { san: string }[], startFen: string): string {
+  const [, turn = 'w', , , , full = '1'] = startFen.split(' ');
+  let ply = (Number(full) - 1) * 2 + (turn === 'b' ? 1 : 0);
+  return moves
+    .map((move, index) => {
+      const number = Math.floor(ply / 2) + 1;
+      const text =
+        ply % 2 === 0 ? `${number}. ${move.san}` : index === 0 ? `${number}… ${move.san}` : move.san;
+      ply += 1;
+      return text;
+    })
+    .join(' ');
+}

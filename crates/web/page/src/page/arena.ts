@@ -1,0 +1,244 @@
+// The arena: rating lists, matches, their games.
+
+import { failure, get, post } from '../api';
+import type { Game, Ladder, Match, MatchDetail, MatchReport } from '../api';
+import { announce, field, h, replace, select } from '../dom';
+import { count, percent } from '../format';
+import { PlayerChoice } from '../part/opponent';
+import { Replay } from '../part/replay';
+import { bar } from '../part/spark';
+
+const PAUSE = 2500;
+
+const limits: [string, string][] = [
+  ['', 'as the players say'],
+  ['sims:100', '100 simulations or nodes'],
+  ['sims:800', '800 simulations or nodes'],
+  ['movetime_ms:50', '0.05 s a move'],
+  ['movetime_ms:200', '0.2 s a move'],
+];
+
+export function arenaPage(root: HTMLElement): () => void {
+  const control = new AbortController();
+  const problem = h('div');
+  const ladders = h('div');
+  const matches = h('div');
+  let timer = 0;
+
+  const look = async (): Promise<void> => {
+    try {
+      const [lists, all] = await Promise.all([
+        get<Ladder[]>('/api/ladders', control.signal),
+        get<Match[]>('/api/matches', control.signal),
+      ]);
+      replace(problem);
+      replace(ladders, ...lists.map(ladderView));
+      replace(matches, all.length === 0 ? h('p', { class: 'hint' }, 'No match has been played here yet.') : matchTable(all));
+    } catch (error) {
+      replace(problem, failure(error));
+    }
+    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
+  };
+
+  root.append(
+    h('h1', {}, 'Arena'),
+    problem,
+    h('div', { class: 'two' }, h('div', {}, h('h2', {}, 'Ratings'), ladders), form(() => void look())),
+    h('h2', {}, 'Matches'),
+    matches,
+  );
+  void look();
+  return () => {
+    control.abort();
+    clearTimeout(timer);
+  };
+}
+
+/** A form for a new match or ladder. */
+function form(done: () => void): HTMLElement {
+  const choices = [new PlayerChoice('First player'), new PlayerChoice('Second player', { wanted: 'greedy' })];
+  const more = h('textarea', { rows: 2, spellcheck: 'false', placeholder: 'random' });
+  const games = h('input', { type: 'number', min: 2, max: 10_000, step: 2, value: 20, required: true });
+  const limit = select(limits);
+  const problem = h('div');
+  return h(
+    'form',
+    {
+      class: 'card',
+      onsubmit: (event: Event) => {
+        event.preventDefault();
+        const [key = '', value] = limit.value.split(':');
+        const order = {
+          players: [...choices.map((choice) => choice.value), ...more.value.split('\n').map((text) => text.trim()).filter(Boolean)],
+          games: Number(games.value),
+          ...(key === '' ? {} : { [key]: Number(value) }),
+        };
+        post<string[]>('/api/matches', order)
+          .then((ids) => {
+            replace(problem);
+            announce(`${ids.length} matches begin`);
+            done();
+          })
+          .catch((error: unknown) => replace(problem, failure(error)));
+      },
+    },
+    h('h2', {}, 'New match'),
+    ...choices.map((choice) => choice.element),
+    field('More players', more, 'One a line; each meets each'),
+    h('div', { class: 'columns' }, field('Games of each pair', games), field('Time to think', limit)),
+    problem,
+    h('button', { type: 'submit', class: 'primary' }, 'Start'),
+  );
+}
+
+function ladderView(ladder: Ladder): HTMLElement {
+  const low = Math.min(...ladder.players.map((player) => player.elo - player.elo_error));
+  const high = Math.max(...ladder.players.map((player) => player.elo + player.elo_error));
+  return h(
+    'table',
+    { class: 'numbers ladder' },
+    h('caption', {}, ladder.limit === '-' ? 'Players as they are' : ladder.limit),
+    h('thead', {}, h('tr', {}, ...['Player', 'Elo', '±', 'Games'].map((text) => h('th', { scope: 'col' }, text)), h('td', {}))),
+    h(
+      'tbody',
+      {},
+      ...ladder.players.map((player) =>
+        h(
+          'tr',
+          {},
+          h('th', { scope: 'row' }, player.name),
+          h('td', {}, count(player.elo)),
+          h('td', {}, player.is_anchor ? 'given' : count(player.elo_error)),
+          h('td', {}, count(player.games)),
+          h('td', { class: 'meter-cell' }, bar(player.elo, player.is_anchor ? 0 : player.elo_error, low, high)),
+        ),
+      ),
+    ),
+  );
+}
+
+function matchTable(all: Match[]): HTMLElement {
+  return h(
+    'table',
+    { class: 'numbers' },
+    h('thead', {}, h('tr', {}, ...['Match', 'Players', 'Score', 'Elo', 'Games', 'State'].map((text) => h('th', { scope: 'col' }, text)))),
+    h(
+      'tbody',
+      {},
+      ...all.map(({ id, report, state, total, error }) =>
+        h(
+          'tr',
+          {},
+          h('td', {}, h('a', { href: `#/match/${id}`, 'data-key': id }, `№ ${Number(id)}`)),
+          h('td', { class: 'line-cell' }, `${report.a} – ${report.b}`),
+          h('td', {}, `+${report.wins} =${report.draws} −${report.losses}`),
+          h('td', {}, eloText(report)),
+          h('td', {}, `${report.games}/${total}`),
+          h('td', {}, error ?? state),
+        ),
+      ),
+    ),
+  );
+}
+
+function eloText(report: MatchReport): string {
+  if (report.games === 0 || report.elo_error === 0) return '–';
+  const sign = report.elo < 0 ? '−' : '+';
+  const elo = `${sign}${count(Math.abs(report.elo))}`;
+  return report.elo_is_bound ? `${elo} or more` : `${elo} ± ${count(report.elo_error)}`;
+}
+
+export function matchPage(root: HTMLElement, parts: string[]): () => void {
+  const id = parts[0] ?? '';
+  const control = new AbortController();
+  const problem = h('div');
+  const head = h('div');
+  const list = h('div', { class: 'game-list', tabindex: 0, role: 'region', 'aria-label': 'Games' });
+  const replay = new Replay();
+  replay.element.hidden = true;
+  let timer = 0;
+  let known = -1;
+  root.append(h('p', {}, h('a', { href: '#/arena' }, '← Arena')), problem, head, h('div', { class: 'split' }, list, replay.element));
+
+  const open = async (number: number): Promise<void> => {
+    try {
+      const game = await get<Game>(`/api/matches/${id}/games/${number}`, control.signal);
+      replay.element.hidden = false;
+      replay.show(game);
+    } catch (error) {
+      replace(problem, failure(error));
+    }
+  };
+
+  const look = async (): Promise<void> => {
+    try {
+      const detail = await get<MatchDetail>(`/api/matches/${id}`, control.signal);
+      replace(problem);
+      replace(head, ...matchHead(detail, look));
+      if (detail.games.length !== known) {
+        known = detail.games.length;
+        replace(list, gameTable(detail, (number) => void open(number)));
+        const [first] = detail.games;
+        if (replay.element.hidden && first !== undefined) await open(first.number);
+      }
+    } catch (error) {
+      replace(problem, failure(error));
+    }
+    clearTimeout(timer);
+    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
+  };
+  void look();
+  return () => {
+    control.abort();
+    clearTimeout(timer);
+    replay.stop();
+  };
+}
+
+function matchHead(detail: MatchDetail, look: () => Promise<void>): HTMLElement[] {
+  const { report, state, id } = detail;
+  const act = (label: string, rest: string): HTMLElement =>
+    h('button', { type: 'button', 'data-key': rest, onclick: () => void post(`/api/matches/${id}/${rest}`, {}).catch((error: unknown) => announce(String(error))).finally(() => void look()) }, label);
+  const isOpen = state === 'playing' || state === 'waiting';
+  return [
+    h('div', { class: 'title-row' }, h('h1', {}, `${report.a} – ${report.b}`), h('span', { class: `state state-${state}` }, state)),
+    h(
+      'p',
+      {},
+      h('strong', {}, `+${report.wins} =${report.draws} −${report.losses}`),
+      ` · ${percent(report.score, 1)} · Elo ${eloText(report)} · game ${report.games} of ${detail.total}`,
+      report.games > 0 && ` · the first is the stronger with ${percent(report.los, 1)}`,
+    ),
+    h(
+      'div',
+      { class: 'row' },
+      isOpen ? act('Stop', 'stop') : null,
+      state === 'stopped' ? act('Go on', 'resume') : null,
+      report.games > 0 && h('a', { class: 'button', href: `/api/matches/${id}/pgn`, download: true, 'data-key': 'pgn' }, 'Games as PGN'),
+    ),
+    ...(detail.error === null ? [] : [h('p', { class: 'problem' }, detail.error)]),
+  ];
+}
+
+function gameTable(detail: MatchDetail, open: (number: number) => void): HTMLElement {
+  return h(
+    'table',
+    { class: 'numbers' },
+    h('thead', {}, h('tr', {}, ...['Game', 'First has', 'Points', 'Plies', 'End'].map((text) => h('th', { scope: 'col' }, text)))),
+    h(
+      'tbody',
+      {},
+      ...detail.games.map((game) =>
+        h(
+          'tr',
+          {},
+          h('td', {}, h('button', { type: 'button', class: 'link', 'data-key': `game ${game.number}`, onclick: () => open(game.number) }, String(game.number + 1))),
+          h('td', {}, game.a_is_white ? 'White' : 'Black'),
+          h('td', {}, game.a_points === 0.5 ? '½' : String(game.a_points)),
+          h('td', {}, String(game.plies)),
+          h('td', {}, game.reason),
+        ),
+      ),
+    ),
+  );
+}

@@ -1,0 +1,283 @@
+// Inside a search: how it changes with its simulations, PUCT beside Gumbel, the policy on the board,
+// and the tree, one node at a time.
+
+import { failure, get, post, stream } from '../api';
+import type { Branch, Position, Ready, Snapshot, TreeNode } from '../api';
+import { field, h, replace, select } from '../dom';
+import { count, percent, signed } from '../format';
+import { Board } from '../part/board';
+import { PlayerChoice } from '../part/opponent';
+
+type Rule = 'puct' | 'gumbel';
+
+const rules: Record<Rule, { title: string; hint: string }> = {
+  puct: { title: 'PUCT', hint: 'visits go where value and prior promise most; the most visited move is played' },
+  gumbel: { title: 'Gumbel', hint: 'a few candidates get equal visits, the worse half leaves after each round' },
+};
+
+export function insidePage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
+  const player = new PlayerChoice('Whose search', { wanted: query.get('player'), onlyTrees: true });
+  const sims = select(['64', '256', '1024', '4096', '16384'].map((text) => [text, count(Number(text))]), '1024');
+  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', placeholder: 'the usual start' });
+  fen.value = query.get('fen') ?? '';
+  const colour = select([['prior', 'the priors'], ['visits', 'the visits'], ['none', 'nothing']]);
+  const slider = h('input', { type: 'range', min: 0, max: 0, value: 0, step: 1 });
+  const shownSims = h('output', {});
+  const problem = h('div');
+  const board = new Board('The position');
+  const columns: Record<Rule, Column> = { puct: new Column('puct'), gumbel: new Column('gumbel') };
+  let moves: string[] = [];
+  let position: Position | null = null;
+  let control = new AbortController();
+
+  const fail = (error: unknown): void => replace(problem, failure(error));
+  const line = (): { fen: string | null; moves: string[] } => ({ fen: fen.value.trim() || null, moves });
+
+  const update = async (): Promise<void> => {
+    try {
+      position = await post<Position>('/api/position', line(), control.signal);
+      replace(problem);
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    board.show({ fen: position.fen, lastMove: position.played.at(-1)?.uci ?? null, check: position.check });
+    board.allow(position.legal, (uci) => {
+      moves = [...moves, uci];
+      void update();
+    });
+    board.arrows([]);
+    board.warm(new Map());
+  };
+
+  const search = async (): Promise<void> => {
+    control.abort();
+    control = new AbortController();
+    await update();
+    if (position === null || position.outcome !== null) {
+      replace(problem, h('p', { class: 'problem' }, 'The game is over here: there is nothing to search.'));
+      return;
+    }
+    const grow = async (rule: Rule): Promise<void> => {
+      const column = columns[rule];
+      column.clear();
+      const request = { ...line(), player: player.value, root: rule, sims: Number(sims.value) };
+      await stream<Snapshot | Ready>(
+        '/api/inside',
+        request,
+        (message) => {
+          if (message.kind === 'ready') column.open(message.tree);
+          else {
+            column.add(message);
+            slider.max = String(Math.max(Number(slider.max), column.snapshots.length - 1));
+            slider.value = slider.max;
+            show();
+          }
+        },
+        control.signal,
+      );
+    };
+    slider.max = '0';
+    try {
+      await Promise.all([grow('puct'), grow('gumbel')]);
+    } catch (error) {
+      fail(error);
+    }
+  };
+
+  const show = (): void => {
+    const index = Number(slider.value);
+    for (const column of Object.values(columns)) column.show(index);
+    const snapshot = columns.puct.at(index) ?? columns.gumbel.at(index);
+    shownSims.textContent = snapshot === undefined ? '' : `${count(snapshot.sims)} simulations`;
+    slider.setAttribute('aria-valuetext', shownSims.textContent);
+    if (snapshot === undefined) return;
+    board.warm(colour.value === 'none' ? new Map() : heat(snapshot.moves, colour.value as 'prior' | 'visits'));
+    const arrows = (['puct', 'gumbel'] as Rule[]).flatMap((rule) => {
+      const best = columns[rule].at(index)?.best;
+      return best === undefined ? [] : [{ uci: best.uci, brush: rule === 'puct' ? 'blue' : 'green' }];
+    });
+    board.arrows(arrows);
+  };
+  slider.addEventListener('input', show);
+  colour.addEventListener('change', show);
+
+  root.append(
+    h('h1', {}, 'Look inside'),
+    h(
+      'p',
+      { class: 'lead' },
+      'A search looks ahead along moves that the network finds promising. Each simulation goes one step further; what it finds comes back up and changes where the next one goes.',
+    ),
+    problem,
+    h(
+      'div',
+      { class: 'inside' },
+      h('div', { class: 'inside-board' }, board.element, field('Colour the squares by', colour)),
+      h(
+        'form',
+        {
+          class: 'card',
+          onsubmit: (event: Event) => {
+            event.preventDefault();
+            void search();
+          },
+        },
+        player.element,
+        field('Simulations', sims),
+        field('Position (FEN)', fen, 'Or play moves on the board'),
+        h(
+          'div',
+          { class: 'row' },
+          h('button', { type: 'submit', class: 'primary' }, 'Search'),
+          h(
+            'button',
+            {
+              type: 'button',
+              onclick: () => {
+                moves = moves.slice(0, -1);
+                void update();
+              },
+            },
+            'Take back',
+          ),
+          h(
+            'button',
+            {
+              type: 'button',
+              onclick: () => {
+                moves = [];
+                void update();
+              },
+            },
+            'Back to the start',
+          ),
+        ),
+        field('After', slider),
+        shownSims,
+      ),
+    ),
+    h('div', { class: 'two' }, columns.puct.element, columns.gumbel.element),
+  );
+  fen.addEventListener('change', () => {
+    moves = [];
+    void update();
+  });
+  void update();
+  return () => control.abort();
+}
+
+/** One rule's findings. */
+class Column {
+  readonly element: HTMLElement;
+  snapshots: Snapshot[] = [];
+  private readonly table = h('div');
+  private readonly tree = h('div');
+
+  constructor(rule: Rule) {
+    this.element = h(
+      'section',
+      { class: 'card', 'aria-label': rules[rule].title },
+      h('h2', {}, rules[rule].title),
+      h('p', { class: 'hint' }, rules[rule].hint),
+      this.table,
+      this.tree,
+    );
+  }
+
+  clear(): void {
+    this.snapshots = [];
+    replace(this.table, h('p', { class: 'hint' }, 'Searching…'));
+    replace(this.tree);
+  }
+
+  add(snapshot: Snapshot): void {
+    this.snapshots.push(snapshot);
+  }
+
+  at(index: number): Snapshot | undefined {
+    return this.snapshots[Math.min(index, this.snapshots.length - 1)];
+  }
+
+  show(index: number): void {
+    const snapshot = this.at(index);
+    if (snapshot === undefined) return;
+    const value = snapshot.value === null ? '' : `, expects ${signed(snapshot.value)}`;
+    replace(
+      this.table,
+      h('p', {}, h('strong', {}, `Plays ${snapshot.best.san}`), value),
+      branches(snapshot.moves.slice(0, 12), snapshot.best.uci),
+    );
+  }
+
+  /** Lets the tree of the last search be opened. */
+  open(tree: string): void {
+    replace(this.tree, h('h3', {}, 'The tree'), h('ul', { class: 'tree' }, nodeView(tree, [], 'root', null)));
+  }
+}
+
+function branches(moves: Branch[], best: string): HTMLElement {
+  const most = Math.max(1, ...moves.map(({ visits }) => visits));
+  return h(
+    'table',
+    { class: 'numbers' },
+    h('thead', {}, h('tr', {}, ...['Move', 'Visits', '', 'Prior', 'Q'].map((text) => h('th', { scope: 'col' }, text === '' ? h('span', { class: 'visually-hidden' }, 'Share') : text)))),
+    h(
+      'tbody',
+      {},
+      ...moves.map((move) =>
+        h(
+          'tr',
+          { class: move.uci === best ? 'chosen' : null },
+          h('th', { scope: 'row' }, move.san),
+          h('td', {}, count(move.visits)),
+          h('td', { class: 'meter-cell' }, h('meter', { value: move.visits, min: 0, max: most, 'aria-hidden': 'true' })),
+          h('td', {}, percent(move.prior, 1)),
+          h('td', {}, move.q === null ? '–' : signed(move.q)),
+        ),
+      ),
+    ),
+  );
+}
+
+/** A node that opens when it is asked to. */
+function nodeView(tree: string, line: string[], label: string, branch: Branch | null): HTMLElement {
+  const children = h('ul', { hidden: true });
+  const facts = branch === null ? '' : ` ${count(branch.visits)} visits, prior ${percent(branch.prior)}, Q ${branch.q === null ? '–' : signed(branch.q)}${branch.proof === undefined ? '' : `, proven ${branch.proof}`}`;
+  const button = h('button', { type: 'button', class: 'link node', 'aria-expanded': 'false' }, label);
+  const item = h('li', {}, button, h('span', { class: 'hint' }, facts), children);
+  let isLoaded = false;
+  button.addEventListener('click', () => {
+    const isOpen = button.getAttribute('aria-expanded') === 'true';
+    button.setAttribute('aria-expanded', String(!isOpen));
+    children.hidden = isOpen;
+    if (isOpen || isLoaded) return;
+    isLoaded = true;
+    get<TreeNode>(`/api/inside/${tree}?line=${line.join(',')}`)
+      .then((node) => {
+        const visited = node.moves.filter(({ visits }) => visits > 0).slice(0, 12);
+        replace(
+          children,
+          ...visited.map((move) => nodeView(tree, [...line, move.uci], move.san, move)),
+          visited.length === 0 && h('li', { class: 'hint' }, 'A leaf: no simulation has gone further.'),
+        );
+      })
+      .catch((error: unknown) => {
+        isLoaded = false;
+        replace(children, h('li', {}, failure(error)));
+      });
+  });
+  return item;
+}
+
+/** Where moves go, as shares of the largest. */
+function heat(moves: Branch[], by: 'prior' | 'visits'): Map<string, number> {
+  const squares = new Map<string, number>();
+  for (const move of moves) {
+    const square = move.uci.slice(2, 4);
+    squares.set(square, (squares.get(square) ?? 0) + move[by]);
+  }
+  const most = Math.max(...squares.values(), Number.MIN_VALUE);
+  for (const [square, value] of squares) squares.set(square, value / most < 0.02 ? 0 : value / most);
+  return squares;
+}

@@ -1,0 +1,210 @@
+// All runs, and how to start one.
+
+import { about, failure, get, post, run } from '../api';
+import type { About, RunState, RunSummary } from '../api';
+import { announce, field, h, replace, select } from '../dom';
+import { count, span } from '../format';
+import { spark } from '../part/spark';
+
+const PAUSE = 3000;
+
+export const stateNames: Record<RunState, string> = {
+  training: 'training',
+  stopping: 'stopping',
+  elsewhere: 'trained elsewhere',
+  stopped: 'stopped',
+};
+
+export function runsPage(root: HTMLElement): () => void {
+  const list = h('div', { class: 'cards', 'aria-live': 'off' }, h('p', { class: 'hint' }, 'Looking…'));
+  const problem = h('div');
+  root.append(
+    h(
+      'div',
+      { class: 'title-row' },
+      h('h1', {}, 'Runs'),
+      h('button', { type: 'button', class: 'primary', onclick: () => openForm() }, 'New training'),
+    ),
+    problem,
+    list,
+  );
+  const control = new AbortController();
+  let timer = 0;
+
+  const look = async (): Promise<void> => {
+    try {
+      const runs = await get<RunSummary[]>('/api/runs', control.signal);
+      replace(problem);
+      replace(list, ...(runs.length === 0 ? [nothing()] : runs.map((summary) => card(summary, look))));
+    } catch (error) {
+      replace(problem, failure(error));
+    }
+    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
+  };
+  void look();
+  return () => {
+    control.abort();
+    clearTimeout(timer);
+  };
+}
+
+function nothing(): HTMLElement {
+  return h(
+    'div',
+    { class: 'card empty' },
+    h('h2', {}, 'Nothing has been trained yet'),
+    h(
+      'p',
+      {},
+      'A training plays chess against itself, starting from nothing but the rules, and learns from its own games. Ten minutes are enough to see it beat random moves.',
+    ),
+    h('button', { type: 'button', class: 'primary', onclick: () => openForm() }, 'Start the first training'),
+  );
+}
+
+function card(summary: RunSummary, look: () => Promise<void>): HTMLElement {
+  const link = `#/run/${encodeURIComponent(summary.name)}`;
+  if (summary.error !== null) {
+    return h(
+      'article',
+      { class: 'card' },
+      h('h2', {}, summary.name),
+      h('p', { class: 'problem' }, `It cannot be read: ${summary.error}`),
+    );
+  }
+  const { rating } = summary;
+  return h(
+    'article',
+    { class: 'card' },
+    h(
+      'div',
+      { class: 'card-head' },
+      h('h2', {}, h('a', { href: link, 'data-key': `open ${summary.name}` }, summary.name)),
+      h('span', { class: `state state-${summary.state}` }, stateNames[summary.state]),
+    ),
+    h(
+      'dl',
+      { class: 'facts' },
+      fact('Learner', summary.learner ?? '–'),
+      fact('Trained', span(summary.elapsed_s)),
+      fact('Games', count(summary.games)),
+      fact('Elo', rating === null ? '–' : `${count(rating.elo)} [${count(rating.low)}, ${count(rating.high)}]`),
+      fact('Age', summary.age_s === null ? '–' : span(summary.age_s)),
+      summary.alarm_count > 0 && fact('Alarms', count(summary.alarm_count)),
+    ),
+    summary.spark.length > 1 &&
+      spark(summary.spark, `${summary.spark_of === 'elo' ? 'Elo' : 'Loss'} over the training`),
+    summary.state === 'stopped' && summary.reason !== null && summary.reason !== 'stopped' && h('p', { class: 'hint' }, summary.reason),
+    h('div', { class: 'row' }, ...actions(summary, look)),
+  );
+}
+
+export function fact(name: string, value: string): HTMLElement {
+  return h('div', {}, h('dt', {}, name), h('dd', {}, value));
+}
+
+/** What can be done with a run. */
+export function actions(summary: RunSummary, look: () => Promise<void>): HTMLElement[] {
+  const act = (label: string, rest: string, said: string): HTMLElement => {
+    const button = h('button', { type: 'button', 'data-key': `${label} ${summary.name}` }, label);
+    button.addEventListener('click', () => {
+      button.disabled = true;
+      post(run(summary.name, rest), {})
+        .then(() => announce(`${summary.name}: ${said}`))
+        .catch((error: unknown) => button.after(failure(error)))
+        .finally(() => void look());
+    });
+    return button;
+  };
+  const buttons: HTMLElement[] = [];
+  if (summary.state === 'training') buttons.push(act('Stop', '/stop', 'stopping'));
+  if (summary.state === 'stopped') buttons.push(act('Resume', '/resume', 'going on'));
+  if (summary.checkpoints.length > 0) {
+    const player = encodeURIComponent(`run:${summary.name}`);
+    buttons.push(
+      h('a', { class: 'button', href: `#/play?player=${player}`, 'data-key': `play ${summary.name}` }, 'Play it'),
+      h('a', { class: 'button', href: `#/inside?player=${player}`, 'data-key': `inside ${summary.name}` }, 'Look inside'),
+    );
+  }
+  return buttons;
+}
+
+/** The form for a new training. */
+function openForm(): void {
+  about()
+    .then(showForm)
+    .catch((error: unknown) => document.getElementById('main')?.prepend(failure(error)));
+}
+
+function showForm(info: About): void {
+  const name = h('input', {
+    type: 'text',
+    required: true,
+    maxlength: 60,
+    pattern: '[A-Za-z0-9_][A-Za-z0-9_.\\-]*',
+    autocomplete: 'off',
+    value: `run-${new Date().toISOString().slice(5, 16).replace(/[-T:]/g, '')}`,
+  });
+  const learner = select(info.learners.map((entry) => [entry.name, entry.name]));
+  const preset = select([]);
+  const presets = (): void => {
+    const chosen = info.learners.find((entry) => entry.name === learner.value);
+    replace(preset, ...(chosen?.presets ?? []).map((text) => h('option', { value: text }, text)));
+  };
+  learner.addEventListener('change', presets);
+  presets();
+  const minutes = h('input', { type: 'number', min: 0.1, step: 'any', value: 10, required: true });
+  const seed = h('input', { type: 'number', min: 0, step: 1, value: 1, required: true });
+  const threads = h('input', { type: 'number', min: 1, max: 1024, value: info.cores, required: true });
+  const settings = h('input', { type: 'text', autocomplete: 'off', placeholder: 'selfplay.sims.to=200' });
+  const problem = h('div');
+  const dialog = h(
+    'dialog',
+    { class: 'sheet', 'aria-labelledby': 'new-training' },
+    h(
+      'form',
+      {
+        onsubmit: (event: Event) => {
+          event.preventDefault();
+          const order = {
+            name: name.value,
+            learner: learner.value,
+            preset: preset.value,
+            minutes: Number(minutes.value),
+            seed: Number(seed.value),
+            threads: Number(threads.value),
+            set: settings.value.split(/\s+/).filter(Boolean),
+          };
+          post('/api/runs', order)
+            .then(() => {
+              dialog.close();
+              location.hash = `#/run/${encodeURIComponent(order.name)}`;
+            })
+            .catch((error: unknown) => replace(problem, failure(error)));
+        },
+      },
+      h('h2', { id: 'new-training' }, 'New training'),
+      field('Name', name, 'Letters, digits, - and _'),
+      field('Minutes', minutes, 'It can go on later'),
+      h(
+        'div',
+        { class: 'columns' },
+        field('Learner', learner),
+        field('Settings', preset),
+        field('Seed', seed, 'The same seed gives the same games'),
+        field('Threads', threads, `This machine has ${info.cores} cores`),
+      ),
+      field('Single settings', settings, 'key=value, separated by spaces; may stay empty'),
+      problem,
+      h(
+        'div',
+        { class: 'row end' },
+        h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
+        h('button', { type: 'submit', class: 'primary' }, 'Start'),
+      ),
+    ),
+  );
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}

@@ -1,0 +1,60 @@
+// The course of a game: what White could expect at each ply, to be clicked on.
+
+import { svg } from '../dom';
+import { signed } from '../format';
+
+const [WIDTH, HEIGHT] = [600, 100];
+
+/** A picture of values from -1 to 1; `turns` are plies worth a mark. */
+export function evalGraph(
+  values: (number | null)[],
+  current: number,
+  turns: number[],
+  go: (ply: number) => void,
+): SVGElement {
+  const last = Math.max(1, values.length - 1);
+  const x = (ply: number): number => (ply / last) * WIDTH;
+  const y = (value: number): number => HEIGHT / 2 - (value * (HEIGHT - 8)) / 2;
+  const known = values.flatMap((value, ply) => (value === null ? [] : [{ ply, value }]));
+  const path = known.map(({ ply, value }) => `${x(ply).toFixed(1)},${y(value).toFixed(1)}`);
+  const [first, end] = [known[0]?.ply ?? 0, known.at(-1)?.ply ?? 0];
+  const drawing = svg(
+    'svg',
+    {
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: 'none',
+      class: 'eval-graph',
+      role: 'img',
+      'aria-label': `What White could expect, move by move. At the end ${signed(known.at(-1)?.value ?? 0)}.`,
+    },
+    svg('line', { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: 'zero' }),
+    svg('polygon', {
+      points: [`${x(first)},${HEIGHT / 2}`, ...path, `${x(end)},${HEIGHT / 2}`].join(' '),
+      class: 'area',
+    }),
+    svg('polyline', { points: path.join(' '), class: 'curve' }),
+    ...turns.map((ply) =>
+      svg('circle', { cx: x(ply), cy: y(values[ply] ?? 0), r: 5, class: 'turn' }),
+    ),
+    svg('line', { x1: x(current), x2: x(current), y1: 0, y2: HEIGHT, class: 'now' }),
+  );
+  drawing.addEventListener('click', (event) => {
+    const box = drawing.getBoundingClientRect();
+    const share = ((event as MouseEvent).clientX - box.left) / box.width;
+    go(Math.round(share * last));
+  });
+  return drawing;
+}
+
+/** Plies whose move cost its side a good part of what it could expect. */
+export function turningPoints(values: (number | null)[], firstIsWhite: boolean): number[] {
+  const turns: number[] = [];
+  for (let ply = 1; ply < values.length; ply += 1) {
+    const [before, after] = [values[ply - 1], values[ply]];
+    if (before === null || before === undefined || after === null || after === undefined) continue;
+    const moverIsWhite = (ply - 1) % 2 === 0 === firstIsWhite;
+    const lost = (moverIsWhite ? 1 : -1) * (before - after);
+    if (lost >= 0.3) turns.push(ply);
+  }
+  return turns;
+}

@@ -1,0 +1,186 @@
+// A game to go through: board, moves, what was thought.
+
+import type { Game, Ply } from '../api';
+import { h, replace } from '../dom';
+import { percent, signed } from '../format';
+import { Board } from './board';
+import { evalGraph, turningPoints } from './evalgraph';
+
+export class Replay {
+  readonly element: HTMLElement;
+  private readonly board = new Board('The game');
+  private readonly moves = h('ol', { class: 'moves', 'aria-label': 'Moves' });
+  private readonly graph = h('div', { class: 'graph-place' });
+  private readonly thought = h('div', { class: 'thought' });
+  private readonly title = h('p', { class: 'game-title' });
+  private game: Game | null = null;
+  private ply = 0;
+  private timer = 0;
+  private readonly player = h('button', { type: 'button', onclick: () => this.toggle() }, 'Play');
+
+  constructor() {
+    const step = (text: string, label: string, go: () => void): HTMLElement =>
+      h('button', { type: 'button', 'aria-label': label, onclick: go }, text);
+    this.element = h(
+      'section',
+      {
+        class: 'replay',
+        onkeydown: (event: KeyboardEvent) => {
+          const isInBoard = (event.target as Element).closest('.board-frame') !== null;
+          if (isInBoard) return;
+          if (event.key === 'ArrowLeft') this.go(this.ply - 1);
+          else if (event.key === 'ArrowRight') this.go(this.ply + 1);
+          else return;
+          event.preventDefault();
+        },
+      },
+      h('div', { class: 'replay-board' }, this.title, this.board.element, this.graph),
+      h(
+        'div',
+        { class: 'replay-side' },
+        h(
+          'div',
+          { class: 'row', role: 'group', 'aria-label': 'Go through the game' },
+          step('«', 'To the start', () => this.go(0)),
+          step('‹', 'One move back', () => this.go(this.ply - 1)),
+          this.player,
+          step('›', 'One move on', () => this.go(this.ply + 1)),
+          step('»', 'To the end', () => this.go(this.game?.plies.length ?? 0)),
+          step('⇅', 'Turn the board', () => this.board.flip()),
+        ),
+        this.moves,
+        this.thought,
+      ),
+    );
+  }
+
+  show(game: Game, ply = 0): void {
+    this.stop();
+    this.game = game;
+    replace(
+      this.title,
+      h('strong', {}, game.white),
+      ' – ',
+      h('strong', {}, game.black),
+      ` · ${game.outcome.result} (${game.outcome.reason})`,
+      game.opening !== null && ` · ${game.opening}`,
+    );
+    const [, turn = 'w', , , , full = '1'] = game.start.split(' ');
+    const offset = turn === 'b' ? 1 : 0;
+    replace(
+      this.moves,
+      ...game.plies.map((played, index) => {
+        const place = index + offset;
+        const number = Number(full) + Math.floor(place / 2);
+        const text = place % 2 === 0 || index === 0 ? `${number}${place % 2 === 0 ? '.' : '…'} ` : '';
+        return h(
+          'li',
+          {},
+          h(
+            'button',
+            { type: 'button', class: 'move', onclick: () => this.go(index + 1) },
+            h('span', { class: 'move-number' }, text),
+            played.san,
+          ),
+        );
+      }),
+    );
+    this.go(ply);
+  }
+
+  /** Plays from the start, a move every moment. */
+  play(pause = 700): void {
+    this.stop();
+    this.player.textContent = 'Pause';
+    this.timer = window.setInterval(() => {
+      if (this.ply >= (this.game?.plies.length ?? 0)) this.stop();
+      else this.go(this.ply + 1);
+    }, pause);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = 0;
+    this.player.textContent = 'Play';
+  }
+
+  private toggle(): void {
+    if (this.timer !== 0) this.stop();
+    else {
+      if (this.ply >= (this.game?.plies.length ?? 0)) this.go(0);
+      this.play();
+    }
+  }
+
+  private go(ply: number): void {
+    const { game } = this;
+    if (game === null) return;
+    this.ply = Math.max(0, Math.min(game.plies.length, ply));
+    const last = game.plies[this.ply - 1];
+    this.board.show({ fen: last?.fen ?? game.start, lastMove: last?.uci ?? null, check: last?.check });
+    this.moves.querySelectorAll('.move').forEach((button, index) => {
+      const isCurrent = index === this.ply - 1;
+      button.toggleAttribute('aria-current', isCurrent);
+      if (isCurrent) {
+        button.setAttribute('aria-current', 'true');
+        const list = this.moves;
+        const place = (button as HTMLElement).offsetTop - list.offsetTop;
+        if (place < list.scrollTop || place > list.scrollTop + list.clientHeight - 40) {
+          list.scrollTop = place - list.clientHeight / 2;
+        }
+      }
+    });
+    this.showThought(game.plies[this.ply]);
+    const values = game.plies.map((played) => played.value);
+    // Players without an opinion have no course to draw.
+    if (values.filter((value) => value !== null).length > values.length / 2) {
+      const firstIsWhite = game.start.split(' ')[1] !== 'b';
+      const turns = turningPoints(values, firstIsWhite);
+      replace(this.graph, evalGraph(values, this.ply, turns, (place) => this.go(place)));
+    } else {
+      replace(this.graph);
+    }
+  }
+
+  /** What the player of the next move thought of it. */
+  private showThought(next: Ply | undefined): void {
+    const policy = next?.policy ?? [];
+    const best = policy[0]?.share ?? 1;
+    this.board.arrows(
+      policy
+        .slice(0, 5)
+        .map(({ uci, share }) => ({ uci, brush: share > best / 2 ? 'green' : 'paleGreen' })),
+    );
+    replace(
+      this.thought,
+      next?.value !== null &&
+        next !== undefined &&
+        h(
+          'p',
+          {},
+          `Before ${next.san}: White expects ${signed(next.value)}`,
+          next.draw !== null && `, a draw with ${percent(next.draw)}`,
+          '.',
+        ),
+      policy.length > 0 &&
+        h(
+          'table',
+          { class: 'numbers' },
+          h('caption', {}, 'Policy'),
+          h(
+            'tbody',
+            {},
+            ...policy.map(({ uci, san, share }) =>
+              h(
+                'tr',
+                { class: uci === next?.uci ? 'chosen' : null },
+                h('th', { scope: 'row' }, san),
+                h('td', {}, percent(share, 1)),
+                h('td', { class: 'meter-cell' }, h('meter', { value: share, min: 0, max: 1, 'aria-hidden': 'true' })),
+              ),
+            ),
+          ),
+        ),
+    );
+  }
+}

@@ -1,0 +1,106 @@
+//! The HTTP API: what there is under which path, and what every request passes through.
+
+pub mod about;
+pub mod feed;
+pub mod game;
+pub mod inside;
+pub mod matches;
+pub mod play;
+pub mod runs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::timeout::TimeoutLayer;
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::{asset, counter, guard, openapi, openenv};
+
+/// The largest body of a request: a game of two thousand moves fits.
+const BODY_BYTES: usize = 64 << 10;
+/// How long a request may take until its answer begins; streams then go on.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The page may use what came with it and nothing else; nobody may frame it.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
+
+/// Lines that wait in a compressor are not told: neither events nor searches go through one.
+const SEARCH: NotForContentType = NotForContentType::const_new("application/x-ndjson");
+
+/// All routes.
+pub fn router(app: Arc<App>) -> Router {
+    let api = Router::new()
+        .route("/about", get(about::about))
+        .route("/runs", get(runs::list).post(runs::start))
+        .route("/runs/{run}", get(runs::show))
+        .route("/runs/{run}/curves", get(runs::curves))
+        .route("/runs/{run}/feed", get(feed::feed))
+        .route("/runs/{run}/resume", post(runs::resume))
+        .route("/runs/{run}/stop", post(runs::stop))
+        .route("/runs/{run}/games", get(game::generations))
+        .route("/runs/{run}/games/latest", get(game::latest))
+        .route("/runs/{run}/games/{generation}", get(game::list))
+        .route("/runs/{run}/games/{generation}/{number}", get(game::show))
+        .route("/position", post(play::position))
+        .route("/think", post(play::think))
+        .route("/review", post(play::review))
+        .route("/pgn", post(play::pgn))
+        .route("/inside", post(inside::grow))
+        .route("/inside/{tree}", get(inside::node))
+        .route("/matches", get(matches::list).post(matches::start))
+        .route("/matches/{id}", get(matches::show))
+        .route("/matches/{id}/stop", post(matches::stop))
+        .route("/matches/{id}/resume", post(matches::resume))
+        .route("/matches/{id}/pgn", get(matches::pgn))
+        .route("/matches/{id}/games/{number}", get(matches::game))
+        .route("/ladders", get(matches::ladders))
+        .fallback(nothing);
+    Router::new()
+        .nest("/api", api)
+        .nest("/openenv", openenv::router())
+        .route("/openapi.json", get(|| async { Json(openapi::document()) }))
+        .route("/metrics", get(about::metrics))
+        .fallback(asset::serve)
+        .with_state(Arc::clone(&app))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, ANSWER_TIMEOUT))
+        .layer(RequestBodyLimitLayer::new(BODY_BYTES))
+        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(SEARCH)))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::layer))
+        .layer(CatchPanicLayer::new())
+        .layer(middleware::from_fn_with_state(app, counter::layer))
+        .layer(middleware::from_fn(harden))
+}
+
+async fn nothing() -> ApiError {
+    ApiError::NotFound("there is nothing here; /openapi.json lists what there is".into())
+}
+
+/// Headers that every answer carries, refusals included.
+async fn harden(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let mut set = |name: HeaderName, value: &'static str| {
+        headers.insert(name, HeaderValue::from_static(value));
+    };
+    set(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY);
+    set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(header::X_FRAME_OPTIONS, "DENY");
+    set(header::REFERRER_POLICY, "no-referrer");
+    set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,128 @@
+//! The games of a run: by generation, one by one, and the newest.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use selfmate_run::GameRecord;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::bridge::work;
+use crate::error::{ApiError, Named, Problem};
+use crate::view::{GameView, OutcomeView, selfplay};
+
+/// Where games are.
+#[derive(Serialize, ToSchema)]
+pub struct Generations {
+    /// Generations whose games are sealed.
+    pub sealed: Vec<u64>,
+    /// The generation that is being played.
+    pub open: Option<u64>,
+    /// Its games so far.
+    pub open_games: usize,
+}
+
+/// A game in a list.
+#[derive(Serialize, ToSchema)]
+pub struct GameRow {
+    /// Its number in the run.
+    pub number: u64,
+    /// The step of the network that played.
+    pub network: u64,
+    /// Moves of both sides.
+    pub plies: usize,
+    /// How it ended.
+    #[serde(flatten)]
+    pub outcome: OutcomeView,
+    /// It began from another position than the usual one.
+    pub from_position: bool,
+}
+
+impl GameRow {
+    fn new(game: &GameRecord) -> GameRow {
+        GameRow {
+            number: game.number,
+            network: game.network,
+            plies: game.moves.len(),
+            outcome: game.outcome.into(),
+            from_position: game.start.is_some(),
+        }
+    }
+}
+
+/// The generations of a run that have games.
+#[utoipa::path(get, path = "/api/runs/{run}/games", tag = "games", params(("run" = String, Path)),
+    responses((status = 200, body = Generations), (status = 404, body = Problem)))]
+pub async fn generations(
+    State(app): State<Arc<App>>,
+    Named(run): Named<String>,
+) -> Result<Json<Generations>, ApiError> {
+    work(&app, move |app| {
+        let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
+        let sealed = reader.chunks().map_err(|error| app.fault(&error))?;
+        let open = reader.open_games().map_err(|error| app.fault(&error))?;
+        let open_games = open.as_ref().map_or(0, |(_, games)| games.len());
+        Ok(Json(Generations { sealed, open: open.map(|(generation, _)| generation), open_games }))
+    })
+    .await
+}
+
+/// The games of a generation.
+#[utoipa::path(get, path = "/api/runs/{run}/games/{generation}", tag = "games",
+    params(("run" = String, Path), ("generation" = u64, Path)),
+    responses((status = 200, body = Vec<GameRow>), (status = 404, body = Problem)))]
+pub async fn list(
+    State(app): State<Arc<App>>,
+    Named((run, generation)): Named<(String, u64)>,
+) -> Result<Json<Vec<GameRow>>, ApiError> {
+    work(&app, move |app| {
+        let games = app.runs.games(&run, generation).map_err(|error| app.absent(&error))?;
+        Ok(Json(games.iter().map(GameRow::new).collect()))
+    })
+    .await
+}
+
+/// One game, with what the search thought on the way.
+#[utoipa::path(get, path = "/api/runs/{run}/games/{generation}/{number}", tag = "games",
+    params(("run" = String, Path), ("generation" = u64, Path), ("number" = u64, Path)),
+    responses((status = 200, body = GameView), (status = 404, body = Problem)))]
+pub async fn show(
+    State(app): State<Arc<App>>,
+    Named((run, generation, number)): Named<(String, u64, u64)>,
+) -> Result<Json<GameView>, ApiError> {
+    work(&app, move |app| {
+        let games = app.runs.games(&run, generation).map_err(|error| app.absent(&error))?;
+        let game = games.iter().find(|game| game.number == number).ok_or_else(|| {
+            ApiError::NotFound(format!("generation {generation} has no game {number}"))
+        })?;
+        Ok(Json(selfplay(game).map_err(|error| app.fault(&error))?))
+    })
+    .await
+}
+
+/// The game that ended last; `null` while there is none.
+#[utoipa::path(get, path = "/api/runs/{run}/games/latest", tag = "games", params(("run" = String, Path)),
+    responses((status = 200, body = Option<GameView>), (status = 404, body = Problem)))]
+pub async fn latest(
+    State(app): State<Arc<App>>,
+    Named(run): Named<String>,
+) -> Result<Json<Option<GameView>>, ApiError> {
+    work(&app, move |app| {
+        let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
+        let open = reader.open_games().map_err(|error| app.fault(&error))?;
+        let game = match open.and_then(|(_, mut games)| games.pop()) {
+            Some(game) => Some(game),
+            None => {
+                let chunks = reader.chunks().map_err(|error| app.fault(&error))?;
+                let newest = chunks.last().map(|&newest| app.runs.games(&run, newest));
+                let games = newest.transpose().map_err(|error| app.fault(&error))?;
+                games.and_then(|games| games.last().cloned())
+            }
+        };
+        let view = game.as_ref().map(selfplay).transpose().map_err(|error| app.fault(&error))?;
+        Ok(Json(view))
+    })
+    .await
+}

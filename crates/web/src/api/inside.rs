@@ -1,0 +1,73 @@
+//! Looking inside a search.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::bridge::{search, work};
+use crate::error::{ApiError, Asked, Named, Posted, Problem};
+use crate::tree::{NodeInfo, Root, Snapshot, tree_spec};
+use crate::view::Line;
+
+/// Which search to look into.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Inside {
+    /// The player's spec; how it searches is said here.
+    player: String,
+    /// The start position; the usual one when it is left out.
+    #[serde(default)]
+    fen: Option<String>,
+    /// Moves in UCI or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// The rule at the root.
+    #[serde(default)]
+    root: Root,
+    /// Simulations of the largest search.
+    sims: u64,
+}
+
+/// Searches with 1, 2, 4… simulations: a line of JSON for each, then one with the name of the tree.
+#[utoipa::path(post, path = "/api/inside", tag = "inside", request_body = Inside, responses(
+    (status = 200, body = Snapshot, content_type = "application/x-ndjson"),
+    (status = 422, body = Problem), (status = 503, body = Problem)))]
+pub async fn grow(
+    State(app): State<Arc<App>>,
+    Posted(inside): Posted<Inside>,
+) -> Result<Response, ApiError> {
+    let game = Line { fen: inside.fen, moves: inside.moves }.game()?;
+    let spec = tree_spec(&app.players, &inside.player, inside.root)?;
+    search(&app, move |app, teller| {
+        let player = app.players.build(&spec, 1)?;
+        app.trees.grow(player, &game, inside.sims, teller)
+    })
+}
+
+/// Which node.
+#[derive(Deserialize, utoipa::IntoParams)]
+pub struct NodeLine {
+    /// Moves from the root in UCI, comma separated; none for the root.
+    #[serde(default)]
+    line: String,
+}
+
+/// A node of a tree that is open.
+#[utoipa::path(get, path = "/api/inside/{tree}", tag = "inside", params(("tree" = String, Path), NodeLine),
+    responses((status = 200, body = NodeInfo), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub async fn node(
+    State(app): State<Arc<App>>,
+    Named(tree): Named<String>,
+    Asked(asked): Asked<NodeLine>,
+) -> Result<Json<NodeInfo>, ApiError> {
+    work(&app, move |app| {
+        let line: Vec<&str> = asked.line.split(',').filter(|text| !text.is_empty()).collect();
+        app.trees.look(&tree, &line).map(Json)
+    })
+    .await
+}

@@ -1,0 +1,155 @@
+//! The arena: matches, their games, and rating lists.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use selfmate_arena::record::Event;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::arena::{Ladder, MatchOrder, MatchView};
+use crate::bridge::work;
+use crate::error::{ApiError, Named, Posted, Problem};
+use crate::view::{GameView, matched};
+
+/// A match with a row for each finished game.
+#[derive(Serialize, ToSchema)]
+pub struct MatchDetail {
+    /// In short.
+    #[serde(flatten)]
+    pub view: MatchView,
+    /// Finished games in order.
+    pub games: Vec<MatchGameRow>,
+}
+
+/// A game of a match in a list.
+#[derive(Serialize, ToSchema)]
+pub struct MatchGameRow {
+    /// Its number; 2n and 2n + 1 share an opening.
+    pub number: u64,
+    /// A has White.
+    pub a_is_white: bool,
+    /// A's points: 1, ½ or 0.
+    pub a_points: f64,
+    /// Why it ended.
+    pub reason: String,
+    /// Moves of both sides.
+    pub plies: usize,
+    /// The name of the opening, if it has one.
+    pub opening: Option<String>,
+}
+
+/// All matches, the newest first.
+#[utoipa::path(get, path = "/api/matches", tag = "arena", responses((status = 200, body = Vec<MatchView>)))]
+pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<MatchView>>, ApiError> {
+    work(&app, |app| Ok(Json(app.arena.list()))).await
+}
+
+/// Queues a match for each pair of players.
+#[utoipa::path(post, path = "/api/matches", tag = "arena", request_body = MatchOrder,
+    responses((status = 201, body = Vec<String>), (status = 422, body = Problem), (status = 503, body = Problem)))]
+pub async fn start(
+    State(app): State<Arc<App>>,
+    Posted(order): Posted<MatchOrder>,
+) -> Result<(StatusCode, Json<Vec<String>>), ApiError> {
+    work(&app, move |app| {
+        let ids = app.arena.start(&app.players, &order)?;
+        Ok((StatusCode::CREATED, Json(ids)))
+    })
+    .await
+}
+
+/// One match.
+#[utoipa::path(get, path = "/api/matches/{id}", tag = "arena", params(("id" = String, Path)),
+    responses((status = 200, body = MatchDetail), (status = 404, body = Problem)))]
+pub async fn show(
+    State(app): State<Arc<App>>,
+    Named(id): Named<String>,
+) -> Result<Json<MatchDetail>, ApiError> {
+    work(&app, move |app| {
+        let (view, _, games) = app.arena.show(&id)?;
+        let row = |game: &selfmate_arena::GameRecord| MatchGameRow {
+            number: game.game,
+            a_is_white: game.a_plays == selfmate_arena::game::Side::White,
+            a_points: game.a_points(),
+            reason: game.played.termination.describe(),
+            plies: game.played.moves.len(),
+            opening: game.played.opening.clone(),
+        };
+        Ok(Json(MatchDetail { view, games: games.iter().flatten().map(row).collect() }))
+    })
+    .await
+}
+
+/// Stops a match; its finished games stay.
+#[utoipa::path(post, path = "/api/matches/{id}/stop", tag = "arena", params(("id" = String, Path)),
+    responses((status = 202), (status = 404, body = Problem)))]
+pub async fn stop(
+    State(app): State<Arc<App>>,
+    Named(id): Named<String>,
+) -> Result<StatusCode, ApiError> {
+    work(&app, move |app| app.arena.stop(&id).map(|()| StatusCode::ACCEPTED)).await
+}
+
+/// Lets a match go on.
+#[utoipa::path(post, path = "/api/matches/{id}/resume", tag = "arena", params(("id" = String, Path)),
+    responses((status = 202), (status = 404, body = Problem), (status = 503, body = Problem)))]
+pub async fn resume(
+    State(app): State<Arc<App>>,
+    Named(id): Named<String>,
+) -> Result<StatusCode, ApiError> {
+    work(&app, move |app| app.arena.resume(&id).map(|()| StatusCode::ACCEPTED)).await
+}
+
+/// A game of a match.
+#[utoipa::path(get, path = "/api/matches/{id}/games/{number}", tag = "arena",
+    params(("id" = String, Path), ("number" = u64, Path)),
+    responses((status = 200, body = GameView), (status = 404, body = Problem)))]
+pub async fn game(
+    State(app): State<Arc<App>>,
+    Named((id, number)): Named<(String, u64)>,
+) -> Result<Json<GameView>, ApiError> {
+    work(&app, move |app| {
+        let (_, config, games) = app.arena.show(&id)?;
+        let game = games.iter().flatten().find(|game| game.game == number);
+        let game =
+            game.ok_or_else(|| ApiError::NotFound(format!("match {id} has no game {number} yet")))?;
+        let view = matched(game, &config.a, &config.b);
+        view.map(Json)
+            .ok_or_else(|| ApiError::Internal(format!("game {number} cannot be replayed")))
+    })
+    .await
+}
+
+/// The games of a match as PGN.
+#[utoipa::path(get, path = "/api/matches/{id}/pgn", tag = "arena", params(("id" = String, Path)),
+    responses((status = 200, body = String, content_type = "application/x-chess-pgn"), (status = 404, body = Problem)))]
+pub async fn pgn(
+    State(app): State<Arc<App>>,
+    Named(id): Named<String>,
+) -> Result<impl IntoResponse, ApiError> {
+    work(&app, move |app| {
+        let (view, config, games) = app.arena.show(&id)?;
+        let event =
+            Event { name: "selfmate match", a: &config.a, b: &config.b, limit: &view.limit };
+        let games = games.iter().flatten().filter_map(|game| game.pgn(&event));
+        let text: Vec<String> = games.map(|game| game.to_string()).collect();
+        let kind = (header::CONTENT_TYPE, "application/x-chess-pgn".to_owned());
+        let place = (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"match-{}.pgn\"", view.id),
+        );
+        Ok(([kind, place], text.join("\n")))
+    })
+    .await
+}
+
+/// Rating lists, one for each way to play.
+#[utoipa::path(get, path = "/api/ladders", tag = "arena", responses((status = 200, body = Vec<Ladder>)))]
+pub async fn ladders(State(app): State<Arc<App>>) -> Result<Json<Vec<Ladder>>, ApiError> {
+    work(&app, |app| Ok(Json(app.arena.ladders()))).await
+}

@@ -1,0 +1,219 @@
+//! Playing: positions, a player's thoughts and move, a review, the game as PGN. The client keeps the
+//! game; nothing here has to be remembered between requests.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use selfmate_chess::Color;
+use selfmate_chess::pgn::{PgnGame, PgnResult};
+use selfmate_search::player::Limit;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::bridge::{search, work};
+use crate::error::{ApiError, Posted, Problem};
+use crate::player::Effort;
+use crate::view::{ChoiceView, Line, MoveView, PositionView, ThoughtView};
+
+/// Lines that are told of a thought.
+const MAX_LINES: usize = 32;
+
+/// A position and what can be played in it.
+#[utoipa::path(post, path = "/api/position", tag = "play", request_body = Line,
+    responses((status = 200, body = PositionView), (status = 422, body = Problem)))]
+pub async fn position(
+    State(app): State<Arc<App>>,
+    Posted(line): Posted<Line>,
+) -> Result<Json<PositionView>, ApiError> {
+    work(&app, move |_| Ok(Json(PositionView::new(&line.game()?)))).await
+}
+
+/// Who is to think about what.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Think {
+    /// The player's spec.
+    player: String,
+    /// The start position; the usual one when it is left out.
+    #[serde(default)]
+    fen: Option<String>,
+    /// Moves in UCI or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// How long.
+    #[serde(default)]
+    effort: Effort,
+    /// How many of the best lines to tell; one when it is left out.
+    #[serde(default)]
+    lines: Option<usize>,
+    /// The seed of the player's randomness.
+    #[serde(default)]
+    seed: Option<u64>,
+}
+
+/// A player thinks: a line of JSON for each thought, then one for its choice.
+#[utoipa::path(post, path = "/api/think", tag = "play", request_body = Think, responses(
+    (status = 200, body = ThoughtView, content_type = "application/x-ndjson"),
+    (status = 422, body = Problem), (status = 503, body = Problem)))]
+pub async fn think(
+    State(app): State<Arc<App>>,
+    Posted(think): Posted<Think>,
+) -> Result<Response, ApiError> {
+    let game = Line { fen: think.fen, moves: think.moves }.game()?;
+    if game.outcome().is_some() {
+        return Err(ApiError::Bad("the game is over: there is no move to find".into()));
+    }
+    let spec = app.players.parse_for(&think.player, think.effort)?;
+    let limit = think.effort.limit()?;
+    let lines = think.lines.unwrap_or(1).clamp(1, MAX_LINES);
+    let seed = think.seed.unwrap_or(1);
+    search(&app, move |app, teller| {
+        let limit = Limit { lines, stop: Some(Arc::clone(teller.stop())), ..limit };
+        let started = Instant::now();
+        let choice = app.players.with(&spec, seed, |player| {
+            player.choose_observed(&game, &limit, &mut |thought| {
+                teller.tell(&ThoughtView::new(&game, thought));
+            })
+        })?;
+        let ms = started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
+        teller.tell(&ChoiceView::new(&game, &choice, ms));
+        Ok(())
+    })
+}
+
+/// Who is to judge which game.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Review {
+    /// The player's spec.
+    player: String,
+    /// The start position; the usual one when it is left out.
+    #[serde(default)]
+    fen: Option<String>,
+    /// Moves in UCI or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// How long, for each position.
+    #[serde(default)]
+    effort: Effort,
+}
+
+/// What the judge thinks of a position of the game.
+#[derive(Serialize, ToSchema)]
+pub struct Verdict {
+    /// `verdict`.
+    kind: &'static str,
+    /// Moves played before it.
+    ply: usize,
+    /// What White may expect, from -1 to 1; `null` for judges without an opinion.
+    value: Option<f32>,
+    /// What the judge would play; `null` when the game is over.
+    best: Option<MoveView>,
+}
+
+/// A judge looks at every position of a game: a line of JSON for each.
+#[utoipa::path(post, path = "/api/review", tag = "play", request_body = Review, responses(
+    (status = 200, body = Verdict, content_type = "application/x-ndjson"),
+    (status = 422, body = Problem), (status = 503, body = Problem)))]
+pub async fn review(
+    State(app): State<Arc<App>>,
+    Posted(review): Posted<Review>,
+) -> Result<Response, ApiError> {
+    let whole = Line { fen: review.fen, moves: review.moves }.game()?;
+    let spec = app.players.parse_for(&review.player, review.effort)?;
+    let limit = review.effort.limit()?;
+    search(&app, move |app, teller| {
+        let limit = Limit { stop: Some(Arc::clone(teller.stop())), ..limit };
+        let mut player = app.players.build(&spec, 1)?;
+        for ply in 0..=whole.ply() {
+            let mut game = whole.clone();
+            game.rewind(ply);
+            if teller.is_stopped() {
+                return Ok(());
+            }
+            let white = |value: f32| if game.turn() == Color::White { value } else { -value };
+            let verdict = match game.outcome() {
+                Some(outcome) => Verdict {
+                    kind: "verdict",
+                    ply,
+                    value: Some(outcome.points(Color::White) as f32 * 2.0 - 1.0),
+                    best: None,
+                },
+                None => {
+                    let choice = player
+                        .choose(&game, &limit)
+                        .map_err(|error| ApiError::Internal(error.to_string()))?;
+                    let view = ChoiceView::new(&game, &choice, 0);
+                    Verdict {
+                        kind: "verdict",
+                        ply,
+                        value: view.value.map(white),
+                        best: Some(view.played),
+                    }
+                }
+            };
+            teller.tell(&verdict);
+        }
+        Ok(())
+    })
+}
+
+/// A game to be written down.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Written {
+    /// The start position; the usual one when it is left out.
+    #[serde(default)]
+    fen: Option<String>,
+    /// Moves in UCI or SAN.
+    #[serde(default)]
+    moves: Vec<String>,
+    /// Who has White.
+    #[serde(default)]
+    white: String,
+    /// Who has Black.
+    #[serde(default)]
+    black: String,
+    /// The date as `YYYY.MM.DD`.
+    #[serde(default)]
+    date: Option<String>,
+    /// The result when the rules have not ended the game, such as `0-1` after a resignation.
+    #[serde(default)]
+    result: Option<String>,
+}
+
+/// A game as PGN.
+#[utoipa::path(post, path = "/api/pgn", tag = "play", request_body = Written, responses(
+    (status = 200, body = String, content_type = "application/x-chess-pgn"), (status = 422, body = Problem)))]
+pub async fn pgn(
+    State(app): State<Arc<App>>,
+    Posted(written): Posted<Written>,
+) -> Result<impl IntoResponse, ApiError> {
+    work(&app, move |_| {
+        let game = Line { fen: written.fen, moves: written.moves }.game()?;
+        let is_over = game.outcome().is_some();
+        let mut pgn = PgnGame::new(game);
+        if let (Some(text), false) = (&written.result, is_over) {
+            pgn.result = PgnResult::parse(text).ok_or_else(|| {
+                ApiError::Bad(format!("result '{text}': expected 1-0, 0-1, 1/2-1/2 or *"))
+            })?;
+        }
+        pgn.set("Event", "selfmate");
+        if let Some(date) = written.date.filter(|date| date.len() <= 10) {
+            pgn.set("Date", date);
+        }
+        pgn.set("White", named(written.white));
+        pgn.set("Black", named(written.black));
+        Ok(([(header::CONTENT_TYPE, "application/x-chess-pgn")], pgn.to_string()))
+    })
+    .await
+}
+
+fn named(name: String) -> String {
+    if name.is_empty() { "?".to_owned() } else { name }
+}

@@ -1,0 +1,73 @@
+//! What all requests share.
+
+use std::fmt::Display;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+use crate::arena::Arena;
+use crate::child::Trainings;
+use crate::counter::Counters;
+use crate::error::{ApiError, without_paths};
+use crate::guard::Guard;
+use crate::openenv::Episodes;
+use crate::player::Players;
+use crate::run::Runs;
+use crate::server::Config;
+use crate::tree::Trees;
+
+/// Searches that wait for their turn; more are refused.
+pub const MAX_WAITING: usize = 32;
+
+/// The state behind the API.
+pub struct App {
+    pub runs_path: PathBuf,
+    pub guard: Guard,
+    pub runs: Runs,
+    pub players: Players,
+    pub trees: Trees,
+    pub trainings: Trainings,
+    pub arena: Arena,
+    pub episodes: Episodes,
+    pub counters: Counters,
+    /// A place for each stream.
+    pub streams: Arc<Semaphore>,
+    /// A place for each search: as many as there are cores.
+    pub searches: Arc<Semaphore>,
+    /// A place for each search that waits or runs.
+    pub queue: Arc<Semaphore>,
+    pub cores: usize,
+}
+
+impl App {
+    pub fn new(config: Config) -> App {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let players = Players::new(&config.runs);
+        App {
+            guard: Guard::new(config.token.as_deref(), &config.hosts),
+            runs: Runs::new(&config.runs),
+            trainings: Trainings::new(config.program, config.runs.clone()),
+            arena: Arena::new(&config.runs, players.registry().clone(), cores),
+            streams: Arc::new(Semaphore::new(config.limits.streams)),
+            runs_path: config.runs,
+            players,
+            trees: Trees::default(),
+            episodes: Episodes::default(),
+            counters: Counters::default(),
+            searches: Arc::new(Semaphore::new(cores)),
+            queue: Arc::new(Semaphore::new(cores + MAX_WAITING)),
+            cores,
+        }
+    }
+
+    /// A fault on our side as the client may read it: where the runs are is nobody's business.
+    pub fn fault(&self, error: &dyn Display) -> ApiError {
+        ApiError::Internal(without_paths(error, &self.runs_path))
+    }
+
+    /// As [`App::fault`], for what does not exist.
+    pub fn absent(&self, error: &dyn Display) -> ApiError {
+        ApiError::NotFound(without_paths(error, &self.runs_path))
+    }
+}

@@ -1,0 +1,360 @@
+//! Trainings as processes of their own: our own binary, started with `train`, so that a crash of
+//! either leaves the other alone. To stop one is to interrupt it; it then writes a checkpoint.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+use crate::learner::learners;
+use crate::run::lock;
+
+/// Lines of a training's standard error that are kept.
+const KEPT_LINES: usize = 40;
+/// The longest line that is kept.
+const LINE_BYTES: u64 = 4096;
+
+/// The trainings of this server.
+pub struct Trainings {
+    program: PathBuf,
+    runs: PathBuf,
+    children: Mutex<BTreeMap<String, Training>>,
+}
+
+struct Training {
+    child: Child,
+    stopping: bool,
+    /// The end of what it said.
+    said: Arc<Mutex<VecDeque<String>>>,
+    listener: Option<JoinHandle<()>>,
+    ended: Option<TrainingState>,
+}
+
+/// How a training of ours stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TrainingState {
+    Running,
+    Stopping,
+    Ended,
+    /// With what it said last.
+    Failed(String),
+}
+
+/// What to train.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Order {
+    /// The run's name.
+    pub name: String,
+    /// The learner; the main one when it is left out.
+    #[serde(default)]
+    pub learner: Option<String>,
+    /// Settings by name.
+    #[serde(default)]
+    pub preset: Option<String>,
+    /// Stop after so many minutes of training, earlier sessions included.
+    #[serde(default)]
+    pub minutes: Option<f64>,
+    /// Stop after so many games, earlier sessions included.
+    #[serde(default)]
+    pub games: Option<u64>,
+    /// The seed of all randomness.
+    #[serde(default)]
+    pub seed: Option<u64>,
+    /// Threads; all cores when it is left out.
+    #[serde(default)]
+    pub threads: Option<u16>,
+    /// Single settings, such as `selfplay.sims.to=200`.
+    #[serde(default)]
+    pub set: Vec<String>,
+}
+
+impl Order {
+    /// Checks everything that becomes an argument of a program.
+    pub fn check(&self) -> Result<(), ApiError> {
+        let bad = |text: String| Err(ApiError::Bad(text));
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name = &self.name;
+        if name.is_empty()
+            || name.len() > 60
+            || !name.chars().all(plain)
+            || name.starts_with(['.', '-'])
+        {
+            return bad(format!(
+                "name '{name}': expected up to 60 letters, digits, '-', '_' and '.'"
+            ));
+        }
+        let known = learners();
+        let learner = match &self.learner {
+            None => known.first(),
+            Some(name) => known.iter().find(|learner| learner.name == *name),
+        };
+        let Some(learner) = learner else {
+            let names: Vec<&str> = known.iter().map(|learner| learner.name).collect();
+            return bad(format!("unknown learner: expected one of {}", names.join(", ")));
+        };
+        if let Some(preset) = &self.preset
+            && !learner.presets.contains(&preset.as_str())
+        {
+            let presets = learner.presets.join(", ");
+            return bad(format!("preset '{preset}': expected one of {presets}"));
+        }
+        if self.minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes <= 1e6)) {
+            return bad("minutes: expected a number above 0".into());
+        }
+        if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
+            return bad("threads: expected 1 to 1024".into());
+        }
+        if self.seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
+            return bad("seed: expected a number below 2^63".into());
+        }
+        if self.set.len() > 100 || !self.set.iter().all(|setting| is_harmless(setting)) {
+            let text = "set: expected up to 100 texts such as selfplay.sims.to=200, each with a \
+                number or a word; what names files or programs is for the command line";
+            return bad(text.into());
+        }
+        Ok(())
+    }
+
+    fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["train".to_owned()];
+        arguments.extend(self.learner.clone());
+        let mut flag = |name: &str, value: Option<String>| {
+            if let Some(value) = value {
+                // One argument, so that no value is ever taken for a flag.
+                arguments.push(format!("--{name}={value}"));
+            }
+        };
+        flag("run", Some(self.name.clone()));
+        flag("preset", self.preset.clone());
+        flag("minutes", self.minutes.map(|minutes| minutes.to_string()));
+        flag("games", self.games.map(|games| games.to_string()));
+        flag("seed", self.seed.map(|seed| seed.to_string()));
+        flag("threads", self.threads.map(|threads| threads.to_string()));
+        for setting in &self.set {
+            flag("set", Some(setting.clone()));
+        }
+        arguments.push("--plain".to_owned());
+        arguments
+    }
+}
+
+/// Whether a setting has a value that is no path, no command and no player spec: some settings name
+/// such things.
+fn is_harmless(setting: &str) -> bool {
+    let Some((key, value)) = setting.split_once('=') else { return false };
+    let key_fits = key.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '.' | '_'));
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | 'e' | '[' | ']');
+    let is_word = |c: char| c.is_ascii_lowercase() || c == '_';
+    let value_fits = value.chars().all(is_number) || value.chars().all(is_word);
+    setting.len() <= 200 && !key.is_empty() && key_fits && value_fits
+}
+
+impl Trainings {
+    pub fn new(program: PathBuf, runs: PathBuf) -> Trainings {
+        Trainings { program, runs, children: Mutex::default() }
+    }
+
+    /// Starts or resumes a run.
+    pub fn start(&self, order: &Order) -> Result<(), ApiError> {
+        order.check()?;
+        let mut children = lock(&self.children);
+        if let Some(training) = children.get_mut(&order.name)
+            && training.look().is_active()
+        {
+            let text = format!("run '{}' is being trained already", order.name);
+            return Err(ApiError::Conflict(text));
+        }
+        let mut command = Command::new(&self.program);
+        command.arg("--runs").arg(&self.runs).args(order.arguments());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        // A Ctrl-C in the terminal of the server is ours to pass on, once.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command
+            .spawn()
+            .map_err(|error| ApiError::Internal(format!("cannot start the training: {error}")))?;
+        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let listener = child.stderr.take().map(|stderr| {
+            let said = Arc::clone(&said);
+            thread::spawn(move || listen(BufReader::new(stderr), &said))
+        });
+        let training = Training { child, stopping: false, said, listener, ended: None };
+        children.insert(order.name.clone(), training);
+        Ok(())
+    }
+
+    /// Asks a training of ours to stop; a second time, at once.
+    pub fn stop(&self, name: &str) -> Result<(), ApiError> {
+        let mut children = lock(&self.children);
+        if let Some(training) = children.get_mut(name)
+            && training.look().is_active()
+        {
+            training.interrupt();
+            return Ok(());
+        }
+        Err(ApiError::Conflict(format!("run '{name}' is not being trained by this server")))
+    }
+
+    /// How a training of ours stands; `None` when this server has never trained the run.
+    pub fn state(&self, name: &str) -> Option<TrainingState> {
+        lock(&self.children).get_mut(name).map(Training::look)
+    }
+
+    /// The end of what a training of ours said.
+    pub fn said(&self, name: &str) -> Vec<String> {
+        let said = lock(&self.children).get(name).map(|training| Arc::clone(&training.said));
+        said.map(|said| lock(&said).iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The runs that are being trained.
+    pub fn names(&self) -> Vec<String> {
+        let mut children = lock(&self.children);
+        let active = children
+            .iter_mut()
+            .filter_map(|(name, training)| training.look().is_active().then(|| name.clone()));
+        active.collect()
+    }
+
+    /// Stops all and waits until they have ended.
+    pub fn stop_all(&self) {
+        let mut children = lock(&self.children);
+        for training in children.values_mut() {
+            if training.look() == TrainingState::Running {
+                training.interrupt();
+            }
+        }
+        for training in children.values_mut() {
+            // It cannot be waited for twice, and then it has ended.
+            let _ = training.child.wait();
+        }
+    }
+}
+
+impl TrainingState {
+    fn is_active(&self) -> bool {
+        matches!(self, TrainingState::Running | TrainingState::Stopping)
+    }
+}
+
+impl Training {
+    fn look(&mut self) -> TrainingState {
+        if let Some(ended) = &self.ended {
+            return ended.clone();
+        }
+        let state = match self.child.try_wait() {
+            Ok(None) if self.stopping => return TrainingState::Stopping,
+            Ok(None) => return TrainingState::Running,
+            Ok(Some(status)) if status.success() => TrainingState::Ended,
+            Ok(Some(status)) => {
+                // All it said is there once its pipe is closed.
+                if let Some(listener) = self.listener.take() {
+                    let _ = listener.join();
+                }
+                let last = lock(&self.said).back().cloned();
+                TrainingState::Failed(last.unwrap_or_else(|| status.to_string()))
+            }
+            Err(error) => TrainingState::Failed(error.to_string()),
+        };
+        self.ended = Some(state.clone());
+        state
+    }
+
+    #[cfg(unix)]
+    fn interrupt(&mut self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        self.stopping = true;
+        // It is our child and not yet waited for, so the number is still its own.
+        if let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(id, Signal::INT);
+        }
+    }
+
+    /// Without signals the next resume finds the last checkpoint.
+    #[cfg(not(unix))]
+    fn interrupt(&mut self) {
+        self.stopping = true;
+        let _ = self.child.kill();
+    }
+}
+
+/// Keeps the last lines; reads on whatever comes, so that the training never waits for us.
+fn listen(mut input: impl BufRead, said: &Mutex<VecDeque<String>>) {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match input.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        if text.is_empty() {
+            continue;
+        }
+        let mut said = lock(said);
+        if said.len() >= KEPT_LINES {
+            said.pop_front();
+        }
+        said.push_back(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(name: &str) -> Order {
+        Order { name: name.to_owned(), ..Order::default() }
+    }
+
+    #[test]
+    fn an_order_is_checked_before_it_becomes_arguments() {
+        assert_eq!(order("first-1.2_x").check(), Ok(()));
+        for name in ["", "..", ".hidden", "-x", "a/b", "a b", "a@1", "a:b", "ä", "a\0", "a\nb"] {
+            assert!(order(name).check().is_err(), "{name}");
+        }
+        let error = |order: Order| order.check().unwrap_err().to_string();
+        assert!(error(Order { learner: Some("--x".into()), ..order("a") }).contains("learner"));
+        assert!(error(Order { preset: Some("x".into()), ..order("a") }).contains("preset 'x'"));
+        assert!(error(Order { minutes: Some(f64::NAN), ..order("a") }).contains("minutes"));
+        for setting in [
+            "--runs=/",
+            "a",
+            "=1",
+            "clone.files=[\"/etc/passwd\"]",
+            "tune.start=../secret",
+            "exam.opponent=uci:sh",
+            "exam.opponent=net:x",
+        ] {
+            let set = vec![setting.to_owned()];
+            assert!(error(Order { set, ..order("a") }).contains("set"), "{setting}");
+        }
+        for setting in ["a.b_c=-1.5e-3", "a=[1,2]", "selfplay.root=gumbel", "a=true"] {
+            let set = vec![setting.to_owned()];
+            assert_eq!(Order { set, ..order("a") }.check(), Ok(()), "{setting}");
+        }
+        let full = Order { minutes: Some(0.5), set: vec!["a.b=1".into()], ..order("a") };
+        assert_eq!(
+            full.arguments(),
+            ["train", "--run=a", "--minutes=0.5", "--set=a.b=1", "--plain"]
+        );
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_and_floods_are_cut() {
+        let said = Mutex::default();
+        let long = "x".repeat(3 * LINE_BYTES as usize);
+        let text: String = (0..100).map(|n| format!("line {n}\n")).chain([long]).collect();
+        listen(text.as_bytes(), &said);
+        let said = said.into_inner().unwrap();
+        assert_eq!(said.len(), KEPT_LINES);
+        assert!(said.iter().all(|line| line.len() as u64 <= LINE_BYTES));
+        assert!(said.contains(&"line 99".to_owned()));
+    }
+}

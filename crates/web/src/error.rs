@@ -1,0 +1,140 @@
+//! What went wrong with a request, as a status and one JSON document.
+
+use std::fmt::Display;
+use std::path::Path;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{self, FromRequest, FromRequestParts, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// Why a request has no answer.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// It makes no sense as it stands.
+    #[error("{0}")]
+    Bad(String),
+    /// It comes without the token.
+    #[error(
+        "this changes something, and this server asks for its token: expected the header Authorization: Bearer TOKEN"
+    )]
+    Token,
+    /// It comes from the wrong place.
+    #[error("{0}")]
+    Forbidden(String),
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// Things are not as they would have to be.
+    #[error("{0}")]
+    Conflict(String),
+    /// There is too much to do already.
+    #[error("{0}")]
+    Busy(String),
+    /// The body or the head is not what it should be, by the given status.
+    #[error("{1}")]
+    Refused(StatusCode, String),
+    /// Our fault.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// The body of every answer that is not what was asked for.
+#[derive(Serialize, ToSchema)]
+pub struct Problem {
+    /// What is wrong, for people.
+    pub error: String,
+}
+
+impl ApiError {
+    pub fn status(&self) -> StatusCode {
+        match self {
+            ApiError::Bad(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ApiError::Token => StatusCode::UNAUTHORIZED,
+            ApiError::Forbidden(_) => StatusCode::FORBIDDEN,
+            ApiError::NotFound(_) => StatusCode::NOT_FOUND,
+            ApiError::Conflict(_) => StatusCode::CONFLICT,
+            ApiError::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ApiError::Refused(status, _) => *status,
+            ApiError::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let problem = Json(Problem { error: self.to_string() });
+        let mut response = (self.status(), problem).into_response();
+        let headers = response.headers_mut();
+        match self {
+            ApiError::Busy(_) => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+            }
+            ApiError::Token => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            _ => {}
+        }
+        response
+    }
+}
+
+/// An error as a client may read it: where the runs are is nobody's business.
+pub fn without_paths(error: &dyn Display, runs: &Path) -> String {
+    error.to_string().replace(&runs.display().to_string(), "runs")
+}
+
+/// The body of a request, as JSON.
+pub struct Posted<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Posted<T>, ApiError> {
+        let refused =
+            |rejection: JsonRejection| ApiError::Refused(rejection.status(), rejection.body_text());
+        // Serde would take a list of values for a struct too; here only names count.
+        let Json(fields) =
+            Json::<Map<String, Value>>::from_request(request, state).await.map_err(refused)?;
+        let value = serde_json::from_value(Value::Object(fields)).map_err(|error| {
+            ApiError::Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string())
+        })?;
+        Ok(Posted(value))
+    }
+}
+
+/// What stands behind the question mark.
+pub struct Asked<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, ApiError> {
+        let refused = |rejection: QueryRejection| {
+            ApiError::Refused(rejection.status(), rejection.body_text())
+        };
+        let Query(value) = Query::from_request_parts(parts, state).await.map_err(refused)?;
+        Ok(Asked(value))
+    }
+}
+
+/// The parts of the path that have names.
+pub struct Named<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<T>, ApiError> {
+        let refused =
+            |rejection: PathRejection| ApiError::Refused(rejection.status(), rejection.body_text());
+        let extract::Path(value) =
+            extract::Path::from_request_parts(parts, state).await.map_err(refused)?;
+        Ok(Named(value))
+    }
+}

@@ -1,0 +1,312 @@
+//! One game of an agent.
+
+use selfmate_chess::env::{Action, ActionSpace, Env, StepError};
+use selfmate_chess::notation::uci;
+use selfmate_chess::{Color, Outcome, Position, Rules, Seed};
+use selfmate_encode::MoveSpace;
+use selfmate_search::Player;
+use selfmate_search::player::Limit;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::error::ApiError;
+use crate::player::Players;
+
+/// What an illegal move costs; the position stays as it is.
+const ILLEGAL: f64 = -0.1;
+
+static ACTIONS: MoveSpace = MoveSpace::Az4672;
+
+/// One game of an agent.
+pub struct Episode {
+    env: Env,
+    id: String,
+    seed: u64,
+    steps: u64,
+    /// Plays the other side; without one the agent plays both.
+    opponent: Option<Box<dyn Player>>,
+    agent: Option<Color>,
+}
+
+/// What a reset may say. Fields that are not known are left alone, as upstream does.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reset {
+    pub seed: Option<u64>,
+    pub episode_id: Option<String>,
+    /// The start position.
+    pub fen: Option<String>,
+    /// A player's spec.
+    pub opponent: Option<String>,
+    /// `white`, `black` or `random`; White when there is an opponent and nothing is said.
+    pub agent_color: Option<String>,
+    /// Cut the game off after so many plies.
+    pub max_plies: Option<u32>,
+}
+
+/// An action: a move as text or by its number.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChessAction {
+    /// In UCI or SAN.
+    #[serde(default, rename = "move")]
+    pub text: Option<String>,
+    /// In the numbering `az4672`.
+    #[serde(default)]
+    pub action_id: Option<usize>,
+    /// Ignored.
+    #[serde(default)]
+    #[allow(dead_code)]
+    pub metadata: Option<Value>,
+}
+
+/// What a reset or a step leads to.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepResult {
+    pub observation: Value,
+    pub reward: Option<f64>,
+    pub done: bool,
+}
+
+impl Episode {
+    /// Begins a game.
+    pub fn new(reset: &Reset, players: &Players) -> Result<Episode, ApiError> {
+        let bad = |error: &dyn std::fmt::Display| ApiError::Bad(error.to_string());
+        if reset.episode_id.as_ref().is_some_and(|id| id.len() > 255) {
+            return Err(ApiError::Bad("episode_id: expected at most 255 characters".into()));
+        }
+        let seed = reset.seed.unwrap_or_default();
+        let root = Seed::new(seed);
+        let rules = Rules { max_plies: reset.max_plies, ..Rules::default() };
+        let mut env = Env::new(rules, &ACTIONS);
+        env.reset(reset.fen.as_deref(), root.derive("environment")).map_err(|error| bad(&error))?;
+        let opponent = match reset.opponent.as_deref() {
+            None | Some("" | "none" | "self") => None,
+            Some(text) => Some(players.build(&players.parse(text)?, seed)?),
+        };
+        let agent = match (reset.agent_color.as_deref(), opponent.is_some()) {
+            (_, false) => None,
+            (None | Some("white"), true) => Some(Color::White),
+            (Some("black"), true) => Some(Color::Black),
+            (Some("random"), true) => {
+                let black = root.derive("agent").rng().chance(0.5);
+                Some(if black { Color::Black } else { Color::White })
+            }
+            (Some(other), true) => {
+                let text = format!("agent_color '{other}': expected white, black or random");
+                return Err(ApiError::Bad(text));
+            }
+        };
+        let id = match &reset.episode_id {
+            Some(id) => id.clone(),
+            None => crate::secret_name()?,
+        };
+        let mut episode = Episode { env, id, seed, steps: 0, opponent, agent };
+        episode.answer()?;
+        Ok(episode)
+    }
+
+    /// True when a step may take a while.
+    pub fn is_slow(&self) -> bool {
+        self.opponent.is_some()
+    }
+
+    /// What the agent sees first.
+    pub fn first(&self) -> StepResult {
+        let done = self.env.outcome().is_some();
+        self.result(None, done, Map::new())
+    }
+
+    /// The agent acts, then the opponent. What cannot be played changes nothing and costs a little.
+    pub fn step(&mut self, action: &ChessAction) -> Result<StepResult, ApiError> {
+        let action = match (&action.text, action.action_id) {
+            (Some(text), None) => Action::Text(text),
+            (None, Some(index)) => Action::Index(index),
+            _ => {
+                return Err(ApiError::Bad("an action: expected either move or action_id".into()));
+            }
+        };
+        self.steps += 1;
+        let note = |key: &str, value: Value| Map::from_iter([(key.to_owned(), value)]);
+        match self.env.step(action) {
+            Err(error @ StepError::Over(_)) => {
+                Ok(self.result(Some(0.0), true, note("error", error.to_string().into())))
+            }
+            Err(error) => {
+                let metadata = note("error", error.to_string().into());
+                Ok(self.result(Some(ILLEGAL), false, metadata))
+            }
+            Ok(transition) => {
+                let mut reward = f64::from(transition.reward);
+                if self.env.outcome().is_none()
+                    && let Some(answer) = self.answer()?
+                {
+                    reward = -answer;
+                }
+                let truncated = self.env.outcome().is_some_and(Outcome::is_truncated);
+                let done = self.env.outcome().is_some();
+                Ok(self.result(Some(reward), done, note("truncated", truncated.into())))
+            }
+        }
+    }
+
+    /// The opponent moves if it is its turn; its reward, if it did.
+    fn answer(&mut self) -> Result<Option<f64>, ApiError> {
+        let is_its_turn = self.agent.is_some_and(|agent| agent != self.env.game().turn());
+        let Some(opponent) = self.opponent.as_mut().filter(|_| is_its_turn) else {
+            return Ok(None);
+        };
+        if self.env.outcome().is_some() {
+            return Ok(None);
+        }
+        let fault = |error: String| ApiError::Internal(format!("the opponent failed: {error}"));
+        let choice = opponent
+            .choose(self.env.game(), &Limit::default())
+            .map_err(|error| fault(error.to_string()))?;
+        let transition =
+            self.env.step(Action::Move(choice.played)).map_err(|error| fault(error.to_string()))?;
+        Ok(Some(f64::from(transition.reward)))
+    }
+
+    fn result(
+        &self,
+        reward: Option<f64>,
+        done: bool,
+        mut metadata: Map<String, Value>,
+    ) -> StepResult {
+        let seen = self.env.observation();
+        let position = self.env.game().position();
+        let ids: Vec<usize> = match self.env.outcome() {
+            None => {
+                self.env.legal_moves().iter().filter_map(|&m| ACTIONS.index(position, m)).collect()
+            }
+            Some(_) => Vec::new(),
+        };
+        metadata.insert("halfmove_clock".into(), position.halfmoves().into());
+        metadata.insert("fullmove_number".into(), position.fullmoves().get().into());
+        let observation = json!({
+            "fen": seen.fen,
+            "legal_moves": seen.legal_moves,
+            "legal_action_ids": ids,
+            "is_check": seen.check,
+            "side_to_move": seen.side_to_move,
+            "move_count": seen.move_count,
+            "result": seen.result,
+            // Upstream's chess client looks for these in here.
+            "done": done,
+            "reward": reward,
+            "metadata": metadata,
+        });
+        StepResult { observation, reward, done }
+    }
+
+    /// Where the game stands.
+    pub fn state(&self) -> Value {
+        let state = self.env.state();
+        json!({
+            "episode_id": self.id,
+            "step_count": self.steps,
+            "seed": self.seed,
+            "fen": state.fen,
+            "start_fen": state.start_fen,
+            "current_player": if self.env.game().turn() == Color::White { "white" } else { "black" },
+            "agent_color": self.agent.map(|agent| if agent == Color::White { "white" } else { "black" }),
+            "move_history": state.moves,
+        })
+    }
+
+    /// The legal moves as text, for tools.
+    pub fn legal(&self) -> Vec<String> {
+        let position = self.env.game().position();
+        match self.env.outcome() {
+            None => self.env.legal_moves().iter().map(|&m| uci(position, m)).collect(),
+            Some(_) => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn players() -> Players {
+        Players::new(Path::new("nowhere"))
+    }
+
+    fn play(text: &str) -> ChessAction {
+        ChessAction { text: Some(text.to_owned()), action_id: None, metadata: None }
+    }
+
+    #[test]
+    fn the_scholars_mate_pays_once() {
+        let mut episode = Episode::new(&Reset::default(), &players()).unwrap();
+        assert_eq!(episode.first().reward, None);
+        let moves = ["e2e4", "e7e5", "d1h5", "b8c6", "f1c4", "g8f6", "h5f7"];
+        let results: Vec<StepResult> =
+            moves.iter().map(|text| episode.step(&play(text)).unwrap()).collect();
+        let rewards: Vec<f64> = results.iter().filter_map(|result| result.reward).collect();
+        assert_eq!(rewards, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
+        let last = &results[6];
+        assert!(last.done && last.observation["done"] == true && last.observation["reward"] == 1.0);
+        assert_eq!(last.observation["result"], "1-0");
+        assert_eq!(episode.state()["step_count"], 7);
+        let after = episode.step(&play("a2a3")).unwrap();
+        assert_eq!((after.done, after.reward), (true, Some(0.0)));
+    }
+
+    #[test]
+    fn what_cannot_be_played_changes_nothing() {
+        let reset = Reset { episode_id: Some("ep-1".into()), ..Reset::default() };
+        let mut episode = Episode::new(&reset, &players()).unwrap();
+        let before = episode.state()["fen"].clone();
+        let result = episode.step(&play("e2e5")).unwrap();
+        assert_eq!((result.reward, result.done), (Some(ILLEGAL), false));
+        assert!(result.observation["metadata"]["error"].as_str().unwrap().contains("not legal"));
+        assert_eq!(episode.state()["fen"], before);
+        assert_eq!(
+            (&episode.state()["episode_id"], &episode.state()["step_count"]),
+            (&json!("ep-1"), &json!(1))
+        );
+        let nothing = ChessAction { text: None, action_id: None, metadata: None };
+        assert!(episode.step(&nothing).is_err());
+    }
+
+    #[test]
+    fn a_seed_decides_everything_that_is_random() {
+        let game = |seed| {
+            let reset = Reset {
+                seed: Some(seed),
+                opponent: Some("random".into()),
+                agent_color: Some("random".into()),
+                max_plies: Some(40),
+                ..Reset::default()
+            };
+            let mut episode = Episode::new(&reset, &players()).unwrap();
+            while episode.env.outcome().is_none() {
+                let first = episode.legal()[0].clone();
+                episode.step(&play(&first)).unwrap();
+            }
+            (episode.state()["move_history"].clone(), episode.agent)
+        };
+        assert_eq!(game(7), game(7));
+        assert!((0..20).any(|seed| game(seed).1 == Some(Color::Black)));
+        assert!((0..20).any(|seed| game(seed).0 != game(7).0));
+    }
+
+    #[test]
+    fn an_opponent_with_white_moves_first_and_only_if_it_is_its_turn() {
+        let reset = Reset {
+            opponent: Some("greedy".into()),
+            agent_color: Some("black".into()),
+            ..Reset::default()
+        };
+        let episode = Episode::new(&reset, &players()).unwrap();
+        assert_eq!(episode.state()["move_history"].as_array().unwrap().len(), 1);
+        let black = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
+        let reset = Reset { fen: Some(black.into()), ..reset };
+        let episode = Episode::new(&reset, &players()).unwrap();
+        assert_eq!(episode.state()["move_history"].as_array().unwrap().len(), 0);
+    }
+}

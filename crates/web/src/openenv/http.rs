@@ -1,0 +1,151 @@
+//! The endpoints over plain HTTP.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::episode::{ChessAction, Episode, Reset};
+use super::{mcp as rpc, schema};
+use crate::app::App;
+use crate::bridge::work;
+use crate::error::ApiError;
+use crate::run::lock;
+
+const COOKIE: &str = "openenv_session";
+const SESSION: &str = "x-session-id";
+
+/// What was wrong, in the shape that OpenEnv's clients know.
+pub struct Detail(ApiError);
+
+impl From<ApiError> for Detail {
+    fn from(error: ApiError) -> Detail {
+        Detail(error)
+    }
+}
+
+impl IntoResponse for Detail {
+    fn into_response(self) -> Response {
+        let detail = json!([{ "type": "value_error", "loc": ["body"], "msg": self.0.to_string() }]);
+        (self.0.status(), Json(json!({ "detail": detail }))).into_response()
+    }
+}
+
+/// Begins a game.
+pub async fn reset(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Detail> {
+    // Upstream takes no body at all for a reset without wishes.
+    let reset: Reset = if body.is_empty() { Reset::default() } else { parse(&body)? };
+    let name = session(&headers)?;
+    let is_named = name.is_some();
+    let (name, result) = work(&app, move |app| {
+        let episode = Episode::new(&reset, &app.players)?;
+        let result = episode.first();
+        Ok((app.episodes.begin(name, episode)?, result))
+    })
+    .await?;
+    let mut response = Json(result).into_response();
+    if !is_named {
+        let cookie = format!("{COOKIE}={name}; Path=/openenv; HttpOnly; SameSite=Strict");
+        if let Ok(cookie) = cookie.parse() {
+            response.headers_mut().insert(header::SET_COOKIE, cookie);
+        }
+    }
+    Ok(response)
+}
+
+/// A step as it comes over HTTP; fields that are not known are left alone, as upstream does.
+#[derive(Deserialize)]
+struct StepRequest {
+    action: ChessAction,
+}
+
+/// Acts.
+pub async fn step(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Response, Detail> {
+    let request: StepRequest = parse(&body)?;
+    let name = session(&headers)?;
+    app.counters.stepped();
+    let result = work(&app, move |app| {
+        let episode = app.episodes.find(name.as_deref())?;
+        lock(&episode).step(&request.action)
+    })
+    .await?;
+    Ok(Json(result).into_response())
+}
+
+/// Where the game stands; empty before the first reset.
+pub async fn state(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, Detail> {
+    let name = session(&headers)?;
+    let state = work(&app, move |app| match app.episodes.find(name.as_deref()) {
+        Ok(episode) => Ok(lock(&episode).state()),
+        Err(_) => Ok(json!({ "episode_id": null, "step_count": 0 })),
+    })
+    .await?;
+    Ok(Json(state))
+}
+
+/// The server is there.
+pub async fn health() -> Json<Value> {
+    Json(json!({ "status": "healthy" }))
+}
+
+/// What the environment is.
+pub async fn metadata() -> Json<Value> {
+    Json(schema::metadata())
+}
+
+/// What actions, observations and states look like.
+pub async fn schemas() -> Json<Value> {
+    Json(schema::schemas())
+}
+
+/// What there is, relative to this base.
+pub async fn openapi() -> Json<Value> {
+    Json(schema::openapi())
+}
+
+/// Tools over JSON-RPC. Faults are told in its own way, with status 200.
+pub async fn mcp(State(app): State<Arc<App>>, body: Bytes) -> Json<Value> {
+    let answer = work(&app, move |app| Ok(rpc::answer_http(app, &body))).await;
+    Json(
+        answer
+            .unwrap_or_else(|error| rpc::failure(&Value::Null, rpc::INTERNAL, &error.to_string())),
+    )
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, Detail> {
+    let parsed = serde_json::from_slice(body);
+    parsed.map_err(|error| Detail(ApiError::Bad(format!("the body: {error}"))))
+}
+
+/// The session that a request names.
+fn session(headers: &HeaderMap) -> Result<Option<String>, Detail> {
+    let named = headers.get(SESSION).map(|value| value.to_str().unwrap_or_default().to_owned());
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let cookie = cookies
+        .flat_map(|value| value.split(';'))
+        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('=').map(str::to_owned));
+    let name = named.or(cookie);
+    let fits = |name: &String| {
+        (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    match name {
+        Some(name) if !fits(&name) => {
+            let text = format!("{SESSION}: expected 1 to 64 plain characters");
+            Err(Detail(ApiError::Bad(text)))
+        }
+        name => Ok(name),
+    }
+}

@@ -1,0 +1,166 @@
+//! Tools over JSON-RPC 2.0, for agents that speak the Model Context Protocol.
+
+use serde_json::{Map, Value, json};
+
+use super::episode::{ChessAction, Episode, Reset};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::player::Players;
+use crate::run::lock;
+
+const PARSE: i64 = -32_700;
+const INVALID_REQUEST: i64 = -32_600;
+const NO_METHOD: i64 = -32_601;
+const INVALID_PARAMS: i64 = -32_602;
+/// Our fault.
+pub const INTERNAL: i64 = -32_603;
+
+/// Answers one request that came over HTTP: its game is that of a session it names, or a new one.
+pub fn answer_http(app: &App, body: &[u8]) -> Value {
+    let request = match read(body) {
+        Ok(request) => request,
+        Err(failure) => return failure,
+    };
+    let session = request.params.get("session_id").and_then(Value::as_str);
+    match (request.method.as_str(), session) {
+        ("openenv/session/create", _) => match create(app) {
+            Ok(name) => success(&request.id, &json!({ "session_id": name })),
+            Err(error) => failure(&request.id, INTERNAL, &error.to_string()),
+        },
+        ("openenv/session/close", Some(name)) => match app.episodes.end(name) {
+            true => success(&request.id, &json!({ "session_id": name, "closed": true })),
+            false => failure(&request.id, INVALID_PARAMS, &format!("Unknown session_id: {name}")),
+        },
+        (_, Some(name)) => match app.episodes.find(Some(name)) {
+            Ok(episode) => answer(&request, &mut lock(&episode)),
+            Err(_) => failure(&request.id, INVALID_PARAMS, &format!("Unknown session_id: {name}")),
+        },
+        (_, None) => answer_afresh(&request, &app.players),
+    }
+}
+
+fn create(app: &App) -> Result<String, ApiError> {
+    let episode = Episode::new(&Reset::default(), &app.players)?;
+    app.episodes.begin(Some(crate::secret_name()?), episode)
+}
+
+/// Answers a request in a game that is under way.
+pub fn answer_in(body: &[u8], episode: &mut Episode) -> Value {
+    match read(body) {
+        Ok(request) => answer(&request, episode),
+        Err(failure) => failure,
+    }
+}
+
+fn answer_afresh(request: &Request, players: &Players) -> Value {
+    match Episode::new(&Reset::default(), players) {
+        Ok(mut episode) => answer(request, &mut episode),
+        Err(error) => failure(&request.id, INTERNAL, &error.to_string()),
+    }
+}
+
+struct Request {
+    id: Value,
+    method: String,
+    params: Map<String, Value>,
+}
+
+fn read(body: &[u8]) -> Result<Request, Value> {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        return Err(failure(&Value::Null, PARSE, "Parse error"));
+    };
+    let id = value.get("id").cloned().unwrap_or_default();
+    let method = value.get("method").and_then(Value::as_str);
+    match (value.get("jsonrpc").and_then(Value::as_str), method) {
+        (Some("2.0"), Some(method)) => Ok(Request {
+            method: method.to_owned(),
+            params: value.get("params").and_then(Value::as_object).cloned().unwrap_or_default(),
+            id,
+        }),
+        _ => Err(failure(&id, INVALID_REQUEST, "expected jsonrpc \"2.0\" and a method")),
+    }
+}
+
+fn answer(request: &Request, episode: &mut Episode) -> Value {
+    match request.method.as_str() {
+        "tools/list" => success(&request.id, &json!({ "tools": tools() })),
+        "tools/call" => call(request, episode),
+        method => failure(&request.id, NO_METHOD, &format!("Method not found: {method}")),
+    }
+}
+
+fn tools() -> Value {
+    json!([
+        {
+            "name": "look",
+            "description": "The position, the moves so far and the legal moves.",
+            "inputSchema": { "type": "object", "properties": {} },
+        },
+        {
+            "name": "play_move",
+            "description": "Plays a move for the side to move.",
+            "inputSchema": {
+                "type": "object",
+                "properties": { "move": { "type": "string", "description": "In UCI or SAN, such as e2e4 or Nf3." } },
+                "required": ["move"],
+            },
+        },
+    ])
+}
+
+fn call(request: &Request, episode: &mut Episode) -> Value {
+    let arguments = request.params.get("arguments");
+    match request.params.get("name").and_then(Value::as_str) {
+        Some("look") => {
+            let mut state = episode.state();
+            state["legal_moves"] = json!(episode.legal());
+            success(&request.id, &state)
+        }
+        Some("play_move") => {
+            let Some(text) = arguments.and_then(|all| all.get("move")).and_then(Value::as_str)
+            else {
+                return failure(&request.id, INVALID_PARAMS, "play_move: expected a move");
+            };
+            let action =
+                ChessAction { text: Some(text.to_owned()), action_id: None, metadata: None };
+            match episode.step(&action) {
+                Ok(result) => success(&request.id, &json!(result)),
+                Err(error) => failure(&request.id, INTERNAL, &error.to_string()),
+            }
+        }
+        Some(other) => failure(&request.id, INVALID_PARAMS, &format!("Tool not found: {other}")),
+        None => failure(&request.id, INVALID_PARAMS, "Missing 'name' in params"),
+    }
+}
+
+fn success(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// An answer that tells what is wrong.
+pub fn failure(id: &Value, code: i64, message: &str) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn tools_are_listed_and_play() {
+        let players = Players::new(Path::new("nowhere"));
+        let mut episode = Episode::new(&Reset::default(), &players).unwrap();
+        let mut ask = |text: &str| answer_in(text.as_bytes(), &mut episode);
+        let list = ask(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+        assert_eq!(list["result"]["tools"][1]["name"], "play_move");
+        let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"play_move","arguments":{"move":"e4"}}}"#;
+        assert_eq!(ask(call)["result"]["observation"]["move_count"], 1);
+        let look = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"look"}}"#;
+        assert_eq!(ask(look)["result"]["move_history"], json!(["e2e4"]));
+        assert_eq!(ask("{}")["error"]["code"], INVALID_REQUEST);
+        assert_eq!(ask("{")["error"]["code"], PARSE);
+        assert_eq!(ask(r#"{"jsonrpc":"2.0","method":"x"}"#)["error"]["code"], NO_METHOD);
+    }
+}

@@ -1,0 +1,313 @@
+//! Players for requests: the kinds that are safe to offer, within limits, and kept for the next
+//! move of the same game.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use selfmate_arena::{PlayerKind, PlayerSpec, Registry};
+use selfmate_chess::Seed;
+use selfmate_run::RunReader;
+use selfmate_search::player::Limit;
+use selfmate_search::{Player, PlayerError};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::{ApiError, without_paths};
+use crate::learner;
+use crate::run::lock;
+
+/// Kinds that name a program or a file: whoever may ask for those may run or read anything.
+const HIDDEN: [&str; 2] = ["uci", "net"];
+/// The options that are offered. Others may name files; a new one is refused until it stands here.
+const OFFERED: [&str; 18] = [
+    "sims",
+    "nodes",
+    "depth",
+    "movetime",
+    "memory",
+    "hash",
+    "threads",
+    "root",
+    "cpuct",
+    "policy_temperature",
+    "temperature",
+    "search",
+    "scale",
+    "blunder",
+    "elo",
+    "skill",
+    "syzygy_men",
+    "syzygy_50",
+];
+/// Players that are kept between moves.
+const KEPT: usize = 8;
+/// Options that say how long to think: a request says that itself.
+const EFFORT: [&str; 4] = ["sims", "nodes", "depth", "movetime"];
+/// The largest value of options that cost something.
+const CEILINGS: [(&str, u64); 7] = [
+    ("sims", 1_000_000),
+    ("nodes", 100_000_000),
+    ("depth", 40),
+    ("movetime", 60_000),
+    ("memory", 1024),
+    ("hash", 1024),
+    ("threads", 64),
+];
+/// Megabytes for a tree when nobody says: several may be open at the same time.
+const TREE_MEMORY: u64 = 64;
+
+/// All players there are.
+pub struct Players {
+    registry: Registry,
+    runs: PathBuf,
+    kept: Mutex<Vec<(Key, Box<dyn Player>)>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    spec: String,
+    seed: u64,
+}
+
+/// A kind of player and how to write it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct KindView {
+    /// Its name.
+    pub name: String,
+    /// In one line.
+    pub description: String,
+    /// Options and what they mean.
+    pub options: Vec<(String, String)>,
+}
+
+/// How long to think about a move. Without any, as the player's spec says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Effort {
+    /// Simulations or nodes.
+    pub sims: Option<u64>,
+    /// Plies, for alpha-beta and other engines.
+    pub depth: Option<u32>,
+    /// Milliseconds.
+    pub movetime_ms: Option<u64>,
+}
+
+impl Effort {
+    /// As a limit for one move, if it is a sane one.
+    pub fn limit(self) -> Result<Limit, ApiError> {
+        let asked = [
+            ("sims", self.sims),
+            ("depth", self.depth.map(u64::from)),
+            ("movetime", self.movetime_ms),
+        ];
+        for (name, value) in asked {
+            if let Some(value) = value {
+                check_ceiling(name, value)?;
+            }
+        }
+        Ok(Limit {
+            nodes: self.sims,
+            depth: self.depth,
+            movetime: self.movetime_ms.map(std::time::Duration::from_millis),
+            ..Limit::default()
+        })
+    }
+}
+
+impl Players {
+    pub fn new(runs: &Path) -> Players {
+        let mut all = Registry::standard();
+        learner::register(&mut all, runs);
+        let mut registry = Registry::empty();
+        for kind in all.kinds().iter().filter(|kind| !HIDDEN.contains(&kind.name())) {
+            registry.register(kind.clone());
+        }
+        Players { registry, runs: runs.to_owned(), kept: Mutex::default() }
+    }
+
+    /// The kinds that are offered.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// The kinds, to choose from.
+    pub fn kinds(&self) -> Vec<KindView> {
+        let view = |kind: &PlayerKind| KindView {
+            name: kind.name().to_owned(),
+            description: kind.description().to_owned(),
+            options: shown(kind).map(|(name, help)| (name.to_owned(), help.to_owned())).collect(),
+        };
+        self.registry.kinds().iter().map(view).collect()
+    }
+
+    /// Reads a spec and holds it to the limits.
+    pub fn parse(&self, text: &str) -> Result<PlayerSpec, ApiError> {
+        if text.len() > 300 {
+            return Err(ApiError::Bad("a player: expected at most 300 characters".into()));
+        }
+        let kind = text.split(':').next().unwrap_or_default().trim();
+        if HIDDEN.contains(&kind) {
+            return Err(ApiError::Bad(format!(
+                "'{kind}' players name programs and files of this machine: use the command line for them"
+            )));
+        }
+        let mut spec = self.registry.parse(text).map_err(|error| self.bad(&error))?;
+        if spec.kind == "run" {
+            // Known at once, not only when the search begins.
+            let name = spec.argument.as_deref().unwrap_or_default();
+            let name = name.split_once('@').map_or(name, |(name, _)| name);
+            RunReader::find(&self.runs, name).map_err(|error| self.bad(&error))?;
+        }
+        for (name, value) in &spec.options {
+            if !OFFERED.contains(&name.as_str()) {
+                return Err(ApiError::Bad(format!(
+                    "the option '{name}' is not offered here: use the command line for it"
+                )));
+            }
+            // What is no number is refused when the player is built, with the right words.
+            if let Ok(value) = value.parse::<u64>() {
+                check_ceiling(name, value)?;
+            }
+        }
+        let has = |name: &str| {
+            let kind = self.registry.kinds().iter().find(|kind| kind.name() == spec.kind);
+            kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name))
+        };
+        if has("memory") && spec.option("memory").is_none() {
+            spec.options.push(("memory".to_owned(), TREE_MEMORY.to_string()));
+        }
+        Ok(spec)
+    }
+
+    /// The same player without its own idea of how long to think, when the request has one.
+    pub fn parse_for(&self, text: &str, effort: Effort) -> Result<PlayerSpec, ApiError> {
+        let mut spec = self.parse(text)?;
+        if effort == Effort::default() {
+            return Ok(spec);
+        }
+        // `sims` also says that a network plays in a tree search.
+        let in_tree = spec.option("sims").is_some() || effort.sims.is_some();
+        spec.options.retain(|(name, _)| !EFFORT.contains(&name.as_str()));
+        let kind = self.registry.kinds().iter().find(|kind| kind.name() == spec.kind);
+        let has_search = kind.is_some_and(|kind| kind.options().any(|(name, _)| name == "search"));
+        if in_tree && has_search && spec.option("search").is_none() {
+            spec.options.push(("search".to_owned(), "mcts".to_owned()));
+        }
+        Ok(spec)
+    }
+
+    /// Builds a player.
+    pub fn build(&self, spec: &PlayerSpec, seed: u64) -> Result<Box<dyn Player>, ApiError> {
+        self.registry.build(spec, Seed::new(seed)).map_err(|error| self.bad(&error))
+    }
+
+    /// Has a player do something: one that is kept from the last move, or a new one. A player that
+    /// fails is not kept.
+    pub fn with<T>(
+        &self,
+        spec: &PlayerSpec,
+        seed: u64,
+        task: impl FnOnce(&mut dyn Player) -> Result<T, PlayerError>,
+    ) -> Result<T, ApiError> {
+        let key = Key { spec: spec.to_string(), seed };
+        let found = {
+            let mut kept = lock(&self.kept);
+            let place = kept.iter().position(|(known, _)| *known == key);
+            place.map(|place| kept.remove(place).1)
+        };
+        let mut player = match found {
+            Some(player) => player,
+            None => self.build(spec, seed)?,
+        };
+        let result = task(player.as_mut())
+            .map_err(|error| ApiError::Internal(without_paths(&error, &self.runs)))?;
+        // A run that goes on learning has another network next time.
+        if spec.kind != "run" || spec.argument.as_ref().is_some_and(|name| name.contains('@')) {
+            let mut kept = lock(&self.kept);
+            if kept.len() >= KEPT {
+                kept.remove(0);
+            }
+            kept.push((key, player));
+        }
+        Ok(result)
+    }
+
+    fn bad(&self, error: &dyn Display) -> ApiError {
+        ApiError::Bad(without_paths(error, &self.runs))
+    }
+}
+
+/// The options of a kind that are offered.
+fn shown(kind: &PlayerKind) -> impl Iterator<Item = (&str, &str)> {
+    kind.options().filter(|(name, _)| OFFERED.contains(name))
+}
+
+fn check_ceiling(name: &str, value: u64) -> Result<(), ApiError> {
+    match CEILINGS.iter().find(|(known, _)| *known == name) {
+        Some((_, most)) if value > *most => {
+            Err(ApiError::Bad(format!("{name} is {value}: expected at most {most} here")))
+        }
+        Some(_) if value == 0 => Err(ApiError::Bad(format!("{name} is 0: expected at least 1"))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Game;
+
+    use super::*;
+
+    fn players() -> Players {
+        Players::new(Path::new("nowhere"))
+    }
+
+    #[test]
+    fn programs_and_files_are_not_offered() {
+        let players = players();
+        for spec in ["uci:sh -c true", "net:/etc/passwd", " net:x", "uci"] {
+            let error = players.parse(spec).unwrap_err().to_string();
+            assert!(error.contains("use the command line"), "{spec}: {error}");
+        }
+        for spec in ["material:syzygy=/", "alphabeta:weights=x", "random:book=x", "default:book=x"]
+        {
+            let error = players.parse(spec).unwrap_err().to_string();
+            assert!(error.contains("use the command line"), "{spec}: {error}");
+        }
+        for kind in players.kinds() {
+            assert!(!HIDDEN.contains(&kind.name.as_str()), "{}", kind.name);
+            let hidden = ["syzygy", "book", "weights"];
+            assert!(kind.options.iter().all(|(name, _)| !hidden.contains(&name.as_str())));
+        }
+    }
+
+    #[test]
+    fn costs_have_ceilings() {
+        let players = players();
+        for spec in ["material:memory=99999", "material:threads=1000", "rollout:sims=0"] {
+            assert!(players.parse(spec).is_err(), "{spec}");
+        }
+        assert_eq!(players.parse("material").unwrap().to_string(), "material:memory=64");
+        assert!(Effort { movetime_ms: Some(10_000_000), ..Effort::default() }.limit().is_err());
+        assert!(Effort { depth: Some(0), ..Effort::default() }.limit().is_err());
+    }
+
+    #[test]
+    fn a_request_decides_how_long_to_think() {
+        let players = players();
+        let effort = Effort { sims: Some(32), ..Effort::default() };
+        let spec = players.parse_for("default:sims=800", effort).unwrap();
+        assert_eq!(spec.to_string(), "default:memory=64,search=mcts");
+        let spec = players.parse_for("material:sims=9", Effort::default()).unwrap();
+        assert_eq!(spec.to_string(), "material:sims=9,memory=64");
+        let mut nodes = 0;
+        let spec = players.parse_for("material", effort).unwrap();
+        for _ in 0..2 {
+            let limit = effort.limit().unwrap();
+            let choice = players.with(&spec, 1, |player| player.choose(&Game::new(), &limit));
+            nodes = choice.unwrap().nodes.unwrap();
+        }
+        assert_eq!(nodes, 32);
+    }
+}

@@ -1,0 +1,183 @@
+//! Runs as requests see them: read from their folders while others train them, and remembered so
+//! that many readers cost as much as one.
+
+mod summary;
+
+pub use summary::RunSummary;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use selfmate_run::{Follower, GameRecord, Record, RunError, RunReader};
+
+use crate::child::Trainings;
+
+/// Files are looked at again when the last look is older than this.
+const FRESH: Duration = Duration::from_millis(400);
+/// Chunks of games that are kept unpacked.
+const CHUNKS: usize = 6;
+
+/// All runs of a folder.
+pub struct Runs {
+    folder: PathBuf,
+    followed: Mutex<HashMap<String, Arc<Mutex<Followed>>>>,
+    chunks: Mutex<Vec<Chunk>>,
+}
+
+/// The metrics of one run, read so far.
+struct Followed {
+    follower: Follower,
+    looked: Option<Instant>,
+    metrics: Metrics,
+}
+
+/// The records of a run at some moment.
+#[derive(Clone, Default)]
+pub struct Metrics {
+    /// Goes up whenever records that were read no longer count.
+    pub epoch: u64,
+    /// In order.
+    pub records: Arc<Vec<Record>>,
+}
+
+struct Chunk {
+    run: String,
+    generation: u64,
+    games: Arc<Vec<GameRecord>>,
+}
+
+impl Runs {
+    pub fn new(folder: &Path) -> Runs {
+        Runs { folder: folder.to_owned(), followed: Mutex::default(), chunks: Mutex::default() }
+    }
+
+    /// A run by its name. Only names of the folder's listing are found, so no path leads out of it.
+    pub fn find(&self, name: &str) -> Result<RunReader, RunError> {
+        RunReader::find(&self.folder, name)
+    }
+
+    /// The records of a run, at most a moment old.
+    pub fn metrics(&self, name: &str) -> Result<Metrics, RunError> {
+        let reader = self.find(name)?;
+        let followed =
+            Arc::clone(lock(&self.followed).entry(name.to_owned()).or_insert_with(|| {
+                let follower = Follower::new(reader);
+                Arc::new(Mutex::new(Followed {
+                    follower,
+                    looked: None,
+                    metrics: Metrics::default(),
+                }))
+            }));
+        let mut followed = lock(&followed);
+        if followed.looked.is_none_or(|looked| looked.elapsed() >= FRESH) {
+            followed.look()?;
+        }
+        Ok(followed.metrics.clone())
+    }
+
+    /// Every run, those that cannot be read with the reason.
+    pub fn summaries(&self, trainings: &Trainings) -> Vec<RunSummary> {
+        let names = selfmate_run::list(&self.folder).unwrap_or_default();
+        names.into_iter().map(|name| self.summary(&name, trainings)).collect()
+    }
+
+    /// What a run comes to; what cannot be read is told in its place.
+    pub fn summary(&self, name: &str, trainings: &Trainings) -> RunSummary {
+        let read = || {
+            let reader = self.find(name)?;
+            let metrics = self.metrics(name)?;
+            RunSummary::new(&reader, &metrics.records, trainings.state(name).as_ref())
+        };
+        read().unwrap_or_else(|error| {
+            let folder = self.folder.display().to_string();
+            RunSummary::unreadable(name, &error.to_string().replace(&folder, "runs"))
+        })
+    }
+
+    /// The games of a generation, sealed or being played.
+    pub fn games(&self, name: &str, generation: u64) -> Result<Arc<Vec<GameRecord>>, RunError> {
+        let reader = self.find(name)?;
+        let is_it = |chunk: &Chunk| chunk.run == name && chunk.generation == generation;
+        if let Some(chunk) = lock(&self.chunks).iter().find(|chunk| is_it(chunk)) {
+            return Ok(Arc::clone(&chunk.games));
+        }
+        if let Some((open, games)) = reader.open_games()?
+            && open == generation
+        {
+            return Ok(Arc::new(games));
+        }
+        let games = Arc::new(reader.read_chunk(generation)?);
+        let mut chunks = lock(&self.chunks);
+        chunks.retain(|chunk| !is_it(chunk));
+        if chunks.len() >= CHUNKS {
+            chunks.remove(0);
+        }
+        chunks.push(Chunk { run: name.to_owned(), generation, games: Arc::clone(&games) });
+        Ok(games)
+    }
+}
+
+impl Followed {
+    fn look(&mut self) -> Result<(), RunError> {
+        let news = self.follower.read()?;
+        self.looked = Some(Instant::now());
+        if news.restarted {
+            self.metrics.epoch += 1;
+            self.metrics.records = Arc::default();
+        }
+        if !news.records.is_empty() {
+            Arc::make_mut(&mut self.metrics.records).extend(news.records);
+        }
+        Ok(())
+    }
+}
+
+/// A panic elsewhere leaves nothing half done in what is kept here.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_run::{Progress, Run};
+
+    use super::*;
+
+    fn progress(generation: u64) -> Record {
+        Record::Progress(Progress { generation, games: generation, ..Progress::default() })
+    }
+
+    #[test]
+    fn names_that_are_paths_find_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(&folder.path().join("inside/first")).unwrap();
+        run.write_config("learner = \"zero\"").unwrap();
+        let runs = Runs::new(&folder.path().join("inside"));
+        assert!(runs.find("first").is_ok());
+        for name in
+            ["../inside/first", "first/", "./first", "", ".", "..", "/etc", "FIRST", "first\0"]
+        {
+            assert!(runs.find(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_run_is_summed_up_while_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(&folder.path().join("first")).unwrap();
+        run.write_config("learner = \"zero\"\nseed = 7").unwrap();
+        for generation in 1..=3 {
+            run.append_metric(&progress(generation)).unwrap();
+        }
+        let runs = Runs::new(folder.path());
+        let trainings = Trainings::new("none".into(), folder.path().to_owned());
+        let summary = &runs.summaries(&trainings)[0];
+        assert_eq!((summary.name.as_str(), summary.generation, summary.games), ("first", 3, 3));
+        assert_eq!((summary.learner.as_deref(), summary.seed), (Some("zero"), Some(7)));
+        std::fs::write(folder.path().join("first/run.toml"), "learner = ").unwrap();
+        let summary = &runs.summaries(&trainings)[0];
+        assert!(summary.error.as_ref().unwrap().contains("runs/first/run.toml"), "{summary:?}");
+    }
+}

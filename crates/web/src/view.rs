@@ -1,0 +1,10 @@
+//! What the API shows of games, positions and thoughts: plain data with its schema. Values are
+//! White's unless a field says otherwise.
+
+mod game;
+mod position;
+mod thought;
+
+pub use game::{GameView, matched, selfplay};
+pub use position::{Line, MoveView, OutcomeView, PositionView};
+pub use thought::{ChoiceView, ThoughtView};

@@ -1,0 +1,203 @@
+//! A finished game to look at, whoever played it.
+
+use selfmate_arena::GameRecord as MatchGame;
+use selfmate_arena::game::Side;
+use selfmate_chess::fen::to_fen;
+use selfmate_chess::{Color, Game, Move, Position};
+use selfmate_run::{GameRecord, RecordError};
+use selfmate_search::player::Score;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::position::{MoveView, OutcomeView};
+use super::thought::value_of;
+
+/// The most likely moves of a policy that are shown.
+const SHARES: usize = 12;
+
+/// A finished game.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct GameView {
+    /// Its number in the run or the match.
+    pub number: u64,
+    /// Who has White.
+    pub white: String,
+    /// Who has Black.
+    pub black: String,
+    /// The start position as FEN.
+    pub start: String,
+    /// The moves.
+    pub plies: Vec<PlyView>,
+    /// How it ended.
+    pub outcome: OutcomeView,
+    /// The name of the opening, if it has one.
+    pub opening: Option<String>,
+}
+
+/// One move of a game.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PlyView {
+    /// The move.
+    #[serde(flatten)]
+    pub played: MoveView,
+    /// The position after it.
+    pub fen: String,
+    /// The side to move after it is in check.
+    pub check: bool,
+    /// What White could expect before it, from -1 to 1, as its player saw it.
+    pub value: Option<f32>,
+    /// The probability of a draw.
+    pub draw: Option<f32>,
+    /// Milliseconds it took.
+    pub ms: Option<u64>,
+    /// The policy before it, the likeliest moves first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<Share>,
+}
+
+/// A move and its probability.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct Share {
+    /// The move.
+    #[serde(flatten)]
+    pub played: MoveView,
+    /// From 0 to 1.
+    pub share: f32,
+}
+
+/// A game of self-play, with what the search thought on the way.
+pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
+    let mut judged = vec![None; record.moves.len() + 1];
+    record.replay(|game, legal, position| {
+        let turn = game.turn();
+        let mut policy: Vec<(Move, f32)> =
+            legal.iter().copied().zip(position.policy.iter().copied()).collect();
+        policy.sort_by(|a, b| b.1.total_cmp(&a.1));
+        policy.truncate(SHARES);
+        let shares = policy
+            .into_iter()
+            .filter(|(_, share)| *share > 0.0)
+            .map(|(m, share)| Share { played: MoveView::new(game.position(), m), share });
+        let value = if turn == Color::White { position.value } else { -position.value };
+        judged[usize::from(position.ply)] = Some((value, position.draw, shares.collect()));
+    })?;
+    let player = format!("step {}", record.network);
+    let plies = plies(record.start_game()?, &record.moves, |ply, view| {
+        if let Some((value, draw, policy)) = judged[ply].take() {
+            (view.value, view.draw, view.policy) = (Some(value), Some(draw), policy);
+        }
+    });
+    Ok(GameView {
+        number: record.number,
+        white: player.clone(),
+        black: player,
+        start: to_fen(record.start_game()?.position()),
+        plies,
+        outcome: record.outcome.into(),
+        opening: None,
+    })
+}
+
+/// A game of a match between A and B; `None` when its moves cannot be played.
+pub fn matched(record: &MatchGame, a: &str, b: &str) -> Option<GameView> {
+    let game = record.played.replay().ok()?;
+    let moves: Vec<Move> = game.moves().collect();
+    let start = Game::from_position(game.start().clone());
+    let first = record.played.opening_plies;
+    let plies = plies(start.clone(), &moves, |ply, view| {
+        let Some(thought) = ply.checked_sub(first).and_then(|ply| record.played.thoughts.get(ply))
+        else {
+            return;
+        };
+        view.ms = Some(thought.ms);
+        // The side to move after it is the other one.
+        let mover_is_white = view.fen.split(' ').nth(1) == Some("b");
+        let value = match (thought.mate, thought.cp) {
+            (Some(moves), _) => Some(if moves > 0 { 1.0 } else { -1.0 }),
+            (None, cp) => cp.map(|cp| value_of(Score::Centipawns(cp))),
+        };
+        view.value = value.map(|value: f32| if mover_is_white { value } else { -value });
+    });
+    let (white, black) = if record.a_plays == Side::White { (a, b) } else { (b, a) };
+    let result = match record.played.winner {
+        Some(Side::White) => "1-0",
+        Some(Side::Black) => "0-1",
+        None => "1/2-1/2",
+    };
+    let why = record.played.termination.describe();
+    Some(GameView {
+        number: record.game,
+        white: white.to_owned(),
+        black: black.to_owned(),
+        start: to_fen(start.position()),
+        plies,
+        outcome: OutcomeView {
+            result: result.to_owned(),
+            reason: match &record.played.detail {
+                Some(detail) => format!("{why}: {detail}"),
+                None => why,
+            },
+        },
+        opening: record.played.opening.clone(),
+    })
+}
+
+/// The moves of a game, each completed by `complete`.
+fn plies(
+    mut game: Game,
+    moves: &[Move],
+    mut complete: impl FnMut(usize, &mut PlyView),
+) -> Vec<PlyView> {
+    let mut plies = Vec::with_capacity(moves.len());
+    for (ply, &m) in moves.iter().enumerate() {
+        let played = MoveView::new(game.position(), m);
+        game.play_unchecked(m);
+        let mut view = PlyView {
+            played,
+            fen: to_fen(game.position()),
+            check: game.position().is_check(),
+            value: None,
+            draw: None,
+            ms: None,
+            policy: Vec::new(),
+        };
+        complete(ply, &mut view);
+        plies.push(view);
+    }
+    plies
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::notation::parse_uci;
+    use selfmate_chess::{Outcome, Reason};
+    use selfmate_run::Judged;
+
+    use super::*;
+
+    #[test]
+    fn values_are_whites_and_policies_the_likeliest_first() {
+        let mut game = Game::new();
+        for text in ["f2f3", "e7e5", "g2g4", "d8h4"] {
+            game.play(parse_uci(game.position(), text).unwrap()).unwrap();
+        }
+        let mut policy = vec![0.0; 20];
+        (policy[3], policy[7]) = (0.25, 0.75);
+        let judged = Judged { ply: 1, value: 0.5, draw: 0.25, policy };
+        let record = GameRecord {
+            number: 7,
+            network: 40,
+            start: None,
+            moves: game.moves().collect(),
+            outcome: Outcome { winner: Some(Color::Black), reason: Reason::Checkmate },
+            positions: vec![judged],
+        };
+        let view = selfplay(&record).unwrap();
+        assert_eq!(view.plies.len(), 4);
+        assert_eq!(view.plies[1].value, Some(-0.5));
+        let shares: Vec<f32> = view.plies[1].policy.iter().map(|share| share.share).collect();
+        assert_eq!(shares, [0.75, 0.25]);
+        assert_eq!((view.plies[0].value, view.plies[3].check), (None, true));
+        assert_eq!(view.outcome.result, "0-1");
+    }
+}

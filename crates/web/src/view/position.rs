@@ -1,0 +1,161 @@
+//! A position, the way to it, and what can be played in it.
+
+use selfmate_chess::fen::{parse_game, to_fen};
+use selfmate_chess::notation::{parse_move, san, uci};
+use selfmate_chess::{Chess, Color, Game, Move, Outcome, Position};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::error::ApiError;
+
+/// No game that people play is longer.
+const MAX_MOVES: usize = 2000;
+
+/// A game as a client tells it: where it starts and what was played.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+pub struct Line {
+    /// The start position; the usual one when it is left out.
+    #[serde(default)]
+    pub fen: Option<String>,
+    /// Moves in UCI or SAN.
+    #[serde(default)]
+    pub moves: Vec<String>,
+}
+
+impl Line {
+    /// Plays it; the error names what is wrong.
+    pub fn game(&self) -> Result<Game, ApiError> {
+        if self.moves.len() > MAX_MOVES {
+            let count = self.moves.len();
+            return Err(ApiError::Bad(format!("{count} moves: expected at most {MAX_MOVES}")));
+        }
+        let bad = |error: &dyn std::fmt::Display| ApiError::Bad(error.to_string());
+        let mut game = match self.fen.as_deref().map(str::trim).filter(|fen| !fen.is_empty()) {
+            Some(fen) => parse_game(fen).map_err(|error| bad(&error))?,
+            None => Game::new(),
+        };
+        for (index, text) in self.moves.iter().enumerate() {
+            let m = parse_move(game.position(), text)
+                .map_err(|error| ApiError::Bad(format!("move {}: {error}", index + 1)))?;
+            game.play(m).map_err(|error| bad(&error))?;
+        }
+        Ok(game)
+    }
+}
+
+/// A position with everything a board needs.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PositionView {
+    /// The start of the game.
+    pub start: String,
+    /// The position.
+    pub fen: String,
+    /// `white` or `black`.
+    pub turn: &'static str,
+    /// The side to move is in check.
+    pub check: bool,
+    /// The moves that led here.
+    pub played: Vec<MoveView>,
+    /// What can be played; empty when the game is over.
+    pub legal: Vec<MoveView>,
+    /// How the game ended; `null` while it goes on.
+    pub outcome: Option<OutcomeView>,
+}
+
+/// A move in both notations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct MoveView {
+    /// In UCI.
+    pub uci: String,
+    /// In SAN.
+    pub san: String,
+}
+
+/// The end of a game.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OutcomeView {
+    /// `1-0`, `0-1`, `1/2-1/2`, or `*` when it was cut off.
+    pub result: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl PositionView {
+    pub fn new(game: &Game) -> PositionView {
+        let position = game.position();
+        let legal = game.legal_moves();
+        let outcome = game.outcome_given(&legal);
+        let moves: Vec<Move> = game.moves().collect();
+        PositionView {
+            start: to_fen(game.start()),
+            fen: to_fen(position),
+            turn: color(position.turn()),
+            check: position.is_check(),
+            played: written(game.start(), &moves),
+            legal: match outcome {
+                None => legal.iter().map(|&m| MoveView::new(position, m)).collect(),
+                Some(_) => Vec::new(),
+            },
+            outcome: outcome.map(OutcomeView::from),
+        }
+    }
+}
+
+impl MoveView {
+    pub fn new(position: &Chess, m: Move) -> MoveView {
+        MoveView { uci: uci(position, m), san: san(position, m) }
+    }
+}
+
+impl From<Outcome> for OutcomeView {
+    fn from(outcome: Outcome) -> OutcomeView {
+        OutcomeView { result: outcome.pgn().to_owned(), reason: outcome.reason.to_string() }
+    }
+}
+
+/// Moves from a position on, each written where it is played. They must be legal.
+pub fn written(start: &Chess, moves: &[Move]) -> Vec<MoveView> {
+    let mut position = start.clone();
+    let view = |&m: &Move| {
+        let view = MoveView::new(&position, m);
+        position.play_unchecked(m);
+        view
+    };
+    moves.iter().map(view).collect()
+}
+
+pub(super) fn color(color: Color) -> &'static str {
+    if color == Color::White { "white" } else { "black" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(fen: Option<&str>, moves: &[&str]) -> Line {
+        Line {
+            fen: fen.map(str::to_owned),
+            moves: moves.iter().map(|&text| text.to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn a_mate_has_no_moves_and_names_its_end() {
+        let game = line(None, &["f3", "e7e5", "g2g4", "Qh4"]).game().unwrap();
+        let view = PositionView::new(&game);
+        assert!(view.check && view.legal.is_empty());
+        assert_eq!(
+            view.outcome.unwrap(),
+            OutcomeView { result: "0-1".into(), reason: "checkmate".into() }
+        );
+        assert_eq!(view.played[3], MoveView { uci: "d8h4".into(), san: "Qh4#".into() });
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |line: Line| line.game().unwrap_err().to_string();
+        assert!(error(line(None, &["e4", "e4"])).starts_with("move 2: 'e4' is not legal in "));
+        assert!(error(line(Some("8/8 w - -"), &[])).starts_with("bad FEN '8/8 w - -': "));
+        assert!(error(line(None, &["e4"; 2001])).starts_with("2001 moves: expected at most"));
+    }
+}

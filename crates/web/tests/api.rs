@@ -1,0 +1,248 @@
+//! The API as a client sees it.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod client;
+
+use client::{Lines, Socket, get, post, serve};
+use selfmate_chess::notation::parse_uci;
+use selfmate_chess::{Color, Game, Outcome, Reason};
+use selfmate_run::{GameRecord, Judged, Progress, Rating, Record, Run};
+use serde_json::json;
+
+fn progress(generation: u64) -> Record {
+    let values = [("loss.value".to_owned(), 1.0 / generation as f64)].into();
+    Record::Progress(Progress {
+        elapsed_s: 60.0 * generation as f64,
+        generation,
+        games: 16 * generation,
+        values,
+        ..Progress::default()
+    })
+}
+
+fn mate(number: u64) -> GameRecord {
+    let mut game = Game::new();
+    for text in ["f2f3", "e7e5", "g2g4", "d8h4"] {
+        game.play(parse_uci(game.position(), text).unwrap()).unwrap();
+    }
+    let judged = Judged { ply: 0, value: 0.25, draw: 0.5, policy: vec![0.05; 20] };
+    GameRecord {
+        number,
+        network: 3,
+        start: None,
+        moves: game.moves().collect(),
+        outcome: Outcome { winner: Some(Color::Black), reason: Reason::Checkmate },
+        positions: vec![judged],
+    }
+}
+
+#[test]
+fn a_run_is_shown_while_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(&folder.path().join("first")).unwrap();
+    run.write_config("learner = \"zero\"\nseed = 7\n[zero]\nplan_games = 256").unwrap();
+    run.append_metric(&progress(1)).unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let runs = get(address, "/api/runs").json();
+    assert_eq!((&runs[0]["name"], &runs[0]["games"]), (&json!("first"), &json!(16)));
+    let curves = get(address, "/api/runs/first/curves").json();
+    assert_eq!((&curves["records"], &curves["values"]["loss.value"]), (&json!(1), &json!([1.0])));
+
+    let mut feed = Lines::open(address, "/api/runs/first/feed?after=1");
+    feed.find("HTTP/1.1 200");
+    run.append_metric(&progress(2)).unwrap();
+    assert!(feed.find("data: ").contains("\"generation\":2"));
+    let (elo, low, high) = (512.0, 480.0, 545.0);
+    let rating = Rating { elapsed_s: 130.0, step: 9, generation: 2, elo, low, high, games: 40 };
+    run.append_metric(&Record::Rating(rating)).unwrap();
+    assert!(feed.find("data: ").contains("\"elo\":512"));
+    // A resume goes back: what was told no longer counts.
+    run.rewind_metrics(1).unwrap();
+    feed.find("event: restart");
+    assert!(feed.find("data: {").contains("\"generation\":1"));
+
+    let detail = get(address, "/api/runs/first").json();
+    assert_eq!(detail["config"]["zero"]["plan_games"], 256);
+    assert_eq!(get(address, "/api/runs/second").status, 404);
+}
+
+#[test]
+fn games_are_listed_and_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(&folder.path().join("first")).unwrap();
+    run.write_config("learner = \"zero\"").unwrap();
+    let (journal, _) = run.journal(1).unwrap();
+    journal.seal(&run, &[mate(0), mate(1)]).unwrap();
+    let (mut journal, _) = run.journal(2).unwrap();
+    journal.append(&mate(2)).unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let generations = get(address, "/api/runs/first/games").json();
+    assert_eq!(generations, json!({ "sealed": [1], "open": 2, "open_games": 1 }));
+    let rows = get(address, "/api/runs/first/games/1").json();
+    assert_eq!((rows.as_array().unwrap().len(), &rows[1]["result"]), (2, &json!("0-1")));
+    let game = get(address, "/api/runs/first/games/1/1").json();
+    assert_eq!(game["plies"][3]["san"], "Qh4#");
+    assert!((game["plies"][0]["draw"].as_f64().unwrap() - 0.5).abs() < 0.01);
+    assert_eq!(get(address, "/api/runs/first/games/latest").json()["number"], 2);
+    assert_eq!(get(address, "/api/runs/first/games/1/9").status, 404);
+    assert_eq!(get(address, "/api/runs/first/games/77").status, 404);
+}
+
+#[test]
+fn a_player_thinks_aloud_and_moves() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let body = json!({
+        "player": "material", "fen": "6rk/6pp/8/6N1/8/8/8/K7 w - - 0 1",
+        "effort": { "sims": 200 }, "lines": 3,
+    });
+    let answer = post(server.address(), "/api/think", &body.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let lines = answer.lines();
+    let (choice, thoughts) = lines.split_last().unwrap();
+    assert_eq!((&choice["kind"], &choice["played"]["san"]), (&json!("choice"), &json!("Nf7#")));
+    assert_eq!(choice["score"], json!({ "mate": 1 }));
+    assert!(thoughts.iter().all(|thought| thought["kind"] == "thought"));
+    let over = json!({ "player": "random", "moves": ["f3", "e5", "g4", "Qh4#"] });
+    assert_eq!(post(server.address(), "/api/think", &over.to_string()).status, 422);
+    let review = json!({ "player": "material", "moves": ["f3", "e5", "g4", "Qh4#"], "effort": { "sims": 400 } });
+    let verdicts = post(server.address(), "/api/review", &review.to_string()).lines();
+    assert_eq!(verdicts.len(), 5);
+    assert_eq!((&verdicts[4]["value"], &verdicts[4]["best"]), (&json!(-1.0), &json!(null)));
+    assert_eq!(verdicts[3]["best"]["san"], "Qh4#");
+    let pgn =
+        post(server.address(), "/api/pgn", r#"{"moves": ["e4"], "white": "A", "result": "1-0"}"#);
+    assert!(pgn.text().contains("[White \"A\"]") && pgn.text().ends_with("1. e4 1-0\n"), "{pgn:?}");
+}
+
+#[test]
+fn a_tree_grows_and_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    for root in ["puct", "gumbel"] {
+        let body = json!({ "player": "material", "root": root, "sims": 100, "moves": ["e4"] });
+        let lines = post(server.address(), "/api/inside", &body.to_string()).lines();
+        let sims: Vec<u64> = lines.iter().filter_map(|line| line["sims"].as_u64()).collect();
+        assert_eq!(sims, [1, 2, 4, 8, 16, 32, 64, 100], "{root}");
+        let tree = lines.last().unwrap()["tree"].as_str().unwrap().to_owned();
+        let node = get(server.address(), &format!("/api/inside/{tree}")).json();
+        let visits: u64 =
+            node["moves"].as_array().unwrap().iter().map(|m| m["visits"].as_u64().unwrap()).sum();
+        assert_eq!(visits, 100, "{root}");
+        let first = node["moves"][0]["uci"].as_str().unwrap();
+        let below = get(server.address(), &format!("/api/inside/{tree}?line={first}")).json();
+        assert_eq!(below["visits"], node["moves"][0]["visits"], "{root}");
+        assert_eq!(get(server.address(), &format!("/api/inside/{tree}?line=e2e4")).status, 422);
+    }
+    assert_eq!(get(server.address(), "/api/inside/nothing").status, 404);
+}
+
+#[test]
+fn a_match_is_played_and_its_games_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let order = json!({ "players": ["greedy", "random"], "games": 2 });
+    let started = post(address, "/api/matches", &order.to_string());
+    assert_eq!((started.status, started.json()), (201, json!(["000001"])));
+    let mut shown = get(address, "/api/matches/000001").json();
+    while shown["state"] != "finished" {
+        std::thread::yield_now();
+        shown = get(address, "/api/matches/000001").json();
+    }
+    assert_eq!(shown["games"].as_array().unwrap().len(), 2);
+    let game = get(address, "/api/matches/000001/games/1").json();
+    assert_eq!((&game["white"], &game["black"]), (&json!("random"), &json!("greedy")));
+    let pgn = get(address, "/api/matches/000001/pgn").text();
+    assert_eq!(pgn.matches("[Event ").count(), 2);
+    assert_eq!(get(address, "/api/ladders").json()[0]["players"][0]["name"], "greedy");
+    assert!(
+        get(address, "/metrics").text().contains("selfmate_http_responses_total{class=\"2xx\"}")
+    );
+}
+
+#[test]
+fn the_document_names_what_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let document = get(server.address(), "/openapi.json").json();
+    let paths = document["paths"].as_object().unwrap();
+    assert!(paths.len() >= 24, "{paths:?}");
+    for (path, methods) in paths.iter().filter(|(path, _)| !path.contains('{')) {
+        if methods.get("get").is_some() {
+            assert_eq!(get(server.address(), path).status, 200, "{path}");
+        } else {
+            // An empty body is a fault of the client, so the route is there.
+            let status = post(server.address(), path, "").status;
+            assert!(
+                (400..=422).contains(&status) && status != 404 && status != 405,
+                "{path} {status}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_environment_is_served_over_http() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    assert_eq!(get(address, "/openenv/health").json()["status"], "healthy");
+    let document = get(address, "/openenv/openapi.json").json();
+    assert!(document["info"]["version"].as_str().unwrap().starts_with("1."));
+    assert!(["/reset", "/step", "/state"].iter().all(|path| document["paths"][path].is_object()));
+    assert_eq!(post(address, "/openenv/step", r#"{"action": {"move": "e2e4"}}"#).status, 409);
+    let reset =
+        post(address, "/openenv/reset", r#"{"seed": 42, "episode_id": "ep-1", "extra": 1}"#);
+    assert_eq!((reset.status, &reset.json()["reward"]), (200, &json!(null)));
+    let cookie = reset.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let step = post(address, "/openenv/step", r#"{"action": {"move": "e2e4"}}"#).json();
+    assert_eq!((&step["done"], &step["observation"]["move_count"]), (&json!(false), &json!(1)));
+    // Another session begins; the first is found by its cookie.
+    post(address, "/openenv/reset", "{}");
+    let state =
+        client::get_with(address, "/openenv/state", &format!("Cookie: {cookie}\r\n")).json();
+    assert_eq!((&state["episode_id"], &state["step_count"]), (&json!("ep-1"), &json!(1)));
+    assert_eq!(post(address, "/openenv/step", r#"{"action": {"colour": 1}}"#).status, 422);
+    assert_eq!(post(address, "/openenv/mcp", "{}").json()["jsonrpc"], "2.0");
+    let schema = get(address, "/openenv/schema").json();
+    assert!(["action", "observation", "state"].iter().all(|part| schema[part].is_object()));
+}
+
+#[test]
+fn the_environment_is_served_over_websockets() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let mut first = Socket::open(server.address(), "/openenv/ws");
+    let mut second = Socket::open(server.address(), "/openenv/ws");
+    let reset = first.ask(r#"{"type": "reset", "data": {"seed": 1}}"#);
+    assert_eq!((&reset["type"], &reset["data"]["done"]), (&json!("observation"), &json!(false)));
+    let step = first.ask(r#"{"type": "step", "data": {"move": "e4"}}"#);
+    assert_eq!(step["data"]["observation"]["move_count"], 1);
+    assert_eq!(second.ask(r#"{"type": "state"}"#)["data"]["step_count"], 0);
+    for (text, code) in [
+        ("{", "INVALID_JSON"),
+        (r#"{"type": "dance"}"#, "UNKNOWN_TYPE"),
+        (r#"{"type": "step", "data": {"colour": 1}}"#, "VALIDATION_ERROR"),
+        (r#"{"type": "reset", "data": {"opponent": "uci:sh"}}"#, "VALIDATION_ERROR"),
+    ] {
+        assert_eq!(first.ask(text)["data"]["code"], code, "{text}");
+    }
+    let seeded = |socket: &mut Socket| {
+        socket.ask(
+            r#"{"type": "reset", "data": {"seed": 5, "opponent": "random", "max_plies": 30}}"#,
+        );
+        let mut history = Vec::new();
+        loop {
+            let moves = socket.ask(r#"{"type": "mcp", "data": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "look"}}}"#);
+            let Some(first) = moves["data"]["result"]["legal_moves"][0].as_str() else { break };
+            let result =
+                socket.ask(&format!(r#"{{"type": "step", "data": {{"move": "{first}"}}}}"#));
+            history.push(result["data"]["observation"]["fen"].clone());
+        }
+        history
+    };
+    assert_eq!(seeded(&mut first), seeded(&mut second));
+}

@@ -1,0 +1,228 @@
+//! Requests that mean harm, and what becomes of them. docs/security.md is the table of these.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod client;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use client::{Lines, config, get, get_with, post, post_with, raw, serve};
+use selfmate_run::{Progress, Record, Run};
+use selfmate_web::{Limits, ServeError, Server};
+
+#[test]
+fn a_foreign_page_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let order = r#"{"name": "evil"}"#;
+    for headers in [
+        "Origin: http://evil.example\r\nContent-Type: application/json\r\n",
+        "Origin: null\r\nContent-Type: application/json\r\n",
+        "Sec-Fetch-Site: cross-site\r\nContent-Type: application/json\r\n",
+    ] {
+        assert_eq!(post_with(address, "/api/runs", headers, order).status, 403, "{headers}");
+        assert_eq!(get_with(address, "/api/runs", headers).status, 403, "{headers}");
+    }
+    let own = format!("Origin: http://{address}\r\n");
+    assert_eq!(get_with(address, "/api/runs", &own).status, 200);
+    // What a form of a foreign page can send is no JSON.
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
+        let headers = format!("Content-Type: {kind}\r\n");
+        assert_eq!(post_with(address, "/api/runs", &headers, order).status, 415, "{kind}");
+    }
+    // Nobody is told that they may read across origins.
+    let preflight = format!(
+        "OPTIONS /api/runs HTTP/1.1\r\nHost: {address}\r\nOrigin: http://evil.example\r\n\
+         Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n"
+    );
+    let answer = raw(address, preflight.as_bytes());
+    assert_eq!(answer.status, 403);
+    assert_eq!(answer.header("access-control-allow-origin"), None);
+}
+
+#[test]
+fn a_rebound_name_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = serve(folder.path());
+    let address = address.address();
+    let ask = |host: &str| {
+        let text = format!("GET /api/runs HTTP/1.1\r\n{host}Connection: close\r\n\r\n");
+        raw(address, text.as_bytes()).status
+    };
+    assert_eq!(ask(&format!("Host: evil.example:{}\r\n", address.port())), 403);
+    assert_eq!(ask("Host: localhost\r\nHost: evil.example\r\n"), 403);
+    assert!(matches!(ask(""), 400 | 403));
+    assert_eq!(ask("Host: localhost\r\n"), 200);
+}
+
+#[test]
+fn no_path_leads_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("secret"), "the secret").unwrap();
+    let runs = folder.path().join("runs");
+    let mut run = Run::open(&runs.join("first")).unwrap();
+    run.write_config("learner = \"zero\"").unwrap();
+    let server = serve(&runs);
+    for path in [
+        "/../secret",
+        "/..%2fsecret",
+        "/%2e%2e/secret",
+        "//etc/passwd",
+        "/assets/../../secret",
+        "/missing.txt",
+        "/api/runs/..%2fsecret",
+        "/api/runs/first%2f..%2f..%2fsecret",
+        "/api/runs/%2e%2e",
+        "/api/runs/first/games/..%2f..%2fsecret",
+        "/api/matches/..%2f..%2fsecret",
+        "/api/matches/000001%00",
+    ] {
+        let answer = get(server.address(), path);
+        assert!((400..=404).contains(&answer.status), "{path}: {answer:?}");
+        assert!(!answer.text().contains("the secret"), "{path}");
+    }
+    // Errors do not say where the runs are.
+    let answer = get(server.address(), "/api/runs/nothing");
+    assert!(!answer.text().contains(folder.path().to_str().unwrap()), "{answer:?}");
+    assert_eq!(get(server.address(), "/api/runs/first").status, 200);
+}
+
+#[test]
+fn a_huge_body_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let huge = "x".repeat(1 << 20);
+    assert_eq!(post(server.address(), "/api/position", &huge).status, 413);
+    // One that only claims to be huge is refused before it is sent.
+    let text = format!(
+        "POST /api/position HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+         Content-Length: 10000000000\r\nConnection: close\r\n\r\n",
+        server.address()
+    );
+    assert_eq!(raw(server.address(), text.as_bytes()).status, 413);
+    let long = format!("X-Long: {}\r\n", "x".repeat(100 << 10));
+    assert_eq!(get_with(server.address(), "/api/runs", &long).status, 431);
+}
+
+#[test]
+fn nonsense_is_named_and_nothing_breaks() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    for (body, status) in [
+        ("", 400),
+        ("{", 400),
+        ("[]", 422),
+        ("{\"moves\": 3}", 422),
+        ("{\"fen\": \"nonsense\"}", 422),
+        ("{\"moves\": [\"e2e5\"]}", 422),
+        ("{\"moves\": [\"\\u0000\"]}", 422),
+    ] {
+        let answer = post(address, "/api/position", body);
+        assert_eq!(answer.status, status, "{body}: {answer:?}");
+        assert!(!answer.json()["error"].as_str().unwrap().is_empty(), "{body}");
+    }
+    for player in [
+        "uci:sh",
+        "net:/etc/passwd",
+        "run:../x",
+        "material:memory=999999",
+        "material:syzygy=/",
+        "x",
+    ] {
+        let body = format!("{{\"player\": \"{player}\"}}");
+        let answer = post(address, "/api/think", &body);
+        assert_eq!(answer.status, 422, "{player}");
+        assert!(!answer.text().contains(&folder.path().display().to_string()), "{answer:?}");
+    }
+    for name in ["../x", "", "-x", "a b"] {
+        let body = serde_json::json!({ "name": name }).to_string();
+        assert_eq!(post(address, "/api/runs", &body).status, 422, "{name}");
+    }
+    for setting in ["exam.opponent=uci:sh", "tune.start=../secret", "--runs=/"] {
+        let body = serde_json::json!({ "name": "a", "set": [setting] }).to_string();
+        assert_eq!(post(address, "/api/runs", &body).status, 422, "{setting}");
+    }
+    assert_eq!(raw(address, b"nonsense\r\n\r\n").status, 400);
+    assert_eq!(get(address, "/api/runs").status, 200);
+}
+
+#[test]
+fn a_forged_token_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.token = Some("the-token".into());
+    let server = Server::start(config).unwrap();
+    let address = server.address();
+    let ask = |token: &str| {
+        let headers = format!("Content-Type: application/json\r\n{token}");
+        post_with(address, "/api/position", &headers, "{}").status
+    };
+    assert_eq!(ask(""), 401);
+    for forged in ["the-toke", "the-token2", "", "THE-TOKEN"] {
+        assert_eq!(ask(&format!("Authorization: Bearer {forged}\r\n")), 401, "{forged}");
+    }
+    assert_eq!(ask("Authorization: Bearer the-token\r\n"), 200);
+    assert_eq!(get(address, "/api/runs").status, 200);
+    assert_eq!(get_with(address, "/openenv/ws", "Upgrade: websocket\r\n").status, 401);
+}
+
+#[test]
+fn others_are_let_in_only_with_a_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.address = "0.0.0.0:0".parse().unwrap();
+    assert!(matches!(Server::start(config), Err(ServeError::Open(_))));
+}
+
+#[test]
+fn a_slow_client_holds_up_nobody_and_is_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.limits = Limits { head_timeout: Duration::from_millis(100), ..Limits::default() };
+    let server = Server::start(config).unwrap();
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
+    assert_eq!(get(server.address(), "/api/runs").status, 200);
+    // It gets an answer or none, but its connection ends.
+    let mut rest = Vec::new();
+    let _ = slow.read_to_end(&mut rest);
+}
+
+#[test]
+fn of_a_thousand_streams_those_beyond_the_limit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(&folder.path().join("first")).unwrap();
+    run.write_config("learner = \"zero\"").unwrap();
+    run.append_metric(&Record::Progress(Progress::default())).unwrap();
+    let server = serve(folder.path());
+    let places = Limits::default().streams;
+    let mut open: Vec<Lines> =
+        (0..places).map(|_| Lines::open(server.address(), "/api/runs/first/feed")).collect();
+    for stream in &mut open {
+        stream.find("event: record");
+    }
+    for _ in places..1000 {
+        let answer = get(server.address(), "/api/runs/first/feed");
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")));
+    }
+    assert_eq!(get(server.address(), "/api/runs").status, 200);
+}
+
+#[test]
+fn every_answer_carries_the_walls() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    for path in ["/", "/api/runs", "/api/nothing", "/nothing", "/metrics", "/openapi.json"] {
+        let answer = get(server.address(), path);
+        let policy = answer.header("content-security-policy").unwrap_or_default();
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
+        assert!(!policy.contains("unsafe"), "{path}");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+    }
+    let answer = get_with(server.address(), "/api/runs", "Origin: http://evil.example\r\n");
+    assert!(answer.header("content-security-policy").is_some());
+}
