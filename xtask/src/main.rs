@@ -7,6 +7,8 @@ mod bench_peers;
 mod compare;
 mod direction;
 mod judge_onnx;
+mod judge_openenv;
+mod judge_page;
 mod judge_rules;
 mod judge_uci;
 mod licence;
@@ -46,6 +48,10 @@ enum Command {
     JudgeOnnx,
     /// Train every learner, rate them all on one ladder and write docs/comparison.md
     Compare(compare::Options),
+    /// Use the page in headless chromium: train, play, look inside, compare
+    JudgePage,
+    /// Validate the OpenEnv endpoints and play a game with openenv's own client
+    JudgeOpenenv,
     /// Compare our speed with other chess libraries, in one run on one core
     BenchPeers(bench_peers::Options),
 }
@@ -60,6 +66,8 @@ fn main() -> ExitCode {
         Command::JudgeUci(options) => judge_uci::run(&options),
         Command::JudgeOnnx => judge_onnx::run(),
         Command::Compare(options) => compare::run(&options),
+        Command::JudgePage => judge_page::run(),
+        Command::JudgeOpenenv => judge_openenv::run(),
         Command::BenchPeers(options) => bench_peers::run(&options),
     };
     match outcome {

@@ -16,9 +16,17 @@ use crate::process::{capture, find_program, root, run as run_command};
 /// All that `cargo xtask test` needs. To add one, add a line.
 const NEEDS: &[Need] = &[
     Need::Program { name: "stockfish", debian: "stockfish" },
+    NPM,
+    CHROMIUM,
     Need::PythonPackage { requirement: "chess==1.11.2" },
 ];
 
+/// Builds the page and its tests. What is older than node 20 will not do.
+pub const NPM: Need = Need::Program { name: "npm", debian: "npm" };
+/// Opens the page in its tests.
+pub const CHROMIUM: Need = Need::Program { name: "chromium", debian: "chromium" };
+/// What only `cargo xtask judge-openenv` needs; it brings a hundred packages with it.
+pub const OPENENV: Need = Need::PythonPackage { requirement: "openenv==0.10.0" };
 /// What only `cargo xtask bench-peers` needs.
 pub const OPEN_SPIEL: Need = Need::PythonPackage { requirement: "open_spiel==2.0.2" };
 /// Likewise.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use crate::{
-    direction, judge_onnx, judge_rules, judge_uci, licence,
+    direction, judge_onnx, judge_openenv, judge_page, judge_rules, judge_uci, licence,
     process::{cargo, find_program, root, run as run_command},
     setup,
 };
@@ -38,6 +38,8 @@ const STEPS: &[Step] = &[
     Step { name: "rules against python-chess", slow: true, check: rules },
     Step { name: "games through python-chess", slow: true, check: games },
     Step { name: "exported networks in onnxruntime", slow: true, check: judge_onnx::run },
+    Step { name: "the page in chromium", slow: true, check: judge_page::run },
+    Step { name: "the environment through openenv", slow: true, check: judge_openenv::run },
 ];
 
 /// Runs the steps and prints how long each took.

@@ -1,0 +1,186 @@
+// The lab in a real browser: train, watch, play, look inside, compare.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { inspect, openLab, playByKeys, playByMouse } from './lab.mjs';
+
+let lab;
+let page;
+
+before(async () => {
+  lab = await openLab();
+  ({ page } = lab);
+  page.setDefaultTimeout(60_000);
+});
+
+after(async () => {
+  await lab?.close();
+});
+
+const status = () => page.locator('.game-status');
+
+/** Begins a game with the form of the play page. */
+async function newGame({ player, side = 'white', fen = '', strength = 'sims:16' }) {
+  await lab.open(`play?player=${encodeURIComponent(player)}&fen=${encodeURIComponent(fen)}`);
+  await page.getByLabel('You play').selectOption(side);
+  await page.getByLabel('Strength').selectOption(strength);
+  await page.getByRole('button', { name: 'New game' }).click();
+  await status().filter({ hasText: /Your move|thinks/ }).waitFor();
+}
+
+/** The moves so far, as the page shows them to the server. */
+async function bestMove(fen, moves) {
+  return page.evaluate(
+    async ([start, played]) => {
+      const body = JSON.stringify({ player: 'alphabeta', fen: start, moves: played, effort: { depth: 4 } });
+      const headers = { 'Content-Type': 'application/json' };
+      const answer = await fetch('/api/think', { method: 'POST', headers, body });
+      const lines = (await answer.text()).trim().split('\n').map((line) => JSON.parse(line));
+      return lines.at(-1).played.uci;
+    },
+    [fen, moves],
+  );
+}
+
+async function playedMoves(fen) {
+  const text = (await page.locator('.move-text').textContent()) ?? '';
+  const sans = text.replace('No move yet.', '').split(/\s+/).filter((word) => word !== '' && !/^\d+[.…]+$/.test(word));
+  return page.evaluate(
+    async ([start, moves]) => {
+      const headers = { 'Content-Type': 'application/json' };
+      const answer = await fetch('/api/position', { method: 'POST', headers, body: JSON.stringify({ fen: start, moves }) });
+      return (await answer.json()).played.map((move) => move.uci);
+    },
+    [fen, sans],
+  );
+}
+
+test('a training is started, seen to learn, and stopped', async () => {
+  await lab.open('runs');
+  await inspect(page, 'runs-empty');
+  await page.getByRole('button', { name: 'New training' }).click();
+  await page.getByLabel('Name').fill('first');
+  await page.getByLabel('Minutes').fill('5');
+  await page.getByLabel('Settings', { exact: true }).selectOption('tiny');
+  await page.getByLabel('Threads').fill('1');
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await page.locator('.state-training').waitFor();
+  const loss = page.locator('figure', { hasText: 'Loss' });
+  await loss.waitFor();
+  const latest = loss.locator('.chart-latest');
+  const first = await latest.textContent();
+  // The curve moves without anything being asked for.
+  await page.waitForFunction(
+    ([text]) => [...document.querySelectorAll('figure')].some((figure) => figure.textContent.includes('Loss') && figure.querySelector('.chart-latest').textContent !== text),
+    [first],
+  );
+  await page.getByText('The game that ended last').waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.locator('.state-stopped').waitFor();
+  await inspect(page, 'run');
+  await lab.open('runs');
+  await page.getByRole('link', { name: 'first' }).waitFor();
+  await inspect(page, 'runs');
+});
+
+test('its games are listed and replayed', async () => {
+  await lab.open('games/first');
+  const rows = page.locator('.game-list button');
+  await rows.first().waitFor();
+  await rows.nth(1).click();
+  await page.getByRole('button', { name: 'To the end' }).click();
+  await page.locator('.move[aria-current]').waitFor();
+  await page.getByRole('button', { name: 'One move back' }).click();
+  await inspect(page, 'games');
+});
+
+test('a whole game is won with the mouse, and reviewed', async () => {
+  await newGame({ player: 'random' });
+  for (;;) {
+    await status().filter({ hasText: /Your move|by / }).waitFor();
+    if (/ by /.test(await status().textContent())) break;
+    const moves = await playedMoves(null);
+    await playByMouse(page, await bestMove(null, moves));
+    await page.waitForFunction(
+      (count) => {
+        const text = document.querySelector('.move-text').textContent;
+        return text.split(/\s+/).filter((word) => word !== '' && !/^\d+[.…]+$/.test(word)).length > count;
+      },
+      moves.length,
+    );
+  }
+  assert.match(await status().textContent(), /1-0 by checkmate\. You have won\./);
+  await inspect(page, 'play-won');
+  await page.getByRole('button', { name: 'Review the game' }).click();
+  await page.locator('.replay .eval-graph').waitFor();
+  await inspect(page, 'review');
+});
+
+test('a game is won with the keyboard', async () => {
+  const fen = '6k1/8/6K1/8/8/8/8/R7 w - - 0 1';
+  await newGame({ player: 'random', fen });
+  await playByKeys(page, 'a1a8', 'e2');
+  await status().filter({ hasText: '1-0 by checkmate' }).waitFor();
+  await newGame({ player: 'random', fen });
+  await page.getByLabel('Type a move').fill('Ra8');
+  await page.getByRole('button', { name: 'Move', exact: true }).click();
+  await status().filter({ hasText: '1-0 by checkmate' }).waitFor();
+});
+
+test('castling, promotion and takeback', async () => {
+  await newGame({ player: 'random', fen: 'r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1' });
+  await playByMouse(page, 'e1g1');
+  await page.locator('.move-text', { hasText: 'O-O' }).waitFor();
+  await status().filter({ hasText: /Your move|by / }).waitFor();
+  await page.getByRole('button', { name: 'Take back' }).click();
+  await page.locator('.move-text', { hasText: 'No move yet.' }).waitFor();
+  await newGame({ player: 'random', fen: '7k/P7/8/8/8/8/8/K7 w - - 0 1' });
+  await playByMouse(page, 'a7a8n');
+  await page.locator('.move-text', { hasText: 'a8=N' }).waitFor();
+  await page.getByRole('button', { name: 'Take back' }).click();
+  await page.locator('.move-text', { hasText: 'No move yet.' }).waitFor();
+  await playByKeys(page, 'a7a8q', 'e2');
+  await page.locator('.move-text', { hasText: 'a8=Q' }).waitFor();
+});
+
+test('a hint is given and the run that was trained plays', async () => {
+  await newGame({ player: 'run:first', side: 'black', strength: 'sims:100' });
+  await status().filter({ hasText: 'Your move' }).waitFor();
+  await page.getByRole('button', { name: 'Hint' }).click();
+  await status().filter({ hasText: 'Hint: ' }).waitFor();
+  await page.locator('.play-side table').waitFor();
+  await inspect(page, 'play');
+});
+
+test('a search is looked into', async () => {
+  await lab.open('inside');
+  await page.getByLabel('Simulations').selectOption('256');
+  await page.getByRole('button', { name: 'Search' }).click();
+  for (const rule of ['PUCT', 'Gumbel']) {
+    const column = page.getByRole('region', { name: rule });
+    await column.getByRole('button', { name: 'root' }).click();
+    const child = column.locator('.tree ul .node').first();
+    await child.click();
+    await column.locator('.tree ul ul li').first().waitFor();
+  }
+  await inspect(page, 'inside');
+});
+
+test('a match is played and a game of it replayed', async () => {
+  await lab.open('arena');
+  await page.getByLabel('First player').selectOption('greedy');
+  await page.getByLabel('Second player').selectOption('random');
+  await page.getByLabel('Games of each pair').fill('4');
+  await page.getByRole('button', { name: 'Start' }).click();
+  await page.getByText('finished').waitFor();
+  await inspect(page, 'arena');
+  await page.getByRole('link', { name: '№ 1' }).click();
+  await page.locator('.replay .move').first().waitFor();
+  await page.getByRole('button', { name: 'One move on' }).click();
+  await inspect(page, 'match');
+});
+
+test('the page did nothing that it should not', () => {
+  assert.deepEqual(lab.faults, []);
+});

@@ -1,0 +1,67 @@
+"""Validates our OpenEnv endpoints and plays seeded games with openenv's own client.
+
+    openenv_env.py PATH_OF_SELFMATE
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from openenv.core.generic_client import GenericEnvClient
+
+
+def play(base, seed, opponent):
+    """Plays the first legal move to the end; returns positions, rewards and the last state."""
+    positions, rewards = [], []
+    with GenericEnvClient(base_url=base).sync() as client:
+        result = client.reset(seed=seed, episode_id=f"ep-{seed}", opponent=opponent, max_plies=300)
+        while not result.done:
+            result = client.step({"move": result.observation["legal_moves"][0]})
+            positions.append(result.observation["fen"])
+            rewards.append(result.reward)
+        state = client.state()
+    return positions, rewards, state
+
+
+def judge(base):
+    command = [sys.executable, "-m", "openenv.cli", "validate", "--url", base, "--json"]
+    validated = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if validated.returncode != 0:
+        print(validated.stdout)
+        return f"openenv validate --url {base}: ended with {validated.returncode}"
+    summary = json.loads(validated.stdout)["summary"]
+    print(f"openenv validate: {summary['passed_count']} criteria passed")
+    with ThreadPoolExecutor(8) as pool:
+        games = list(pool.map(lambda seed: play(base, seed, "random"), [7] * 4 + [8] * 4))
+    for seed, group in ((7, games[:4]), (8, games[4:])):
+        for positions, rewards, state in group:
+            if positions != group[0][0]:
+                return f"seed {seed}: the same seed played another game"
+            if state["episode_id"] != f"ep-{seed}" or state["step_count"] != len(positions):
+                return f"seed {seed}: state {state['episode_id']}, {state['step_count']} steps: expected {len(positions)}"
+            if any(reward != 0 for reward in rewards[:-1]) or rewards[-1] not in (-1, 0, 1):
+                return f"seed {seed}: rewards {rewards}"
+    if games[0][0] == games[4][0]:
+        return "seeds 7 and 8 played the same game"
+    print(f"{len(games)} games at the same time, {sum(len(game[0]) for game in games)} steps")
+    return None
+
+
+def main():
+    with tempfile.TemporaryDirectory() as runs:
+        command = [sys.argv[1], "--runs", runs, "serve", "--port", "0"]
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            base = server.stdout.readline().split(" at ")[-1].strip() + "/openenv"
+            fault = judge(base)
+        finally:
+            server.terminate()
+            server.wait()
+    if fault:
+        sys.exit(fault)
+
+
+if __name__ == "__main__":
+    main()
