@@ -57,11 +57,13 @@ fn bench_nets_measures_every_path() {
         "8",
         "--threads",
         "2",
+        "--searches",
+        "3",
     ]);
     let rows = report["networks"].as_array().unwrap();
     let paths: Vec<_> = rows.iter().map(|row| (&row["path"], &row["batch"])).collect();
-    assert_eq!(format!("{paths:?}").matches("fast").count(), 3);
-    assert_eq!(rows.len(), 5);
+    let count = |path| format!("{paths:?}").matches(path).count();
+    assert_eq!((count("fast"), count("int8"), count("server"), rows.len()), (3, 2, 1, 6));
     for row in rows {
         assert_eq!((&row["name"], &row["threads"]), (&"small".into(), &2.into()));
         let judged = row["inference_per_second"].as_u64();
