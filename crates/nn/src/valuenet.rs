@@ -1,15 +1,18 @@
 //! A small convolutional network that says who will win: 13 planes, 64 channels, two residual
 //! blocks, a head of 32 channels, 128 hidden units, one number between -1 and 1.
 //!
-//! The planes are `planes13`; the number is the mover's. Convolutions are products of matrices.
+//! The planes are `planes13`; the number is the mover's. Convolutions are products of matrices; [`Judge`]
+//! does many positions at once.
 //! Training is the squared error with Adam; the gradient is checked against finite differences and
 //! has the same bits with any number of threads.
 
 mod board;
 mod gradient;
+mod judge;
 mod network;
 mod trainer;
 
 pub use gradient::{Lesson, gradient, loss};
+pub use judge::{Judge, JudgeRoom};
 pub use network::{Network, Scratch, ValueNetConfig, ValueNetConfigError, decode, encode};
 pub use trainer::{TrainError, Trainer};

@@ -13,15 +13,17 @@ mod vector;
 mod winograd;
 
 pub(super) use element::{Activate, NormBack};
-pub(super) use floats::Floats;
+pub(crate) use floats::Floats;
 pub(super) use integer::{ByteFilters, ByteFinish, IntegerKernel, SIDE, bytes_of};
-pub(super) use product::{Left, PANEL, Right, Shape};
-pub(super) use winograd::{Finish, Tiles};
+pub(super) use product::PANEL;
+pub(crate) use product::{Left, Right, Shape};
+pub(super) use winograd::Finish;
+pub(crate) use winograd::Tiles;
 
 use vector::{Plain, Vector};
 
 /// Channels are padded to a multiple of this many.
-pub(super) const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// Which inner loops to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

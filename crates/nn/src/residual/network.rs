@@ -44,7 +44,7 @@ pub(super) struct Folded {
 
 /// A convolution.
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(crate) struct Layer {
     filters: Filters,
     /// Floats of a square of the input.
     channels: usize,
@@ -142,6 +142,18 @@ impl Layer {
         Layer { filters, channels, weights: transformed, bias }
     }
 
+    /// A convolution without norm: filters [out, in, 3, 3] and a bias for each output, of which
+    /// there is a multiple of 16.
+    pub fn plain(weights: &[f32], bias: &[f32], inputs: usize) -> Layer {
+        let filters = Filters { inputs, outputs: bias.len() };
+        let mut transformed = Floats::zeros(ELEMENTS * filters.matrix());
+        filters.forward(weights, |_| 1.0, &mut transformed);
+        let mut padded = Floats::zeros(bias.len());
+        padded.copy_from_slice(bias);
+        let channels = inputs.next_multiple_of(LANES);
+        Layer { filters, channels, weights: transformed, bias: padded }
+    }
+
     /// Convolves boards into others, activated.
     pub fn run(
         &self,
@@ -193,7 +205,7 @@ impl Layer {
 
 /// What follows a convolution.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     /// What is below 0 becomes 0.
     Relu,
     /// The same after what was there is added.
@@ -202,7 +214,7 @@ pub(super) enum End {
 
 /// Room for the tiles of convolutions.
 #[derive(Debug, Default)]
-pub(super) struct TileRoom {
+pub(crate) struct TileRoom {
     pub tiles: Floats,
     pub products: Floats,
     /// Threads of the caller's pool that share the products of each convolution.
@@ -254,7 +266,7 @@ fn multiply_element(
 }
 
 /// A matrix [out, in] packed as the right side of a product.
-pub(super) fn packed(matrix: &[f32], inputs: usize, outputs: usize) -> Floats {
+pub(crate) fn packed(matrix: &[f32], inputs: usize, outputs: usize) -> Floats {
     let mut out = Floats::zeros(Right::packed_len(inputs, outputs));
     for (output, row) in matrix.chunks_exact(inputs).enumerate() {
         for (input, value) in row.iter().enumerate() {

@@ -382,7 +382,7 @@ pub(super) fn largest_inputs(network: &Network, planes: &[f32]) -> Vec<f32> {
 }
 
 /// Turns planes of squares into squares of planes; missing planes up to a multiple of 16 are 0.
-pub(super) fn boards_of(planes: &[f32], count: usize, boards: &mut [f32]) {
+pub(crate) fn boards_of(planes: &[f32], count: usize, boards: &mut [f32]) {
     let channels = count.next_multiple_of(LANES);
     let positions = planes.len() / (count * 64);
     boards[..positions * 64 * channels].fill(0.0);

@@ -86,7 +86,7 @@ impl Kernel {
     }
 
     /// `out` grows by `left` × `right`.
-    pub(in crate::residual) fn product_add(
+    pub(crate) fn product_add(
         self,
         shape: Shape,
         left: Left,

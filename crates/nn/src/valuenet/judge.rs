@@ -1,0 +1,230 @@
+//! Many positions at a time: the same network, its convolutions by Winograd's products.
+//!
+//! A look-ahead asks about some thirty positions at once, and then this is several times as fast as
+//! [`Network::value`]. A position has the same bits in any batch; they differ from those of
+//! [`Network::value`] in the last ones.
+
+use super::board::SQUARES;
+use super::network::{Network, PLANES, ValueNetConfig};
+use crate::residual::{
+    End, Floats, Kernel, LANES, Layer, Left, Right, Shape, TileRoom, Tiles, boards_of, packed,
+};
+
+/// Boards whose tiles are multiplied together: their tiles stay in the second cache.
+const BLOCK: usize = 8;
+
+/// A network prepared for batches. All widths are padded to whole vectors.
+#[derive(Debug)]
+pub struct Judge {
+    kernel: Kernel,
+    /// The stem, then two for each block.
+    layers: Vec<Layer>,
+    channels: usize,
+    /// Channels × head.
+    head: Dense,
+    /// Square × head, then hidden.
+    hidden: Dense,
+    output: Vec<f32>,
+    output_bias: f32,
+}
+
+/// Room to work in, to be used again.
+#[derive(Debug, Default)]
+pub struct JudgeRoom {
+    input: Floats,
+    tower: Floats,
+    between: Floats,
+    tiles: TileRoom,
+    head: Floats,
+    hidden: Floats,
+}
+
+/// A matrix and what is added.
+#[derive(Debug)]
+struct Dense {
+    inputs: usize,
+    outputs: usize,
+    weights: Floats,
+    bias: Vec<f32>,
+}
+
+impl Judge {
+    /// Prepares a network.
+    pub fn new(network: &Network) -> Judge {
+        let (config, weights) = (network.config(), &network.weights);
+        let ValueNetConfig { channels, blocks, head, hidden } = config;
+        let wide = channels.next_multiple_of(LANES);
+        let layer = |place: usize, inputs: usize, wide_inputs: usize| {
+            let (filters, bias) = (weights.part(place), weights.part(place + 1));
+            let mut padded = vec![0.0; wide * wide_inputs * 9];
+            for (output, filters) in filters.chunks_exact(inputs * 9).enumerate() {
+                padded[output * wide_inputs * 9..][..filters.len()].copy_from_slice(filters);
+            }
+            Layer::plain(&padded, &extended(bias, wide), wide_inputs)
+        };
+        let mut layers = vec![layer(ValueNetConfig::STEM, PLANES, PLANES)];
+        for block in 0..blocks {
+            for place in [ValueNetConfig::first_of(block), ValueNetConfig::second_of(block)] {
+                layers.push(layer(place, channels, wide));
+            }
+        }
+        let part = |place: usize| (weights.part(place), weights.part(place + 1));
+        let (matrix, bias) = part(config.head_place());
+        let squeeze = Dense::new((wide, head), bias, |input, output| {
+            if input < channels { matrix[output * channels + input] } else { 0.0 }
+        });
+        // What comes in is in another order here: square after square.
+        let (matrix, bias) = part(config.hidden_place());
+        let wide_head = squeeze.outputs;
+        let hidden = Dense::new((SQUARES * wide_head, hidden), bias, |input, output| {
+            let (square, channel) = (input / wide_head, input % wide_head);
+            let place = (output * head + channel) * SQUARES + square;
+            if channel < head { matrix[place] } else { 0.0 }
+        });
+        let (output, output_bias) = part(config.output_place());
+        Judge {
+            kernel: Kernel::detect(),
+            layers,
+            channels: wide,
+            output: extended(output, hidden.outputs),
+            output_bias: output_bias[0],
+            head: squeeze,
+            hidden,
+        }
+    }
+
+    /// What the side to move may expect of each position, from -1 to 1.
+    ///
+    /// # Panics
+    ///
+    /// Panics unless there are 13 planes of 64 squares for each position.
+    pub fn values(&self, planes: &[f32], room: &mut JudgeRoom) -> Vec<f32> {
+        assert!(planes.len().is_multiple_of(PLANES * SQUARES), "thirteen planes");
+        let count = planes.len() / (PLANES * SQUARES);
+        room.grow(self, count);
+        self.tower(planes, room);
+        let shape =
+            Shape { rows: count * SQUARES, depth: self.channels, columns: self.head.outputs };
+        self.head.run(self.kernel, shape, &room.tower, &mut room.head);
+        let shape = Shape { rows: count, depth: self.hidden.inputs, columns: self.hidden.outputs };
+        self.hidden.run(self.kernel, shape, &room.head, &mut room.hidden);
+        let hidden = room.hidden.chunks_exact(self.hidden.outputs).take(count);
+        let value = |hidden: &[f32]| {
+            let sum: f32 = hidden.iter().zip(&self.output).map(|(x, w)| x * w).sum();
+            (sum + self.output_bias).tanh()
+        };
+        hidden.map(value).collect()
+    }
+
+    /// Brings positions through stem and blocks.
+    fn tower(&self, planes: &[f32], room: &mut JudgeRoom) {
+        let board = SQUARES * self.channels;
+        let size = PLANES * SQUARES;
+        let JudgeRoom { input, tower, between, tiles, .. } = room;
+        let blocks = planes.chunks(BLOCK * size).zip(tower.chunks_mut(BLOCK * board));
+        for (planes, tower) in blocks {
+            let count = planes.len() / size;
+            boards_of(planes, PLANES, input);
+            self.layers[0].run(self.kernel, count, input, tiles, tower, End::Relu);
+            for layers in self.layers[1..].chunks_exact(2) {
+                layers[0].run(self.kernel, count, tower, tiles, between, End::Relu);
+                layers[1].run(self.kernel, count, between, tiles, tower, End::AddRelu);
+            }
+        }
+    }
+}
+
+impl JudgeRoom {
+    fn grow(&mut self, judge: &Judge, count: usize) {
+        let (channels, block) = (judge.channels, count.min(BLOCK));
+        let planes = PLANES.next_multiple_of(LANES);
+        self.input.grow(block * SQUARES * planes);
+        self.tower.grow(count * SQUARES * channels);
+        self.between.grow(block * SQUARES * channels);
+        self.tiles.tiles.grow(Tiles { boards: block, channels: planes.max(channels) }.len());
+        self.tiles.products.grow(Tiles { boards: block, channels }.len());
+        self.head.grow(count * judge.hidden.inputs);
+        self.hidden.grow(count * judge.hidden.outputs);
+    }
+}
+
+impl Dense {
+    /// A matrix with its numbers by input and output.
+    fn new(
+        (inputs, outputs): (usize, usize),
+        bias: &[f32],
+        weight: impl Fn(usize, usize) -> f32,
+    ) -> Dense {
+        let wide = outputs.next_multiple_of(LANES);
+        let mut matrix = vec![0.0; wide * inputs];
+        for (output, row) in matrix.chunks_exact_mut(inputs).take(outputs).enumerate() {
+            row.iter_mut().enumerate().for_each(|(input, value)| *value = weight(input, output));
+        }
+        let weights = packed(&matrix, inputs, wide);
+        Dense { inputs, outputs: wide, weights, bias: extended(bias, wide) }
+    }
+
+    /// Multiplies, adds and activates.
+    fn run(&self, kernel: Kernel, shape: Shape, from: &[f32], to: &mut [f32]) {
+        let rows = || shape.rows * self.outputs;
+        for row in to[..rows()].chunks_exact_mut(self.outputs) {
+            row.copy_from_slice(&self.bias);
+        }
+        let left = Left::rows(from, self.inputs);
+        let right = Right::packed(&self.weights, self.inputs, self.outputs);
+        kernel.product_add(shape, left, right, to, self.outputs);
+        to[..rows()].iter_mut().for_each(|value| *value = value.max(0.0));
+    }
+}
+
+/// A list with zeros behind it.
+fn extended(values: &[f32], length: usize) -> Vec<f32> {
+    let mut out = values.to_vec();
+    out.resize(length, 0.0);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+
+    use super::super::network::Scratch;
+    use super::*;
+
+    fn noise(count: usize, seed: u64) -> Vec<f32> {
+        let mut rng = Seed::new(seed).rng();
+        (0..count * PLANES * SQUARES).map(|_| f32::from(rng.chance(0.2))).collect()
+    }
+
+    #[test]
+    fn a_judge_says_what_the_network_says() {
+        let odd = ValueNetConfig { channels: 20, blocks: 1, head: 3, hidden: 10 };
+        for config in [ValueNetConfig::default(), odd] {
+            let network = Network::random(config, Seed::new(5)).unwrap();
+            let planes = noise(BLOCK + 3, 1);
+            let values = Judge::new(&network).values(&planes, &mut JudgeRoom::default());
+            let mut scratch = Scratch::default();
+            let each = planes.chunks_exact(PLANES * SQUARES);
+            let truth: Vec<f32> = each.map(|one| network.value(one, &mut scratch)).collect();
+            assert_eq!(values.len(), truth.len());
+            for (got, expected) in values.iter().zip(&truth) {
+                assert!((got - expected).abs() < 1e-4, "{got} {expected}");
+            }
+            let spread =
+                truth.iter().fold(0.0f32, |most, value| most.max((value - truth[0]).abs()));
+            assert!(spread > 1e-3, "values that are all alike show nothing: {truth:?}");
+        }
+    }
+
+    #[test]
+    fn a_position_has_the_same_bits_in_any_batch() {
+        let network = Network::random(ValueNetConfig::default(), Seed::new(6)).unwrap();
+        let (judge, mut room) = (Judge::new(&network), JudgeRoom::default());
+        let planes = noise(2 * BLOCK + 1, 2);
+        let all = judge.values(&planes, &mut room);
+        for (place, one) in planes.chunks_exact(PLANES * SQUARES).enumerate() {
+            assert_eq!(judge.values(one, &mut room), [all[place]]);
+        }
+        assert!(judge.values(&[], &mut room).is_empty());
+    }
+}
