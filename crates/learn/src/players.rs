@@ -102,12 +102,12 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
     if let Some(bytes) = file(VALUE) {
         refuse(options, &[])?;
         let (network, _) = valuenet::decode(bytes).map_err(|error| wrong(error.to_string()))?;
-        let network = Arc::new(network);
+        let judge = Arc::new(valuenet::Judge::new(&network));
         return loaded(
             bytes,
             Arc::new(move |options| {
-                let network = Arc::clone(&network);
-                Ok(Box::new(ValuePlayer::new(&options.label(), network, options.seed)))
+                let judge = Arc::clone(&judge);
+                Ok(Box::new(ValuePlayer::new(&options.label(), judge, options.seed)))
             }),
         );
     }

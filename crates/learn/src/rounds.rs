@@ -31,6 +31,9 @@ pub trait Method: Sized {
     const FILES: &'static [&'static str];
     /// The file that only training needs: old checkpoints lose it.
     const TRAINING: &'static str;
+    /// Whether a budget of games is spent when so many have been played. Not so where they are only
+    /// the lessons.
+    const ENDS_BY_GAMES: bool = true;
 
     /// Which checkpoints are made and kept.
     fn saving(config: &Self::Config) -> SavingConfig;
@@ -47,6 +50,12 @@ pub trait Method: Sized {
 
     /// What a checkpoint holds.
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError>;
+
+    /// Does what is left to do when the budget is spent, without a deadline. A run that goes on
+    /// later must be the same as one that never paused.
+    fn finish(&mut self, _: &Self::Config, _: &mut Room<'_>) -> Result<(), LearnError> {
+        Ok(())
+    }
 
     /// Why there is nothing more to learn, if there is not.
     fn is_done(&self, _config: &Self::Config) -> Option<String> {
@@ -218,20 +227,17 @@ pub fn train<M: Method>(
     loop {
         let end = if session.stop.load(Relaxed) {
             Some(End::Stopped)
-        } else if desk.is_spent(totals.games, totals.steps) {
+        } else if is_spent::<M>(&desk, &totals) {
             Some(End::Finished)
         } else {
             method.is_done(config).map(End::Done)
         };
-        if let Some(end) = end {
-            save(&mut desk, &method, config, &mut totals)?;
-            return desk.end(end);
-        }
         let elapsed_s = desk.elapsed_s();
-        let deadline = session.budget.minutes.and_then(|minutes| {
+        let deadline = session.budget.minutes.filter(|_| end.is_none()).and_then(|minutes| {
             let left = Duration::try_from_secs_f64((60.0 * minutes - elapsed_s).max(0.0)).ok()?;
             Instant::now().checked_add(left)
         });
+        let is_saved = desk.is_saved(totals.steps);
         let mut room = Room {
             seed,
             totals,
@@ -243,6 +249,13 @@ pub fn train<M: Method>(
             elapsed_s,
             began: Instant::now(),
         };
+        if let Some(end) = end {
+            if end != End::Stopped && !is_saved {
+                method.finish(config, &mut room)?;
+            }
+            save(&mut desk, &method, config, &mut totals)?;
+            return desk.end(end);
+        }
         let Some(mut round) = method.round(config, &mut room)? else { continue };
         totals.add(&round);
         let seconds = (desk.elapsed_s() - elapsed_s).max(1e-9);
@@ -257,10 +270,15 @@ pub fn train<M: Method>(
             steps: totals.steps,
             values: round.values,
         }))?;
-        if desk.is_due(M::saving(config).checkpoint_seconds) {
+        // The last one is made after `finish`.
+        if desk.is_due(M::saving(config).checkpoint_seconds) && !is_spent::<M>(&desk, &totals) {
             save(&mut desk, &method, config, &mut totals)?;
         }
     }
+}
+
+fn is_spent<M: Method>(desk: &Desk<'_>, totals: &Totals) -> bool {
+    desk.is_spent(if M::ENDS_BY_GAMES { totals.games } else { 0 }, totals.steps)
 }
 
 fn save<M: Method>(

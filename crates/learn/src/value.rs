@@ -10,12 +10,10 @@ mod game;
 mod player;
 mod replay;
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 use selfmate_chess::{Color, Seed};
 use selfmate_nn::sparse::WeightsInfo;
-use selfmate_nn::valuenet::{self, Lesson, Network, Trainer};
+use selfmate_nn::valuenet::{self, Judge, Lesson, Network, Trainer};
 use selfmate_run::Checkpoint;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +40,7 @@ const STATE: &str = "value.json";
 pub struct Value {
     trainer: Trainer,
     replay: Replay,
-    /// Past selves as files, the oldest first; decoded once.
+    /// Past selves, the oldest first.
     pool: Vec<Network>,
     best: Option<Best>,
     state: State,
@@ -56,6 +54,8 @@ struct State {
     best_score: Option<f64>,
     /// Rounds after which it was last examined.
     examined: u64,
+    /// The latest score, until a round has told it.
+    score: Option<f64>,
     /// How many past selves there are.
     pool: usize,
 }
@@ -147,22 +147,14 @@ impl Method for Value {
     ) -> Result<Option<Round>, LearnError> {
         // First the exam of what the rounds before have made: it decides what plays, so a round
         // without time for it is none.
-        let is_due = room.totals.rounds > 0 && config.exam.is_due(room.totals.rounds - 1);
-        let mut score = None;
-        if is_due && self.state.examined < room.totals.rounds {
-            room.tell(Stage::Rate, 0.0);
-            let network = Arc::new(self.trainer.network().clone());
-            let seed = room.seed.derive("exam");
-            let report = examine(&config.exam, |name| kind(name, network), seed, room)?;
-            let Some(report) = report else { return Ok(None) };
-            score = Some(report.score);
+        if self.is_due(config, room) && !self.examine(config, room)? {
+            return Ok(None);
         }
         room.tell(Stage::Play, 0.0);
         let Some(games) = self.play(config, room) else { return Ok(None) };
         let mut round = Round { games: games.len() as u64, ..Round::default() };
-        if let Some(score) = score {
+        if let Some(score) = self.state.score.take() {
             round.add("exam.score", score);
-            self.keep_if_best(config, score, room.totals.rounds);
         }
         self.learn(config, &games, room, &mut round)?;
         if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
@@ -173,23 +165,49 @@ impl Method for Value {
         }
         Ok(Some(round))
     }
+
+    fn finish(&mut self, config: &ValueConfig, room: &mut Room<'_>) -> Result<(), LearnError> {
+        if self.is_due(config, room) {
+            self.examine(config, room)?;
+        }
+        Ok(())
+    }
 }
 
 impl Value {
-    fn keep_if_best(&mut self, config: &ValueConfig, score: f64, rounds: u64) {
-        self.state.examined = rounds;
+    /// Whether what the rounds before have made is to be examined now.
+    fn is_due(&self, config: &ValueConfig, room: &Room<'_>) -> bool {
+        let rounds = room.totals.rounds;
+        rounds > 0 && config.exam.is_due(rounds - 1) && self.state.examined < rounds
+    }
+
+    /// Examines the network and keeps it if it is the best; false when there was no time.
+    fn examine(&mut self, config: &ValueConfig, room: &mut Room<'_>) -> Result<bool, LearnError> {
+        room.tell(Stage::Rate, 0.0);
+        let network = self.trainer.network();
+        let seed = room.seed.derive("exam");
+        let report = examine(&config.exam, |name| kind(name, network), seed, room)?;
+        let Some(report) = report else { return Ok(false) };
+        self.state.examined = room.totals.rounds;
+        self.state.score = Some(report.score);
+        let score = report.score;
         let is_good = score >= config.best_from;
         if is_good && self.state.best_score.is_none_or(|best| score > best) {
             self.state.best_score = Some(score);
             let (network, step) = (self.trainer.network().clone(), self.trainer.step());
             self.best = Some(Best { network, step });
         }
+        Ok(true)
     }
 
     /// The games of a round; `None` when there was no time for all of them.
     fn play(&self, config: &ValueConfig, room: &Room<'_>) -> Option<Vec<Played>> {
         let (seed, first) = (room.seed.derive("games"), room.totals.games);
-        let (network, halt) = (self.trainer.network(), room.halt);
+        let (network, halt) = (Judge::new(self.trainer.network()), room.halt);
+        let pool: Vec<Judge> = match config.opponents.contains(&Opponent::Pool) {
+            true => self.pool.iter().map(Judge::new).collect(),
+            false => Vec::new(),
+        };
         let game = |number: u64| {
             if halt.is_over() {
                 return None;
@@ -199,7 +217,7 @@ impl Value {
             let rival = match config.opponents[turn] {
                 Opponent::Random => Rival::Random,
                 Opponent::Itself => Rival::Itself,
-                Opponent::Pool => match rng.choose(&self.pool) {
+                Opponent::Pool => match rng.choose(&pool) {
                     Some(other) => Rival::Other(other),
                     None => Rival::Itself,
                 },
@@ -211,7 +229,7 @@ impl Value {
             };
             // Each opponent is met with both colours in turn.
             let is_white = (number / config.opponents.len() as u64).is_multiple_of(2);
-            Some(game::play(network, rival, Color::from_white(is_white), &manner, &mut rng))
+            Some(game::play(&network, rival, Color::from_white(is_white), &manner, &mut rng))
         };
         let numbers = first..first + config.round_games;
         room.pool.install(|| numbers.into_par_iter().map(game).collect())
@@ -247,7 +265,7 @@ impl Value {
             let mut rng = room.seed_for("batches").index(batch).rng();
             let memories = self.replay.draw(config.batch, &mut rng);
             let mut planes = Vec::new();
-            memories.iter().for_each(|memory| memory.planes(&mut planes));
+            memories.iter().for_each(|memory| memory.image(&mut rng).planes(&mut planes));
             let size = planes.len() / memories.len().max(1);
             let lessons: Vec<Lesson<'_>> = planes
                 .chunks_exact(size)

@@ -78,7 +78,7 @@ impl Default for ValueConfig {
             opening_plies: 4,
             max_plies: 100,
             round_games: 20,
-            round_batches: 20,
+            round_batches: 12,
             batch: 128,
             replay: 50_000,
             rate: 1e-3,
@@ -86,7 +86,7 @@ impl Default for ValueConfig {
             best_from: 0.6,
             exam: ExamConfig {
                 every_rounds: 10,
-                games: 100,
+                games: 40,
                 max_plies: 200,
                 ..ExamConfig::default()
             },

@@ -2,7 +2,7 @@
 
 use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng};
 use selfmate_encode::Planes;
-use selfmate_nn::valuenet::{Network, Scratch};
+use selfmate_nn::valuenet::{Judge, JudgeRoom};
 
 use super::replay::Memory;
 use crate::start::random_plies;
@@ -10,34 +10,37 @@ use crate::start::random_plies;
 /// Looks one ply ahead with a network.
 #[derive(Default)]
 pub struct Eye {
-    scratch: Scratch,
+    room: JudgeRoom,
     planes: Vec<f32>,
 }
 
 impl Eye {
     /// The value of each legal move for its mover: what the other side may expect after it, negated.
     /// Where a move ends the game the rules say what it is worth.
-    pub fn look(&mut self, network: &Network, game: &mut Game, legal: &MoveList) -> Vec<f32> {
-        let mover = game.turn();
-        let value = |&m: &selfmate_chess::Move| {
+    pub fn look(&mut self, judge: &Judge, game: &mut Game, legal: &MoveList) -> Vec<f32> {
+        let (mover, size) = (game.turn(), Planes::Planes13.size());
+        self.planes.clear();
+        let mut values = Vec::with_capacity(legal.len());
+        for &m in legal {
             game.play_unchecked(m);
-            let value = match game.outcome() {
-                Some(outcome) => match outcome.winner {
-                    Some(winner) if winner == mover => 1.0,
-                    Some(_) => -1.0,
-                    None => 0.0,
-                },
-                None => {
-                    self.planes.resize(Planes::Planes13.size(), 0.0);
-                    Planes::Planes13.encode(game, &mut self.planes);
-                    // It is the opponent's turn, so this is the opponent's value.
-                    -network.value(&self.planes, &mut self.scratch)
-                }
-            };
+            values.push(game.outcome().map(|outcome| match outcome.winner {
+                Some(winner) if winner == mover => 1.0,
+                Some(_) => -1.0,
+                None => 0.0,
+            }));
+            if values.last() == Some(&None) {
+                let first = self.planes.len();
+                self.planes.resize(first + size, 0.0);
+                Planes::Planes13.encode(game, &mut self.planes[first..]);
+            }
             game.undo();
-            value
+        }
+        let mut judged = judge.values(&self.planes, &mut self.room).into_iter();
+        // After a move it is the opponent's turn, so this is the opponent's value.
+        let value = |known: Option<f32>| {
+            known.unwrap_or_else(|| -judged.next().expect("one for each position that goes on"))
         };
-        legal.iter().map(value).collect()
+        values.into_iter().map(value).collect()
     }
 }
 
@@ -67,7 +70,7 @@ pub enum Rival<'a> {
     /// The network itself, which learns from both sides.
     Itself,
     /// Another network, which learns nothing.
-    Other(&'a Network),
+    Other(&'a Judge),
 }
 
 /// A finished game.
@@ -86,7 +89,7 @@ pub struct Played {
 
 /// Plays a game in which the network has `side`.
 pub fn play(
-    network: &Network,
+    network: &Judge,
     rival: Rival<'_>,
     side: Color,
     manner: &Manner,
@@ -145,13 +148,13 @@ pub fn play(
 mod tests {
     use selfmate_chess::fen::parse_game;
     use selfmate_chess::{Seed, notation};
-    use selfmate_nn::valuenet::ValueNetConfig;
+    use selfmate_nn::valuenet::{Network, ValueNetConfig};
 
     use super::*;
 
-    fn network() -> Network {
+    fn network() -> Judge {
         let config = ValueNetConfig { channels: 2, blocks: 1, head: 1, hidden: 4 };
-        Network::random(config, Seed::new(1)).unwrap()
+        Judge::new(&Network::random(config, Seed::new(1)).unwrap())
     }
 
     #[test]
@@ -161,11 +164,11 @@ mod tests {
         let legal = game.legal_moves();
         let values = Eye::default().look(&network, &mut game, &legal);
         assert_eq!(game.ply(), 0);
-        let mut scratch = Scratch::default();
+        let mut room = JudgeRoom::default();
         for (m, value) in legal.iter().zip(values) {
             game.play_unchecked(*m);
             let planes = Planes::Planes13.encoded(&game);
-            assert_eq!(value, -network.value(&planes, &mut scratch));
+            assert_eq!(value, -network.values(&planes, &mut room)[0]);
             game.undo();
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use selfmate_arena::PlayerKind;
 use selfmate_chess::{Game, Seed};
-use selfmate_nn::valuenet::Network;
+use selfmate_nn::valuenet::{Judge, Network};
 use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
@@ -13,17 +13,17 @@ use super::game::{Eye, best};
 /// Plays the move after which the opponent may expect least.
 pub struct ValuePlayer {
     name: String,
-    network: Arc<Network>,
+    judge: Arc<Judge>,
     seed: Seed,
     eye: Eye,
 }
 
 impl ValuePlayer {
     /// A player with this network.
-    pub fn new(name: &str, network: Arc<Network>, seed: Seed) -> ValuePlayer {
+    pub fn new(name: &str, judge: Arc<Judge>, seed: Seed) -> ValuePlayer {
         ValuePlayer {
             name: name.to_owned(),
-            network,
+            judge,
             seed: seed.derive("value"),
             eye: Eye::default(),
         }
@@ -31,9 +31,10 @@ impl ValuePlayer {
 }
 
 /// A kind of player with this network.
-pub fn kind(name: &str, network: Arc<Network>) -> PlayerKind {
+pub fn kind(name: &str, network: &Network) -> PlayerKind {
+    let judge = Arc::new(Judge::new(network));
     PlayerKind::new(name, "a value network, one ply ahead", move |options| {
-        Ok(Box::new(ValuePlayer::new(&options.label(), Arc::clone(&network), options.seed)))
+        Ok(Box::new(ValuePlayer::new(&options.label(), Arc::clone(&judge), options.seed)))
     })
 }
 
@@ -56,7 +57,7 @@ impl Player for ValuePlayer {
             let reason = "there is no legal move".to_owned();
             return Err(PlayerError { player: self.name.clone(), reason });
         }
-        let values = self.eye.look(&self.network, &mut game.clone(), &legal);
+        let values = self.eye.look(&self.judge, &mut game.clone(), &legal);
         let seed = self.seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64);
         let place = best(&values, &mut seed.index(game.key()).rng());
         let value = values[place];

@@ -31,6 +31,21 @@ impl Memory {
         f32::from(self.result)
     }
 
+    /// The same position, or one of its mirror images: left and right exchanged, colours
+    /// exchanged, or both. Castling apart the rules are the same there, so the result is too.
+    pub fn image(&self, rng: &mut Rng) -> Memory {
+        let mut image = *self;
+        if rng.chance(0.5) {
+            image.boards = image.boards.map(|word| word.swap_bytes().reverse_bits());
+        }
+        if rng.chance(0.5) {
+            image.boards.rotate_left(6);
+            image.boards = image.boards.map(u64::swap_bytes);
+            image.white_moves = !image.white_moves;
+        }
+        image
+    }
+
     /// The planes of `planes13`, added to a list.
     pub fn planes(&self, planes: &mut Vec<f32>) {
         for word in self.boards {
@@ -144,6 +159,24 @@ mod tests {
             memory.planes(&mut planes);
             assert_eq!(planes, Planes::Planes13.encoded(&game));
         }
+    }
+
+    #[test]
+    fn images_are_the_same_game_seen_otherwise() {
+        let memory = |fen| Memory::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1);
+        let images = [
+            memory("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
+            memory("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
+            memory("r3k3/p7/8/8/8/8/8/4K3 b - - 0 1"),
+            memory("3k3r/7p/8/8/8/8/8/3K4 b - - 0 1"),
+        ];
+        let mut rng = Seed::new(3).rng();
+        let mut seen = [0; 4];
+        for _ in 0..100 {
+            let image = images[0].image(&mut rng);
+            seen[images.iter().position(|other| *other == image).unwrap()] += 1;
+        }
+        assert!(seen.iter().all(|count| *count > 10), "{seen:?}");
     }
 
     #[test]
