@@ -18,8 +18,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::game::{PlayedGame, Side, play_game};
-use selfmate_arena::players::RandomPlayer;
-use selfmate_arena::{GameSettings, Opening, Registry};
+use selfmate_arena::{GameSettings, MatchError, Opening, Registry};
 use selfmate_chess::{Color, Seed};
 use selfmate_run::Checkpoint;
 
@@ -28,12 +27,12 @@ pub use knowledge::describe;
 pub use player::{TablePlayer, kind};
 pub use table::{Table, TableError};
 
-use crate::exam::examine;
 use crate::learner::LearnError;
 use crate::rounds::{Method, Room, Round, SavingConfig, TOTALS, bytes, fault};
 use crate::watch::Stage;
 use episode::{Episode, Manner};
 use start::Starts;
+use state::State;
 
 /// The file of a checkpoint that holds the table.
 pub const TABLE: &str = "table.q";
@@ -125,8 +124,7 @@ impl QLearn {
         room: &Room<'_>,
     ) -> Result<Option<Vec<Episode>>, LearnError> {
         let registry = Registry::standard();
-        let finisher =
-            registry.parse(&config.finisher).map_err(selfmate_arena::MatchError::from)?;
+        let finisher = registry.parse(&config.finisher).map_err(MatchError::from)?;
         let seed = room.seed.derive("games");
         let (first, halt) = (room.totals.games, room.halt);
         let game = |number: u64| {
@@ -136,17 +134,17 @@ impl QLearn {
             let seed = seed.index(number);
             let mut rng = seed.rng();
             let start = self.starts.draw(false, &mut rng);
-            let mut manner = Manner {
-                epsilon: [epsilon; 2],
+            let manner = Manner {
+                epsilon,
+                side: match config.opponent {
+                    Opponent::Itself => None,
+                    Opponent::Random => Some(Color::from_white(number.is_multiple_of(2))),
+                },
                 table_plies: config.table_plies,
                 max_plies: config.max_plies,
             };
-            if config.opponent == Opponent::Random {
-                manner.epsilon[usize::from(number.is_multiple_of(2))] = 1.0;
-            }
-            let mut finisher = registry
-                .build(&finisher, seed.derive("finisher"))
-                .map_err(selfmate_arena::MatchError::from)?;
+            let mut finisher =
+                registry.build(&finisher, seed.derive("finisher")).map_err(MatchError::from)?;
             let episode = Episode::play(&self.table, start, &manner, &mut *finisher, &mut rng);
             Ok::<_, LearnError>(Some(episode))
         };
@@ -154,51 +152,77 @@ impl QLearn {
             .install(|| (first..first + config.round_games).into_par_iter().map(game).collect())
     }
 
-    /// Adds what the table can do against an opponent that plays any move.
+    /// Adds what the table can do against its examiner, without any chance moves of its own.
     fn examine(
         &self,
         config: &QLearnConfig,
         room: &Room<'_>,
         round: &mut Round,
     ) -> Result<(), LearnError> {
+        let Some(games) = self.play_exam(config, room)? else { return Ok(()) };
+        let total = games.len() as f64;
+        let share = |wanted: &dyn Fn(&Sat) -> bool| {
+            games.iter().filter(|sat| wanted(sat)).count() as f64 / total
+        };
+        let is_won = |sat: &Sat| sat.game.winner == Some(sat.side);
         if let Starts::Ending(_) = self.starts {
-            let Some(games) = self.play_endings(config, room) else { return Ok(()) };
-            let won = games.iter().filter(|game| game.winner == Some(Side::White));
-            let plies: usize = won.clone().map(|game| game.moves.len()).sum();
-            let won = won.count() as f64;
-            round.add("exam.mates", won / games.len() as f64);
-            round.add("exam_plies", plies as f64 / won.max(1.0));
+            let won = games.iter().filter(|sat| is_won(sat));
+            let plies: usize = won.clone().map(|sat| sat.game.moves.len()).sum();
+            round.add("exam.mates", share(&is_won));
+            round.add("exam.known", share(&|sat| sat.is_known));
+            round.add("exam_plies", plies as f64 / (won.count() as f64).max(1.0));
             return Ok(());
         }
-        let table = Arc::clone(&self.table);
-        let report = examine(&config.exam, |name| kind(name, table), room.seed_for("exam"), room)?;
-        if let Some(report) = report {
-            round.add("exam.score", report.score);
-            if let Some(elo) = report.elo {
-                round.add("exam_elo", elo);
-            }
-        }
+        let lost = share(&|sat| sat.game.winner.is_some_and(|winner| winner != sat.side));
+        round.add("exam.wins", share(&is_won));
+        round.add("exam.losses", lost);
+        round.add("exam.score", 0.5 + 0.5 * (share(&is_won) - lost));
         Ok(())
     }
 
-    /// Starts that were never trained from, the table with White against a random defender.
-    fn play_endings(&self, config: &QLearnConfig, room: &Room<'_>) -> Option<Vec<PlayedGame>> {
-        // The same starts in every exam, so that its curve shows the table alone.
+    /// Games from starts that are kept for exams, the same in each, so that the curve shows the
+    /// table alone. In endings the table has the side with the men, otherwise both in turn.
+    fn play_exam(
+        &self,
+        config: &QLearnConfig,
+        room: &Room<'_>,
+    ) -> Result<Option<Vec<Sat>>, LearnError> {
         let seed = room.seed.derive("exam");
-        let adjudication =
-            Adjudication { max_plies: Some(config.max_plies), ..Adjudication::default() };
+        let is_ending = matches!(self.starts, Starts::Ending(_));
+        let max_plies = Some(if is_ending { config.max_plies } else { config.exam.max_plies });
+        let adjudication = Adjudication { max_plies, ..Adjudication::default() };
         let settings = GameSettings { adjudication, ..GameSettings::default() };
-        let stop = room.halt.flag();
-        let game = |number: u64| {
+        let (halt, stop) = (room.halt, room.halt.flag());
+        let registry = Registry::standard();
+        let examiner = registry.parse(&config.exam.opponent).map_err(MatchError::from)?;
+        let sit = |number: u64| {
+            if halt.is_over() {
+                return Ok(None);
+            }
             let seed = seed.index(number);
             let start = self.starts.draw(true, &mut seed.rng());
+            let is_known = self.table.get(State::of(start.position()).key).is_some();
             let opening = Opening { game: start, name: None };
-            let mut white = TablePlayer::new("table", Arc::clone(&self.table), seed);
-            let mut black = RandomPlayer::new("random", seed);
-            play_game(&mut white, &mut black, &opening, &settings, None, &stop)
+            let mut table = TablePlayer::new("table", Arc::clone(&self.table), seed);
+            let mut other = registry.build(&examiner, seed).map_err(MatchError::from)?;
+            let (side, game) = if is_ending || number.is_multiple_of(2) {
+                (Side::White, play_game(&mut table, &mut *other, &opening, &settings, None, &stop))
+            } else {
+                (Side::Black, play_game(&mut *other, &mut table, &opening, &settings, None, &stop))
+            };
+            Ok(game.map(|game| Sat { game, side, is_known }))
         };
-        room.pool.install(|| (0..config.exam.games).into_par_iter().map(game).collect())
+        room.pool.install(|| (0..config.exam.games).into_par_iter().map(sit).collect())
     }
+}
+
+/// A game of an exam.
+struct Sat {
+    game: PlayedGame,
+    /// The side that the table had.
+    side: Side,
+    /// The table has learned something of the start.
+    is_known: bool,
 }
 
 #[cfg(test)]

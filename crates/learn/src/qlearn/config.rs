@@ -47,7 +47,7 @@ pub struct QLearnConfig {
 pub enum Opponent {
     /// The table itself.
     Itself,
-    /// Any legal move; the table has White in every other game.
+    /// One that plays any legal move; the table has White in every other game.
     Random,
 }
 
@@ -58,14 +58,14 @@ impl Default for QLearnConfig {
             start: "game".to_owned(),
             table_plies: 0,
             finisher: "greedy".to_owned(),
-            max_plies: 200,
-            opponent: Opponent::Itself,
+            max_plies: 60,
+            opponent: Opponent::Random,
             round_games: 1024,
             alpha: Ramp::new(0.1, 0.1, 0.0, 1.0),
             gamma: 0.99,
             epsilon: Ramp::new(0.3, 0.1, 0.0, 0.5),
             table_mb: 256,
-            exam: ExamConfig { every_rounds: 20, games: 200, ..ExamConfig::default() },
+            exam: ExamConfig { every_rounds: 20, games: 500, ..ExamConfig::default() },
             saving: SavingConfig { checkpoint_seconds: 60.0, keep_steps: 1_000_000_000 },
         }
     }
@@ -92,6 +92,7 @@ impl QLearnConfig {
             plan_games: 2_000_000,
             start: "krk".to_owned(),
             max_plies: 100,
+            opponent: Opponent::Itself,
             round_games: 4096,
             epsilon: Ramp::new(0.5, 0.1, 0.0, 0.5),
             table_mb: 64,
@@ -104,6 +105,8 @@ impl QLearnConfig {
         QLearnConfig {
             plan_games: 100_000,
             table_plies: 10,
+            max_plies: 200,
+            opponent: Opponent::Itself,
             epsilon: Ramp::new(0.5, 0.2, 0.0, 0.5),
             ..QLearnConfig::default()
         }
@@ -115,6 +118,7 @@ impl QLearnConfig {
             plan_games: 256,
             start: "krk".to_owned(),
             max_plies: 40,
+            opponent: Opponent::Itself,
             round_games: 32,
             table_mb: 1,
             exam: ExamConfig { every_rounds: 2, games: 10, ..ExamConfig::default() },

@@ -1,11 +1,13 @@
 //! A game to learn from, and what it teaches.
 //!
-//! The target of a move is what it brings at once, less what the other side can expect after it:
-//! `r - γ max Q(s', a')`. The next state is the opponent's, so its value is negated (Littman 1994,
-//! minimax Q-learning with alternating moves). A game is learned from its end backwards, so that a
-//! result reaches the first move at once (Lin 1992).
+//! Where the table plays both sides, the target of a move is what it brings at once, less what the
+//! other side can expect after it: `r - γ max Q(s', a')`. The next state is the opponent's, so its
+//! value is negated (Littman 1994, minimax Q-learning with alternating moves). Where the opponent
+//! plays any move it is part of the world: only the table's moves are learned, and the next state is
+//! the one after the reply, `r + γ max Q(s'', a'')` (Watkins 1989). A game is learned from its end
+//! backwards, so that a result reaches the first move at once (Lin 1992).
 
-use selfmate_chess::{Color, Game, Rng};
+use selfmate_chess::{Color, Game, Outcome, Rng};
 use selfmate_search::Player;
 use selfmate_search::player::Limit;
 
@@ -15,8 +17,10 @@ use super::table::Table;
 /// How a game is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Manner {
-    /// How often each side plays any move: White, Black.
-    pub epsilon: [f64; 2],
+    /// How often the table plays any move.
+    pub epsilon: f64,
+    /// The side that the table has, against one that plays any move; none for both.
+    pub side: Option<Color>,
     /// The table plays and learns so many plies; 0 for all.
     pub table_plies: u32,
     /// A game is cut off after so many plies.
@@ -29,7 +33,9 @@ pub struct Episode {
     /// The numbers of all legal moves of all positions, one position after the other.
     pairs: Vec<u64>,
     steps: Vec<Step>,
-    /// What the last mover got; `None` when the game was cut off.
+    /// The side that learns; none for both.
+    side: Option<Color>,
+    /// What the last mover got, or the side that learns; `None` when the game was cut off.
     pub reward: Option<f32>,
     /// The winner.
     pub winner: Option<Color>,
@@ -57,7 +63,7 @@ impl Episode {
         finisher: &mut dyn Player,
         rng: &mut Rng,
     ) -> Episode {
-        let mut episode = Episode::default();
+        let mut episode = Episode { side: manner.side, ..Episode::default() };
         let first = game.ply();
         let (by_table, most) = match manner.table_plies {
             0 => (manner.max_plies, manner.max_plies),
@@ -68,9 +74,7 @@ impl Episode {
             let ply = (game.ply() - first) as u32;
             let mover = game.turn();
             if let Some(outcome) = game.outcome_given(&legal) {
-                episode.winner = outcome.winner;
-                // The winner of a game has made its last move.
-                episode.reward = Some(if outcome.winner.is_some() { 1.0 } else { 0.0 });
+                episode.end(outcome, !mover);
                 return episode.ended(ply);
             }
             let state = State::of(game.position());
@@ -81,17 +85,24 @@ impl Episode {
                 count: legal.len() as u16,
                 played: None,
             };
+            let is_ours = manner.side.is_none_or(|side| side == mover);
             if ply >= by_table {
                 if by_table == most {
+                    if !is_ours {
+                        return episode.ended(ply);
+                    }
                     episode.pairs.extend(state.pairs(&legal));
                     episode.steps.push(step);
                     return episode.ended(ply);
                 }
-                return episode.finish(game, finisher, most - ply);
+                return episode.finish(game, first, finisher, most - ply);
+            }
+            if !is_ours {
+                game.play_unchecked(legal[rng.below(legal.len())]);
+                continue;
             }
             episode.pairs.extend(state.pairs(&legal));
-            let epsilon = manner.epsilon[usize::from(mover == Color::Black)];
-            let choice = if rng.chance(epsilon) {
+            let choice = if rng.chance(manner.epsilon) {
                 rng.below(legal.len())
             } else {
                 choose(table, &episode.pairs[begin..], rng)
@@ -103,23 +114,34 @@ impl Episode {
     }
 
     /// Lets others play on; their result is the reward of the table's last move.
-    fn finish(mut self, mut game: Game, finisher: &mut dyn Player, plies: u32) -> Episode {
+    fn finish(
+        mut self,
+        mut game: Game,
+        first: usize,
+        finisher: &mut dyn Player,
+        plies: u32,
+    ) -> Episode {
         let last_mover = !game.turn();
-        let ply = self.steps.len() as u32;
+        let ply = (game.ply() - first) as u32;
         finisher.new_game();
-        for done in 0..plies {
+        for done in 0..=plies {
             if let Some(outcome) = game.outcome() {
-                self.winner = outcome.winner;
-                self.reward = Some(2.0 * outcome.points(last_mover) as f32 - 1.0);
+                self.end(outcome, last_mover);
                 return self.ended(ply + done);
             }
             let Ok(choice) = finisher.choose(&game, &Limit::default()) else { break };
-            if game.play(choice.played).is_err() {
+            if done == plies || game.play(choice.played).is_err() {
                 break;
             }
         }
         // Nobody knows who would have won: the move is not learned from.
         self.ended(ply + plies)
+    }
+
+    fn end(&mut self, outcome: Outcome, last_mover: Color) {
+        self.winner = outcome.winner;
+        let side = self.side.unwrap_or(last_mover);
+        self.reward = Some(2.0 * outcome.points(side) as f32 - 1.0);
     }
 
     fn ended(mut self, plies: u32) -> Episode {
@@ -135,7 +157,9 @@ impl Episode {
     /// Teaches a table, the last move first. Returns by how much values were wrong, summed.
     pub fn teach(&self, table: &mut Table, alpha: f32, gamma: f32) -> f64 {
         let mut wrong = 0.0;
-        // What the last mover can expect; for all before, the negated best of the next position.
+        // What the last mover can expect; for all before, the best of the next position, which is
+        // the opponent's where both sides learn.
+        let later = if self.side.is_some() { gamma } else { -gamma };
         let mut expected = self.reward;
         for step in self.steps.iter().rev() {
             let pairs = &self.pairs[step.first as usize..][..usize::from(step.count)];
@@ -145,7 +169,7 @@ impl Episode {
                 wrong += f64::from((target - before).abs());
                 table.learn(step.state, pair, target, alpha);
             }
-            expected = Some(-gamma * table.best(pairs));
+            expected = Some(later * table.best(pairs));
         }
         wrong
     }
@@ -177,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    const GREEDY: Manner = Manner { epsilon: [0.0; 2], table_plies: 0, max_plies: 4 };
+    const GREEDY: Manner = Manner { epsilon: 0.0, side: None, table_plies: 0, max_plies: 4 };
 
     fn play(table: &Table, fen: &str, manner: &Manner, seed: u64) -> Episode {
         let mut random = RandomPlayer::new("random", Seed::new(seed));
@@ -198,7 +222,7 @@ mod tests {
         let (before, mate) = ("6k1/8/6K1/8/8/8/8/R7 b - - 0 1", "6k1/8/6K1/8/8/8/8/R7 w - - 0 1");
         let mut table = Table::new(1);
         for seed in 0..400 {
-            let manner = Manner { epsilon: [0.5; 2], ..GREEDY };
+            let manner = Manner { epsilon: 0.5, ..GREEDY };
             play(&table, mate, &manner, seed).teach(&mut table, 0.5, 0.9);
             play(&table, before, &manner, seed).teach(&mut table, 0.5, 0.9);
         }
@@ -220,6 +244,47 @@ mod tests {
         // Nothing is known, so nothing is learned but that it was there.
         assert_eq!(episode.teach(&mut table, 0.1, 0.99), 0.0);
         assert_eq!((table.pairs(), table.best(&episode.pairs)), (3, 0.0));
+    }
+
+    #[test]
+    fn a_result_reaches_the_first_move_at_once() {
+        // Both sides shuffle until somebody is mated: one game tells the first move.
+        let fen = "k7/8/1K6/8/8/8/8/7R w - - 0 1";
+        let manner = Manner { max_plies: 12, ..GREEDY };
+        let mut tried = 0;
+        for seed in 0..200 {
+            let mut table = Table::new(1);
+            let episode = play(&table, fen, &manner, seed);
+            if episode.winner.is_some() && episode.plies >= 5 {
+                episode.teach(&mut table, 0.1, 0.99);
+                let first = table.get(episode.pairs[usize::from(episode.steps[0].played.unwrap())]);
+                assert!(first.unwrap().0 > 0.5, "{first:?}");
+                tried += 1;
+            }
+        }
+        assert!(tried > 0);
+    }
+
+    #[test]
+    fn against_any_move_only_the_tables_moves_are_learned_and_no_value_is_negated() {
+        let fen = "k7/8/1K6/8/8/8/8/7R w - - 0 1";
+        for (side, sign) in [(Color::White, 1.0), (Color::Black, -1.0)] {
+            let manner = Manner { side: Some(side), max_plies: 30, ..GREEDY };
+            let mut mates = 0;
+            for seed in 0..50 {
+                let mut table = Table::new(1);
+                let episode = play(&table, fen, &manner, seed);
+                assert!(episode.moves() as u32 <= episode.plies.div_ceil(2));
+                if episode.winner.is_some() && episode.moves() > 0 {
+                    assert_eq!(episode.reward, Some(sign));
+                    episode.teach(&mut table, 0.1, 0.99);
+                    let known = episode.pairs.iter().filter_map(|&pair| table.get(pair));
+                    assert!(known.into_iter().all(|(value, _)| value * sign > 0.5));
+                    mates += 1;
+                }
+            }
+            assert!(mates > 0);
+        }
     }
 
     #[test]

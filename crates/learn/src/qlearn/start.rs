@@ -9,6 +9,9 @@ use shakmaty::{FromSetup, Setup};
 use super::state::State;
 use crate::config::ConfigError;
 
+/// Placements tried before an ending is said to have none that can be played.
+const TRIES: usize = 10_000;
+
 /// One of so many starts is kept for exams.
 const HELD_OUT: u64 = 8;
 
@@ -29,19 +32,28 @@ impl Starts {
         if text == "game" {
             return Ok(Starts::Usual);
         }
+        let wrong = |reason: &dyn std::fmt::Display| ConfigError::Value {
+            field: "start",
+            got: format!("'{text}' ({reason})"),
+            expected: "game, an ending such as krk, or an EPD file",
+        };
         if let Some(men) = men(text) {
-            return Ok(Starts::Ending(men));
+            let mut rng = Seed::new(0).rng();
+            let mut turns = (0..TRIES).map(|number| Color::from_white(number % 2 == 0));
+            let is_found =
+                turns.any(|turn| place(&men, turn, &mut rng).is_some_and(|found| goes_on(&found)));
+            let starts = is_found.then_some(Starts::Ending(men));
+            return starts.ok_or_else(|| wrong(&"no game can start there"));
         }
         let source = OpeningSource::File { path: PathBuf::from(text), plies: None };
-        let openings =
-            Openings::load(&source, Seed::new(0)).map_err(|error| ConfigError::Value {
-                field: "start",
-                got: format!("'{text}' ({error})"),
-                expected: "game, an ending such as krk, or an EPD file",
-            })?;
+        let openings = Openings::load(&source, Seed::new(0)).map_err(|error| wrong(&error))?;
         let positions = openings.take(openings.len());
         let positions = positions.iter().map(|opening| opening.game.position().clone());
-        Ok(Starts::Positions(positions.collect()))
+        let positions: Vec<Chess> = positions.filter(goes_on).collect();
+        if positions.is_empty() {
+            return Err(wrong(&"no game can start there"));
+        }
+        Ok(Starts::Positions(positions))
     }
 
     /// A start to train from, or one of those that are kept for exams.
@@ -67,6 +79,11 @@ impl Starts {
             }
         }
     }
+}
+
+/// Whether a game can start at a position.
+fn goes_on(position: &Chess) -> bool {
+    Game::from_position(position.clone()).outcome().is_none()
 }
 
 /// The men that a name such as `krk` stands for.
@@ -111,6 +128,10 @@ mod tests {
         assert_eq!(names("KQKR").as_deref(), Some("KQkr"));
         for text in ["", "k", "kr", "rkk", "kkk", "krx", "file.epd"] {
             assert_eq!(names(text), None, "{text}");
+        }
+        for drawn in ["knk", "kbk"] {
+            let error = Starts::load(drawn).unwrap_err().to_string();
+            assert!(error.contains("no game can start there"), "{error}");
         }
         assert!(Starts::load("no such thing").unwrap_err().to_string().contains("krk"));
     }

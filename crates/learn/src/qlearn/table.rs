@@ -74,16 +74,21 @@ impl Table {
         found.map(|entry| (entry.value, entry.count & !IS_STATE))
     }
 
-    /// The value of the best of these moves; one never tried counts as nothing gained or lost.
+    /// The value of the best of these moves that were tried; nothing gained or lost where none was.
+    ///
+    /// Were untried moves to count, nothing bad could be known of a position before all its moves
+    /// have been tried, and no result would travel back further than that.
     pub fn best(&self, pairs: &[u64]) -> f32 {
-        let value = |&pair: &u64| self.get(pair).map_or(0.0, |(value, _)| value);
-        pairs.iter().map(value).fold(f32::NEG_INFINITY, f32::max)
+        let values = pairs.iter().filter_map(|&pair| Some(self.get(pair)?.0));
+        values.reduce(f32::max).unwrap_or(0.0)
     }
 
-    /// Moves a value by a share of the way to its target.
-    pub fn learn(&mut self, state: u64, pair: u64, target: f32, share: f32) {
+    /// Moves a value towards its target: by the mean of all targets while there are few, then by
+    /// the share `alpha` of the way.
+    pub fn learn(&mut self, state: u64, pair: u64, target: f32, alpha: f32) {
         self.entry(state, IS_STATE);
         let entry = self.entry(pair, 0);
+        let share = alpha.max(1.0 / entry.count as f32);
         entry.value += share * (target - entry.value);
     }
 
@@ -195,11 +200,13 @@ mod tests {
         table.learn(1, 5, 1.0, 0.5);
         table.learn(1, 5, 1.0, 0.5);
         table.learn(1, 6, -1.0, 0.5);
-        assert_eq!(table.get(5), Some((0.75, 2)));
+        // The first target counts whole, the second as much, all after them by the share.
+        table.learn(1, 5, 0.0, 0.5);
+        table.learn(1, 5, 1.0, 0.5);
+        assert_eq!(table.get(5), Some((0.75, 4)));
         assert_eq!(table.best(&[5, 6]), 0.75);
-        // A move never tried is better than one that loses.
-        assert_eq!(table.best(&[6, 7]), 0.0);
-        assert_eq!(table.best(&[6]), -0.5);
+        // A move never tried hides no loss.
+        assert_eq!(table.best(&[6, 7]), -1.0);
         assert_eq!((table.states(), table.pairs()), (1, 2));
     }
 
