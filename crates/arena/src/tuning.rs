@@ -64,6 +64,15 @@ impl Tuning {
         Tuning { evaluation: Weights::plain(), search: Settings::default() }
     }
 
+    /// The numbers that `plain`, `default` or the name of a file stands for.
+    pub fn named(text: &str) -> Result<Tuning, TuningError> {
+        match text {
+            "plain" => Ok(Tuning::plain()),
+            "default" => Ok(Tuning::default()),
+            file => Tuning::load(Path::new(file)),
+        }
+    }
+
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Tuning, TuningError> {
         let text = std::fs::read_to_string(path)

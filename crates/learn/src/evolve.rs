@@ -134,7 +134,9 @@ impl Method for Evolve {
         room: &mut Room<'_>,
     ) -> Result<Option<Round>, LearnError> {
         room.tell(Stage::Play, 0.0);
+        // Beyond a bound all points are the same engine; the population should not stray there.
         let points = self.state.population.ask(&mut room.seed_for("mutations").rng());
+        let points: Vec<Vec<f64>> = points.iter().map(|point| self.genome.bounded(point)).collect();
         let Some((fitness, nodes)) = self.judge(config, &points, room)? else { return Ok(None) };
         let mut round = Round {
             games: (points.len() * config.pairs * 2) as u64,

@@ -15,7 +15,7 @@ mod texel;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use selfmate_arena::game::{PlayedGame, Side};
+use selfmate_arena::game::{PlayedGame, Side, Termination};
 use selfmate_arena::sprt::Decision;
 use selfmate_arena::store::RecordStore;
 use selfmate_arena::{
@@ -373,7 +373,9 @@ impl Tune {
             self.state.spsa = spsa;
         }
         let played = challenger.played.iter().chain(records.iter().map(|record| &record.played));
-        for game in played.filter(|game| game.fen.is_none()) {
+        let is_line =
+            |game: &&PlayedGame| game.fen.is_none() && game.termination != Termination::PlyCap;
+        for game in played.filter(is_line) {
             let moves = game.moves.iter().take(config.book.plies as usize);
             let line = moves.fold(game.white_points().to_string(), |line, m| line + " " + m);
             self.add_line(&line).expect("a played game has legal moves");
@@ -387,6 +389,9 @@ impl Tune {
                 // The walk goes on from the new champion.
                 self.state.spsa.point = self.genome.point(&self.champion);
             }
+        } else if proposal == Proposal::Spsa && report.score < 0.5 {
+            // A walk that led down starts anew.
+            self.state.spsa.point = self.genome.point(&self.champion);
         } else if proposal == Proposal::Vary {
             self.state.share = (self.state.share * config.vary.growth).min(config.vary.most);
         }

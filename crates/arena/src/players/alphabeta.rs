@@ -1,6 +1,5 @@
 //! Our alpha-beta engine as a player.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -49,7 +48,7 @@ pub(super) fn kind() -> PlayerKind {
         "our alpha-beta engine with a hand-written evaluation",
         |options| {
             let tuning = match options.spec.option("weights") {
-                Some(path) => Tuning::load(Path::new(path)).map_err(|error| SpecError::Other {
+                Some(name) => Tuning::named(name).map_err(|error| SpecError::Other {
                     spec: options.label(),
                     reason: error.to_string(),
                 })?,
@@ -58,7 +57,7 @@ pub(super) fn kind() -> PlayerKind {
             build(options, &tuning)
         },
     );
-    declare(kind).option("weights", "a file of weights, as evolve and tune write them")
+    declare(kind).option("weights", "plain, default, or a file as evolve and tune write it")
 }
 
 /// Adds the options of [`build`] to a kind.

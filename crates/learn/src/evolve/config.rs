@@ -1,7 +1,5 @@
 //! The settings of the `evolve` learner.
 
-use std::path::Path;
-
 use selfmate_arena::Tuning;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +19,8 @@ pub struct EvolveConfig {
     pub genes: Vec<String>,
     /// How.
     pub strategy: Strategy,
-    /// How far the first mutations go, in tenths of a weight's range.
+    /// How far the first mutations go, in units of a gene: a tenth of its range, at most a quarter of
+    /// a pawn.
     pub sigma: f64,
     /// Children of a generation.
     pub population: usize,
@@ -51,8 +50,8 @@ pub enum Strategy {
     Cma,
 }
 
-/// Everything but the piece-square tables and the mobility of each square.
-const GENES: [&str; 33] = [
+/// Everything but the piece-square tables and those of mobility.
+const GENES: [&str; 30] = [
     "piece_value",
     "bishop_pair",
     "rook_open_file",
@@ -83,9 +82,6 @@ const GENES: [&str; 33] = [
     "centre_control",
     "tempo",
     "mop_up",
-    "knight_mobility",
-    "bishop_mobility",
-    "rook_mobility",
 ];
 
 impl Default for EvolveConfig {
@@ -100,7 +96,7 @@ impl Default for EvolveConfig {
             pairs: 8,
             pool: 4,
             pool_every: 10,
-            games: BoutConfig { nodes: 600, ..BoutConfig::default() },
+            games: BoutConfig { nodes: 300, ..BoutConfig::default() },
             exam: ExamConfig { every_rounds: 10, games: 100, ..ExamConfig::default() },
             saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 10 },
         }
@@ -173,13 +169,9 @@ impl EvolveConfig {
 
 /// The weights that `plain`, `default` or the name of a file stands for.
 pub fn first(text: &str) -> Result<Tuning, ConfigError> {
-    match text {
-        "plain" => Ok(Tuning::plain()),
-        "default" => Ok(Tuning::default()),
-        file => Tuning::load(Path::new(file)).map_err(|error| ConfigError::Value {
-            field: "start",
-            got: format!("'{file}' ({error})"),
-            expected: "plain, default or a file of weights",
-        }),
-    }
+    Tuning::named(text).map_err(|error| ConfigError::Value {
+        field: "start",
+        got: format!("'{text}' ({error})"),
+        expected: "plain, default or a file of weights",
+    })
 }

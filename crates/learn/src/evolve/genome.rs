@@ -1,9 +1,13 @@
 //! Which numbers of an engine evolve, and how a point in space becomes an engine.
 //!
-//! A gene is measured in units of its own: a tenth of the range that makes sense, so that a step of
-//! one means about the same for a piece value and for a bonus.
+//! A gene is measured in units of its own: a tenth of the range that makes sense, but no more than a
+//! quarter of a pawn, so that a step of one means about the same for a piece value and for a bonus.
 
 use selfmate_arena::{Parameter, Tuning};
+
+/// The largest unit, in centipawns: a piece value may be anything up to 2000, yet a mutation of 200
+/// would drown all others.
+const MOST: f64 = 25.0;
 
 /// The numbers that evolve.
 #[derive(Clone, Debug)]
@@ -37,7 +41,7 @@ impl Genome {
         let genes = parameters.into_iter().enumerate();
         let genes = genes.filter(|(_, p)| prefixes.iter().any(|prefix| begins(prefix, &p.name)));
         let gene = |(place, parameter): (usize, Parameter)| {
-            let unit = f64::from(parameter.max - parameter.min) / 10.0;
+            let unit = (f64::from(parameter.max - parameter.min) / 10.0).min(MOST);
             Gene { place, parameter, unit }
         };
         Ok(Genome { base: base.clone(), genes: genes.map(gene).collect() })
@@ -76,6 +80,16 @@ impl Genome {
     pub fn point(&self, tuning: &Tuning) -> Vec<f64> {
         let flat = tuning.flat();
         self.genes.iter().map(|gene| f64::from(flat[gene.place]) / gene.unit).collect()
+    }
+
+    /// The nearest point whose numbers are within their bounds.
+    pub fn bounded(&self, point: &[f64]) -> Vec<f64> {
+        let genes = self.genes.iter().zip(point);
+        genes
+            .map(|(Gene { parameter, unit, .. }, value)| {
+                value.clamp(f64::from(parameter.min) / unit, f64::from(parameter.max) / unit)
+            })
+            .collect()
     }
 
     /// The engine at a point; numbers are rounded and kept within their bounds.
@@ -117,6 +131,9 @@ mod tests {
         );
         assert_eq!(far.evaluation.king_square, start.evaluation.king_square);
         assert_eq!(far.evaluation.bishop_pair.eg, [0]);
+        let bounded = genome.bounded(&point.iter().map(|_| 1e9).collect::<Vec<f64>>());
+        assert_eq!(genome.tuning(&bounded), far);
+        assert!(bounded.iter().all(|value| *value <= 80.0));
     }
 
     #[test]

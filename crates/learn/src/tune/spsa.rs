@@ -12,7 +12,7 @@ pub struct SpsaConfig {
     pub iterations: u64,
     /// Pairs of games of an iteration.
     pub pairs: usize,
-    /// How far weights are tried, in tenths of their range; shrinks slowly.
+    /// How far weights are tried, in units of a gene; shrinks slowly.
     pub width: f64,
     /// How far they move for a clean win.
     pub step: f64,
@@ -22,7 +22,7 @@ pub struct SpsaConfig {
 
 impl Default for SpsaConfig {
     fn default() -> SpsaConfig {
-        SpsaConfig { iterations: 40, pairs: 4, width: 0.3, step: 0.15, stability: 100.0 }
+        SpsaConfig { iterations: 40, pairs: 4, width: 0.3, step: 0.05, stability: 100.0 }
     }
 }
 

@@ -8,7 +8,7 @@
 
 use rayon::prelude::*;
 use selfmate_arena::Tuning;
-use selfmate_arena::game::PlayedGame;
+use selfmate_arena::game::{PlayedGame, Termination};
 use selfmate_arena::players::best_exchange;
 use selfmate_chess::{Chess, Color, Position};
 use selfmate_search::alphabeta::StaticEval;
@@ -26,7 +26,7 @@ pub struct TexelConfig {
     pub result_weight: f64,
     /// Steps of the fit.
     pub steps: u32,
-    /// The length of a step, in tenths of a weight's range.
+    /// The length of a step, in units of a gene.
     pub rate: f64,
     /// How strongly weights are pulled to where they were.
     pub pull: f64,
@@ -34,7 +34,7 @@ pub struct TexelConfig {
 
 impl Default for TexelConfig {
     fn default() -> TexelConfig {
-        TexelConfig { games: 1000, result_weight: 0.4, steps: 300, rate: 0.02, pull: 2e-5 }
+        TexelConfig { games: 600, result_weight: 0.4, steps: 300, rate: 0.02, pull: 2e-5 }
     }
 }
 
@@ -52,7 +52,11 @@ pub struct Example {
 const DECIDED: i32 = 1500;
 
 /// The quiet positions of a game after its opening: nobody in check, nothing to win by a capture.
+/// A game that was cut off has no result, so there are none.
 pub fn examples(game: &PlayedGame) -> Vec<Example> {
+    if game.termination == Termination::PlyCap {
+        return Vec::new();
+    }
     let Ok(replayed) = game.replay() else { return Vec::new() };
     let mut position = replayed.start().clone();
     let mut examples = Vec::new();
