@@ -34,6 +34,9 @@ const TRAINER: &str = "trainer.safetensors";
 /// The file that holds the past selves.
 const POOL: &str = "pool.safetensors";
 
+/// Advantages that all but agree are not blown up.
+const SMALLEST_SPREAD: f64 = 0.05;
+
 /// A policy in training.
 pub struct Reinforce {
     trainer: Trainer,
@@ -87,20 +90,28 @@ impl Method for Reinforce {
         room.tell(Stage::Learn, 0.0);
         let mut round = Round { games: games.len() as u64, steps: 1, ..Round::default() };
         count(&games, &mut round);
-        let lessons: Vec<Lesson> = games.into_iter().flat_map(|game| game.lessons).collect();
+        let mut lessons: Vec<Lesson> = games.into_iter().flat_map(|game| game.lessons).collect();
         round.positions = lessons.len() as u64;
         let progress = room.totals.games as f64 / config.plan_games as f64;
         let (weights, rate) = (config.losses(progress), config.rate.at(progress));
         if !lessons.is_empty() {
-            let (losses, norm) = room.pool.install(|| {
-                self.trainer.learn(&lessons, &weights, &config.optimiser, rate as f32)
-            })?;
-            round.add("loss.policy", losses.policy);
-            round.add("loss.value", losses.value);
-            round.add("entropy", losses.entropy);
-            round.add("gradient_norm", f64::from(norm));
-            let mean = lessons.iter().map(|lesson| f64::from(lesson.advantage)).sum::<f64>();
-            round.add("advantage", mean / lessons.len() as f64);
+            round.add("advantage", scale(&mut lessons));
+            room.seed_for("batches").rng().shuffle(&mut lessons);
+            // Equal parts, none of them much smaller than a batch.
+            let parts = (lessons.len() / config.batch).max(1);
+            let mut sums = [0.0; 4];
+            for part in lessons.chunks(lessons.len().div_ceil(parts)) {
+                let (losses, norm) = room.pool.install(|| {
+                    self.trainer.learn(part, &weights, &config.optimiser, rate as f32)
+                })?;
+                let found = [losses.policy, losses.value, losses.entropy, f64::from(norm)];
+                sums.iter_mut().zip(found).for_each(|(sum, value)| *sum += value);
+            }
+            round.steps = parts as u64;
+            let names = ["loss.policy", "loss.value", "entropy", "gradient_norm"];
+            for (name, sum) in names.into_iter().zip(sums) {
+                round.add(name, sum / parts as f64);
+            }
         }
         round.add("learning_rate", rate);
         if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
@@ -153,6 +164,17 @@ impl Reinforce {
     }
 }
 
+/// Divides advantages by their spread, so that the entropy bonus means the same early and late.
+/// Returns their mean before.
+fn scale(lessons: &mut [Lesson]) -> f64 {
+    let count = lessons.len() as f64;
+    let mean = lessons.iter().map(|lesson| f64::from(lesson.advantage)).sum::<f64>() / count;
+    let off = |lesson: &Lesson| (f64::from(lesson.advantage) - mean).powi(2);
+    let spread = (lessons.iter().map(off).sum::<f64>() / count).sqrt().max(SMALLEST_SPREAD);
+    lessons.iter_mut().for_each(|lesson| lesson.advantage /= spread as f32);
+    mean
+}
+
 /// Adds what the games look like.
 fn count(games: &[Played], round: &mut Round) {
     let total = games.len() as f64;
@@ -172,6 +194,27 @@ fn count(games: &[Played], round: &mut Round) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn advantages_keep_their_signs_and_get_a_spread_of_one() {
+        let lesson = |advantage: f32| Lesson {
+            features: Box::default(),
+            moves: Box::default(),
+            played: 0,
+            advantage,
+            result: 0.0,
+        };
+        let mut lessons: Vec<Lesson> = [-0.5, 0.1, 0.3, 0.5].map(lesson).to_vec();
+        assert!((scale(&mut lessons) - 0.1).abs() < 1e-6);
+        let scaled: Vec<f32> = lessons.iter().map(|lesson| lesson.advantage).collect();
+        let mean = scaled.iter().sum::<f32>() / 4.0;
+        let spread = scaled.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 4.0;
+        assert!((spread - 1.0).abs() < 1e-4 && scaled[0] < 0.0 && scaled[1] > 0.0);
+        // A round in which everything went as expected teaches next to nothing.
+        let mut even: Vec<Lesson> = [0.001, -0.001].map(lesson).to_vec();
+        scale(&mut even);
+        assert!(even.iter().all(|lesson| lesson.advantage.abs() < 0.05));
+    }
 
     #[test]
     fn nonsense_is_named() {

@@ -24,8 +24,10 @@ pub struct ReinforceConfig {
     pub pool: usize,
     /// Rounds between those that join them.
     pub pool_every: u64,
-    /// Games of a batch.
+    /// Games of a round.
     pub round_games: u64,
+    /// Moves of a batch; a round is learned in as many as it fills.
+    pub batch: usize,
     /// Random plies before a game, at most.
     pub opening_plies: u32,
     /// A game is cut off after so many plies.
@@ -66,10 +68,11 @@ impl Default for ReinforceConfig {
         ReinforceConfig {
             plan_games: 500_000,
             network: MlpConfig::default(),
-            opponents: vec![Opponent::Random, Opponent::Pool],
+            opponents: vec![Opponent::Random, Opponent::Random, Opponent::Random, Opponent::Pool],
             pool: 4,
-            pool_every: 200,
-            round_games: 256,
+            pool_every: 400,
+            round_games: 128,
+            batch: 1024,
             opening_plies: 4,
             max_plies: 120,
             discount: 0.99,
@@ -78,8 +81,8 @@ impl Default for ReinforceConfig {
             entropy: Ramp::new(0.02, 0.002, 0.0, 1.0),
             value_weight: 0.5,
             optimiser: AdamConfig::default(),
-            exam: ExamConfig { every_rounds: 100, games: 200, ..ExamConfig::default() },
-            saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 500 },
+            exam: ExamConfig { every_rounds: 200, games: 200, ..ExamConfig::default() },
+            saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 2000 },
         }
     }
 }
@@ -110,6 +113,7 @@ impl ReinforceConfig {
             pool: 2,
             pool_every: 2,
             round_games: 12,
+            batch: 64,
             max_plies: 40,
             exam: ExamConfig { every_rounds: 4, games: 6, max_plies: 60, ..ExamConfig::default() },
             saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 3 },
@@ -140,6 +144,7 @@ impl ReinforceConfig {
             from(1.0, "plan_games", self.plan_games as f64),
             from(1.0, "pool_every", self.pool_every as f64),
             from(1.0, "round_games", self.round_games as f64),
+            from(1.0, "batch", self.batch as f64),
             from(1.0, "max_plies", f64::from(self.max_plies)),
             share("discount", self.discount),
             share("material", self.material),
