@@ -68,6 +68,7 @@ impl<S: Student> Method for Imitator<S> {
     type Config = Config<S::Shape, S::Training>;
     const FILES: &'static [&'static str] = &[MODEL, TRAINER, STATE];
     const TRAINING: &'static str = TRAINER;
+    const ENDS_BY_GAMES: bool = false;
 
     fn saving(config: &Self::Config) -> SavingConfig {
         config.saving
@@ -94,7 +95,12 @@ impl<S: Student> Method for Imitator<S> {
 
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError> {
         let state = serde_json::to_vec(&self.state).expect("a state is plain data");
-        Ok(vec![(MODEL, self.best.clone()), (TRAINER, self.student.state()?), (STATE, state)])
+        // Before the first pass is over there is nothing to choose from.
+        let best = match self.state.best {
+            Some(_) => self.best.clone(),
+            None => self.student.model()?,
+        };
+        Ok(vec![(MODEL, best), (TRAINER, self.student.state()?), (STATE, state)])
     }
 
     fn is_done(&self, config: &Self::Config) -> Option<String> {
@@ -239,7 +245,7 @@ impl<S: Student> Imitator<S> {
         round.add("validation_policy", found.policy);
         round.add("validation_value", found.value);
         round.add("passes", state.passes as f64);
-        if state.best.is_none_or(|best| found.policy < best.policy) {
+        if state.best.is_none_or(|best| found.loss() < best.loss()) {
             (state.best, state.worse) = (Some(found), 0);
             *best = student.model()?;
         } else {

@@ -67,10 +67,10 @@ pub type CloneConfig = Config<SparseConfig, TrainerConfig>;
 
 impl Default for CloneConfig {
     fn default() -> CloneConfig {
-        let teachers = ["stockfish:nodes=2000", "stockfish:nodes=5000", "stockfish:nodes=1000"];
+        let teachers = ["stockfish:nodes=1000", "stockfish:nodes=3000", "stockfish:nodes=500"];
         CloneConfig {
             source: Source::Teacher,
-            games: 6_000,
+            games: 3_000,
             chunk_games: 200,
             teacher: TeacherConfig {
                 players: teachers.map(str::to_owned).to_vec(),
@@ -86,8 +86,8 @@ impl Default for CloneConfig {
             network: SparseConfig::default(),
             batch: 2048,
             round_batches: 100,
-            rate: Ramp::new(1.5e-3, 1e-4, 0.3, 1.0),
-            passes: 20,
+            rate: Ramp::new(1.5e-3, 1e-4, 0.0, 1.0),
+            passes: 8,
             patience: 3,
             result_weight: 0.3,
             trainer: TrainerConfig::default(),

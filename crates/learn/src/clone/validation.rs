@@ -23,6 +23,13 @@ pub struct Validation {
     pub value: f64,
 }
 
+impl Validation {
+    /// What should become less: a player uses both heads.
+    pub fn loss(&self) -> f64 {
+        self.policy + self.value
+    }
+}
+
 /// Looks at all judged positions of some games.
 pub fn validate(games: &[GameRecord], network: &Evaluators) -> Result<Validation, RecordError> {
     let each: Result<Vec<Sums>, RecordError> =
