@@ -25,7 +25,7 @@ mod select;
 mod tree;
 mod view;
 
-pub use batch::Batch;
+pub use batch::{Batch, Walks};
 pub use driver::{Limit, run, run_in, run_parallel};
 pub use halving::considered_visits;
 pub use lockstep::{Lockstep, Seat};

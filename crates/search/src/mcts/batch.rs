@@ -7,6 +7,40 @@ use super::tree::ROOT;
 use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
 use crate::packed_move::PackedMove;
 
+/// What the walks of a thread looked like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Walks {
+    /// Walks that ended.
+    pub count: u64,
+    /// Plies from the root to where they ended, added up.
+    pub plies: u64,
+    /// The longest of them.
+    pub deepest: u32,
+    /// Those that ended where the result is certain.
+    pub known: u64,
+    /// The sizes of the values that they carried back, added up.
+    pub magnitude: f64,
+}
+
+impl Walks {
+    /// Adds those of another search.
+    pub fn add(&mut self, other: &Walks) {
+        self.count += other.count;
+        self.plies += other.plies;
+        self.deepest = self.deepest.max(other.deepest);
+        self.known += other.known;
+        self.magnitude += other.magnitude;
+    }
+
+    pub(super) fn count(&mut self, plies: usize, value: f32, is_known: bool) {
+        self.count += 1;
+        self.plies += plies as u64;
+        self.deepest = self.deepest.max(plies as u32);
+        self.known += u64::from(is_known);
+        self.magnitude += f64::from(value.abs());
+    }
+}
+
 /// The working memory of one thread: walks under way and what is asked about them.
 pub struct Batch {
     /// The walker's own copy of the game.
@@ -31,6 +65,7 @@ pub struct Batch {
     pub(super) tokens: u64,
     /// Simulations finished and not yet counted by the search.
     pub(super) finished: u64,
+    pub(super) walks: Walks,
 }
 
 impl Batch {
@@ -50,7 +85,13 @@ impl Batch {
             history: evaluator.history(),
             tokens: 0,
             finished: 0,
+            walks: Walks::default(),
         }
+    }
+
+    /// What its walks looked like since the last time this was asked.
+    pub fn take_walks(&mut self) -> Walks {
+        std::mem::take(&mut self.walks)
     }
 
     /// Leaves that wait for their evaluation.

@@ -58,6 +58,17 @@ pub(super) struct Root {
 /// Simulations that a thread takes from the budget, and counts as finished, at a time.
 const SHARE: u64 = 64;
 
+/// Where a value comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// From the evaluator.
+    Evaluated,
+    /// From a position that was proven before.
+    Known,
+    /// From one that has just been found to be over.
+    JustProven,
+}
+
 /// How a walk ended.
 enum Walk {
     /// At a leaf that must be evaluated.
@@ -201,7 +212,7 @@ impl Search {
                 }
             } else {
                 let moved_here = evaluation.wdl.flip();
-                self.back_up(path, moved_here, false, batch);
+                self.back_up(path, moved_here, Ending::Evaluated, batch);
             }
         }
         batch.waiting.clear();
@@ -210,6 +221,11 @@ impl Search {
     /// True once nothing that could be searched would change the result.
     pub fn is_solved(&self) -> bool {
         self.tree.node(ROOT).proof() != Proof::Unknown
+    }
+
+    /// What is proven about the root, for the side to move.
+    pub fn proof(&self) -> Proof {
+        self.tree.node(ROOT).proof().flip()
     }
 
     /// True when the tree has no room: call [`Search::recycle`] once no batch has work in it.
@@ -248,6 +264,11 @@ impl Search {
     /// Nodes in the tree.
     pub fn nodes(&self) -> usize {
         self.tree.len()
+    }
+
+    /// Memory that the tree uses now.
+    pub fn tree_bytes(&self) -> usize {
+        self.tree.bytes()
     }
 
     /// Memory that the search has taken so far, for both of its trees.
@@ -310,7 +331,7 @@ impl Search {
             if index != ROOT
                 && let Some(wdl) = node.proof().wdl()
             {
-                self.back_up(path, wdl, false, batch);
+                self.back_up(path, wdl, Ending::Known, batch);
                 return Walk::Known;
             }
             if !node.is_expanded() {
@@ -360,7 +381,7 @@ impl Search {
         {
             node.prove(proof);
             let wdl = proof.wdl().expect("the end of a game is known");
-            self.back_up(path, wdl, true, batch);
+            self.back_up(path, wdl, Ending::JustProven, batch);
             return Walk::Known;
         }
         batch.ask(path, need);
@@ -456,7 +477,7 @@ impl Search {
     }
 
     /// Carries a value up. `wdl` speaks for the player who moved into the last node.
-    fn back_up(&self, path: Vec<u32>, wdl: Wdl, proven: bool, batch: &mut Batch) {
+    fn back_up(&self, path: Vec<u32>, wdl: Wdl, ending: Ending, batch: &mut Batch) {
         let (mut value, mut draw) = (wdl.value(), wdl.draw);
         // While the node below was just proven, this one may be too.
         let mut proven_below = false;
@@ -472,13 +493,15 @@ impl Search {
                     (value, draw) = mean;
                 }
             } else {
-                proven_below = proven && Some(&index) == path.last();
+                proven_below = ending == Ending::JustProven && Some(&index) == path.last();
             }
             node.finish(value, draw, self.sharing);
             value = -value * self.params.discount;
         }
         if path.len() > 1 {
             self.count_finished(batch);
+            let is_known = ending != Ending::Evaluated;
+            batch.walks.count(path.len() - 1, wdl.value(), is_known);
         }
         batch.idle.push(path);
     }
