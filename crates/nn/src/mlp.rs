@@ -10,7 +10,7 @@ mod gradient;
 mod network;
 mod trainer;
 
-pub use gradient::{Lesson, LossWeights, Losses, gradient, loss};
+pub use gradient::{Lesson, LossWeights, Losses, Target, gradient, loss};
 pub use network::{
     Forward, MlpConfig, MlpConfigError, Network, decode, decode_many, encode, encode_many,
 };

@@ -1,7 +1,7 @@
 //! A game by the policy, and what it teaches.
 
 use selfmate_chess::{Board, Color, Outcome, Position, Reason, Rng, Role};
-use selfmate_nn::mlp::{Forward, Lesson, Network};
+use selfmate_nn::mlp::{Forward, Lesson, Network, Target};
 
 use super::view::View;
 use crate::start::random_plies;
@@ -138,7 +138,7 @@ fn lessons(steps: Vec<Step>, white: f32, discount: f32) -> Vec<Lesson> {
             Lesson {
                 features: step.features,
                 moves: step.moves,
-                played: step.played,
+                target: Target::Played(step.played),
                 advantage: result - step.value,
                 result,
             }
@@ -219,7 +219,11 @@ mod tests {
             let game = play(&network, rival, Color::Black, &MANNER, &mut Seed::new(3).rng());
             let own = if both { game.plies } else { game.plies / 2 };
             assert!((game.lessons.len() as u32).abs_diff(own) <= 1, "{rival:?}");
-            assert!(game.lessons.iter().all(|l| usize::from(l.played) < l.moves.len()));
+            let is_legal = |lesson: &Lesson| match lesson.target {
+                Target::Played(played) => usize::from(played) < lesson.moves.len(),
+                Target::Policy(_) => false,
+            };
+            assert!(game.lessons.iter().all(is_legal));
         }
     }
 

@@ -1,8 +1,9 @@
 //! The policy gradient with a baseline (Williams 1992): what a batch of played moves teaches.
 //!
-//! The loss of a lesson is `-A ln π(a) - β H(π) + c (v - R)²`: the advantage A pushes the played
-//! move up or down, the entropy H keeps the policy from settling too soon, and the value learns the
-//! return R. The mean of a batch is minimised.
+//! The loss of a lesson is `-A Σ t ln π - β H(π) + c (v - R)²`. The target t is 1 for the played
+//! move, which the advantage A pushes up or down; or it is a whole policy to be learned, with A = 1.
+//! The entropy H keeps the policy from settling too soon, and the value learns the return R. The
+//! mean of a batch is minimised.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -13,16 +14,35 @@ use super::network::{
 };
 use crate::small::Parameters;
 
-/// A played move and what came of it.
+/// What the policy is taught.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// The move that was played, by its place among the legal ones.
+    Played(u16),
+    /// A share for each legal move, together one: cross entropy.
+    Policy(Box<[f32]>),
+}
+
+impl Target {
+    /// The share of a move, by its place.
+    fn share(&self, place: usize) -> f64 {
+        match self {
+            Target::Played(played) => f64::from(u8::from(usize::from(*played) == place)),
+            Target::Policy(shares) => f64::from(shares[place]),
+        }
+    }
+}
+
+/// A position, what was played there and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lesson {
     /// The features that are on.
     pub features: Box<[u16]>,
     /// The numbers of the legal moves.
     pub moves: Box<[u16]>,
-    /// The place of the played move among them.
-    pub played: u16,
-    /// How much better it went than expected.
+    /// What to play.
+    pub target: Target,
+    /// How much better it went than expected; 1 to learn a policy as it is.
     pub advantage: f32,
     /// The discounted result, for the side that moved.
     pub result: f32,
@@ -41,7 +61,7 @@ pub struct LossWeights {
 /// Means over a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Losses {
-    /// `-A ln π(a)`.
+    /// `-A Σ t ln π`.
     pub policy: f64,
     /// `(v - R)²`.
     pub value: f64,
@@ -76,9 +96,13 @@ fn policy(logits: &[f32]) -> (Vec<f64>, f64) {
 }
 
 fn losses(lesson: &Lesson, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
-    let chance = shares[usize::from(lesson.played)].max(f64::MIN_POSITIVE);
+    let cross_entropy = |(place, chance): (usize, &f64)| match lesson.target.share(place) {
+        0.0 => 0.0,
+        share => -share * chance.max(f64::MIN_POSITIVE).ln(),
+    };
+    let cross_entropy: f64 = shares.iter().enumerate().map(cross_entropy).sum();
     Losses {
-        policy: -f64::from(lesson.advantage) * chance.ln(),
+        policy: f64::from(lesson.advantage) * cross_entropy,
         value: f64::from(forward.value - lesson.result).powi(2),
         entropy,
     }
@@ -192,10 +216,10 @@ fn wish(network: &Network, lesson: &Lesson, weights: &LossWeights, count: usize)
         .iter()
         .enumerate()
         .map(|(place, &share)| {
-            let played = if place == usize::from(lesson.played) { 1.0 } else { 0.0 };
+            let target = lesson.target.share(place);
             let log = share.max(f64::MIN_POSITIVE).ln();
-            // d(-A ln π(a))/dz = A (π - 1_a);  d(-β H)/dz = β π (ln π + H)
-            (part * (advantage * (share - played) + bonus * share * (log + entropy))) as f32
+            // d(-A Σ t ln π)/dz = A (π - t);  d(-β H)/dz = β π (ln π + H)
+            (part * (advantage * (share - target) + bonus * share * (log + entropy))) as f32
         })
         .collect();
     let error = f64::from(forward.value - lesson.result);
@@ -242,7 +266,7 @@ pub(super) mod tests {
                 let moves: Vec<u16> = (0..5).map(|i| (i * 800 + rng.below(700)) as u16).collect();
                 Lesson {
                     features: (0..12).map(|i| (i * 64 + rng.below(64)) as u16).collect(),
-                    played: rng.below(moves.len()) as u16,
+                    target: Target::Played(rng.below(moves.len()) as u16),
                     moves: moves.into(),
                     advantage: rng.normal() as f32,
                     result: (2.0 * rng.unit() - 1.0) as f32,
@@ -259,7 +283,10 @@ pub(super) mod tests {
         // Policy and value weights large enough to matter.
         network.weights.randomise(POLICY, 7, 2.0, &mut rng);
         network.weights.randomise(VALUE, 7, 1.0, &mut rng);
-        let lessons = lessons(6, &mut rng);
+        let mut lessons = lessons(6, &mut rng);
+        for lesson in lessons.iter_mut().step_by(2) {
+            lesson.target = Target::Policy([0.1, 0.2, 0.0, 0.4, 0.3].into());
+        }
         let (_, gradient) = gradient(&network, &lessons, &WEIGHTS);
         let touched: Vec<usize> =
             (0..gradient.len()).filter(|&i| gradient.values[i] != 0.0).collect();
@@ -288,7 +315,7 @@ pub(super) mod tests {
         let mut rng = Seed::new(2).rng();
         for advantage in [1.0, -1.0] {
             let mut lesson = lessons(1, &mut rng).remove(0);
-            lesson.advantage = advantage;
+            (lesson.advantage, lesson.target) = (advantage, Target::Played(0));
             let alone = LossWeights { value: 0.0, entropy: 0.0 };
             let (_, gradient) = gradient(&network, std::slice::from_ref(&lesson), &alone);
             let mut moved = network.clone();
@@ -298,7 +325,7 @@ pub(super) mod tests {
             let chance = |network: &Network| {
                 let mut forward = Forward::default();
                 network.forward(&lesson.features, &lesson.moves, &mut forward);
-                policy(&forward.logits).0[usize::from(lesson.played)]
+                policy(&forward.logits).0[0]
             };
             assert_ne!(moved, network, "a gradient moves weights");
             assert_eq!(chance(&moved) > chance(&network), advantage > 0.0);

@@ -94,8 +94,9 @@ impl Trainer {
 mod tests {
     use selfmate_chess::Seed;
 
+    use super::super::gradient::Target;
     use super::super::gradient::tests::lessons;
-    use super::super::network::MlpConfig;
+    use super::super::network::{Forward, MlpConfig};
     use super::*;
 
     const WEIGHTS: LossWeights = LossWeights { value: 1.0, entropy: 0.0 };
@@ -136,5 +137,24 @@ mod tests {
             after.value < 0.1 * before.value && after.policy < 0.2 * before.policy,
             "{after:?}"
         );
+    }
+
+    #[test]
+    fn a_policy_is_learned_as_it_is() {
+        let config = MlpConfig { first: 32, second: 32 };
+        let mut trainer = Trainer::new(Network::random(config, Seed::new(1)).unwrap());
+        let mut lesson = lessons(1, &mut Seed::new(3).rng()).remove(0);
+        let shares = [0.1, 0.2, 0.0, 0.4, 0.3];
+        (lesson.target, lesson.advantage) = (Target::Policy(shares.into()), 1.0);
+        let lessons = [lesson];
+        for _ in 0..300 {
+            trainer.learn(&lessons, &WEIGHTS, &AdamConfig::default(), 3e-3).unwrap();
+        }
+        let mut out = Forward::default();
+        trainer.network().forward(&lessons[0].features, &lessons[0].moves, &mut out);
+        let sum: f32 = out.logits.iter().map(|logit| logit.exp()).sum();
+        for (logit, share) in out.logits.iter().zip(shares) {
+            assert!((logit.exp() / sum - share).abs() < 0.02, "{:?}", out.logits);
+        }
     }
 }
