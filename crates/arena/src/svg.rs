@@ -1,11 +1,16 @@
-//! Pictures as SVG, readable on light and on dark pages: rating lists, and curves over time.
+//! Pictures as SVG, readable on light and on dark pages: rating lists, curves over time,
+//! intervals, and boards of values.
 
 mod bars;
 mod curve;
+mod heat;
+mod interval;
 mod rating;
 
 pub use bars::bars_svg;
 pub use curve::{Curve, Panel, Point, Size, Unit, curves_svg};
+pub use heat::{HeatBoard, heat_svg};
+pub use interval::{Interval, interval_svg};
 pub use rating::rating_svg;
 
 /// What all pictures share.
