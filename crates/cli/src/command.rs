@@ -1,5 +1,6 @@
 //! One file for each command.
 
+pub mod ablate;
 pub mod analyse;
 pub mod bench;
 pub mod book;
@@ -7,7 +8,9 @@ mod contest;
 pub mod demo;
 pub mod doctor;
 pub mod encode;
+pub mod exam;
 pub mod export;
+pub mod heat;
 pub mod ladder;
 pub mod match_;
 pub mod perft;

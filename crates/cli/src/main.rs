@@ -56,7 +56,13 @@ enum Command {
     Show(command::show::Args),
     /// A run's curves as a picture
     Plot(command::plot::Args),
-    /// What tablebases know of a position
+    /// Judge a run of an ending by the truth
+    Exam(command::exam::Args),
+    /// What a run of an ending thinks of every square, beside the truth
+    Heat(command::heat::Args),
+    /// Compare settings in an ending: many small runs, with error bars
+    Ablate(command::ablate::Args),
+    /// What tablebases know of a position, or an ending solved
     Tablebase(command::tablebase::Args),
     /// The page: runs, live training, play, searches, the arena
     Serve(command::serve::Args),
@@ -97,6 +103,9 @@ fn main() -> ExitCode {
         Command::Runs => command::runs::run(&output),
         Command::Show(args) => command::show::run(&args, &output),
         Command::Plot(args) => command::plot::run(&args, &output),
+        Command::Exam(args) => command::exam::run(&args, &output),
+        Command::Heat(args) => command::heat::run(&args, &output),
+        Command::Ablate(args) => command::ablate::run(&args, &output),
         Command::Tablebase(args) => command::tablebase::run(&args, &output),
         Command::Serve(args) => command::serve::run(&args),
         Command::Demo(args) => command::demo::run(&args),

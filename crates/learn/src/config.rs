@@ -2,6 +2,7 @@
 
 use crate::alphazero::{AlphaZero, AlphaZeroConfig};
 use crate::clone::{CloneConfig, ResidualCloneConfig};
+use crate::endgame::{EndgameConfig, EndingName};
 use crate::evolve::EvolveConfig;
 use crate::learner::LearnError;
 use crate::qlearn::QLearnConfig;
@@ -43,6 +44,8 @@ pub enum Settings {
     Reinforce(ReinforceConfig),
     /// See [`crate::value`].
     Value(ValueConfig),
+    /// See [`crate::endgame`].
+    Endgame(EndgameConfig),
 }
 
 /// The same expression for the settings of whichever learner.
@@ -58,6 +61,7 @@ macro_rules! with {
             Settings::CloneResidual($config) => $result,
             Settings::Reinforce($config) => $result,
             Settings::Value($config) => $result,
+            Settings::Endgame($config) => $result,
         }
     };
 }
@@ -98,7 +102,7 @@ pub enum ConfigError {
 
 impl Settings {
     /// The names of the learners.
-    pub const LEARNERS: [&str; 9] = [
+    pub const LEARNERS: [&str; 12] = [
         "zero",
         "alphazero",
         "value",
@@ -108,6 +112,9 @@ impl Settings {
         "clone-residual",
         "evolve",
         "tune",
+        "krk",
+        "kqk",
+        "kpk",
     ];
 
     /// The settings of a learner by name; `None` when there is no such learner or preset.
@@ -122,7 +129,9 @@ impl Settings {
             "clone-residual" => ResidualCloneConfig::preset(preset).map(Settings::CloneResidual),
             "reinforce" => ReinforceConfig::preset(preset).map(Settings::Reinforce),
             "value" => ValueConfig::preset(preset).map(Settings::Value),
-            _ => None,
+            ending => {
+                EndgameConfig::preset(EndingName::by_name(ending)?, preset).map(Settings::Endgame)
+            }
         }
     }
 
@@ -138,6 +147,7 @@ impl Settings {
             "clone-residual" => &ResidualCloneConfig::PRESETS,
             "reinforce" => &ReinforceConfig::PRESETS,
             "value" => &ValueConfig::PRESETS,
+            ending if EndingName::by_name(ending).is_some() => &EndgameConfig::PRESETS,
             _ => &[],
         }
     }
@@ -154,6 +164,7 @@ impl Settings {
             Settings::CloneResidual(_) => "clone-residual",
             Settings::Reinforce(_) => "reinforce",
             Settings::Value(_) => "value",
+            Settings::Endgame(config) => config.ending.name(),
         }
     }
 
@@ -175,6 +186,7 @@ impl Settings {
             Settings::CloneResidual(_) => Settings::CloneResidual(table.try_into()?),
             Settings::Reinforce(_) => Settings::Reinforce(table.try_into()?),
             Settings::Value(_) => Settings::Value(table.try_into()?),
+            Settings::Endgame(_) => Settings::Endgame(table.try_into()?),
         })
     }
 

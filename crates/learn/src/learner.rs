@@ -11,6 +11,7 @@ use selfmate_run::{RecordError, Run, RunError};
 use crate::alphazero::AlphaZero;
 use crate::clone::Imitator;
 use crate::config::{Budget, ConfigError, RunConfig, Settings};
+use crate::endgame::Endgame;
 use crate::evolve::Evolve;
 use crate::qlearn::QLearn;
 use crate::reinforce::Reinforce;
@@ -99,6 +100,7 @@ pub fn train(
         Settings::Tune(config) => rounds::train::<Tune>(run, config, &session, watch),
         Settings::Reinforce(config) => rounds::train::<Reinforce>(run, config, &session, watch),
         Settings::Value(config) => rounds::train::<Value>(run, config, &session, watch),
+        Settings::Endgame(config) => rounds::train::<Endgame>(run, config, &session, watch),
         Settings::Clone(config) => rounds::train::<Imitator<Zero>>(run, config, &session, watch),
         Settings::CloneResidual(config) => {
             rounds::train::<Imitator<AlphaZero>>(run, config, &session, watch)

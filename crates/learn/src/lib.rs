@@ -9,6 +9,7 @@ pub mod clone;
 pub mod config;
 pub mod dataset;
 mod desk;
+pub mod endgame;
 pub mod evolve;
 pub mod exam;
 pub mod knowledge;

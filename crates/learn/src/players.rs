@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use selfmate_arena::pinned::content_hash;
-use selfmate_arena::players::{alphabeta, net};
+use selfmate_arena::players::{MctsOptions, alphabeta, net};
 use selfmate_arena::registry::Build;
 use selfmate_arena::{Loaded, PlayerKind, PlayerSpec, Registry, SpecError, SpecOptions, Tuning};
 use selfmate_nn::sparse::{self, Weights};
@@ -12,6 +12,7 @@ use selfmate_nn::{Model, mlp, valuenet};
 use selfmate_run::{Checkpoint, RunReader};
 use selfmate_search::Player;
 
+use crate::endgame::{self, EndgameConfig, Manner};
 use crate::evolve::{WEIGHTS, weights};
 use crate::qlearn::{TABLE, Table, TablePlayer};
 use crate::reinforce::{self, POLICY};
@@ -98,6 +99,26 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
         let (network, _) = mlp::decode(bytes).map_err(|error| wrong(error.to_string()))?;
         let network = Arc::new(network);
         return loaded(bytes, Arc::new(move |options| reinforce::build(options, &network)));
+    }
+    if let Some(bytes) = file(endgame::NETWORK) {
+        refuse(
+            options,
+            &["sims", "movetime", "root", "cpuct", "policy_temperature", "temperature"],
+        )?;
+        let (network, _) = mlp::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        let network = Arc::new(network);
+        return loaded(
+            bytes,
+            Arc::new(move |options| {
+                let EndgameConfig { search, discount, .. } = EndgameConfig::default();
+                let params = search.params(Manner::Exploit, discount);
+                let network = Arc::clone(&network);
+                let player = MctsOptions::read(options, params)?;
+                Ok(Box::new(player.player(&options.label(), options.seed, move |_| {
+                    search.evaluator(Arc::clone(&network))
+                })))
+            }),
+        );
     }
     if let Some(bytes) = file(VALUE) {
         refuse(options, &[])?;

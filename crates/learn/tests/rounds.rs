@@ -133,6 +133,11 @@ fn value_is_the_same_whatever_happens() {
 }
 
 #[test]
+fn an_ending_is_the_same_whatever_happens() {
+    check("krk", &[1, 9, 10, 30]);
+}
+
+#[test]
 fn clone_is_the_same_whatever_happens() {
     check("clone", &[1, 3, 9, 1000]);
 }

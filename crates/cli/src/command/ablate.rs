@@ -1,0 +1,142 @@
+//! `selfmate ablate`: many small runs of an ending, compared.
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use selfmate_learn::Settings;
+use selfmate_learn::endgame::ablate::{
+    self, Axis, Plan, Progress, Summary, results_csv, speed_csv, summarise,
+};
+use selfmate_learn::endgame::{EndgameConfig, EndingName, ExamConfig};
+use serde::Serialize;
+
+use crate::output::Output;
+use crate::progress::stop_on_signal;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The ending: krk, kqk or kpk
+    #[arg(value_parser = EndingName::ALL.map(EndingName::name))]
+    ending: String,
+    /// A setting and the values to compare: rule, sims, cpuct, depth, priors, units,
+    /// transpositions, or the path of a setting [default: four rules, three numbers of simulations]
+    #[arg(long = "grid", value_name = "NAME=A,B,C")]
+    axes: Vec<Axis>,
+    /// Runs of each combination
+    #[arg(long, value_name = "N", default_value = "3")]
+    seeds: std::num::NonZeroU64,
+    /// Simulations of self-play that each run may spend
+    #[arg(long, value_name = "N", default_value = "1500000")]
+    budget: std::num::NonZeroU64,
+    /// Exams of each run, the last at its end
+    #[arg(long, value_name = "N", default_value = "2")]
+    exams: std::num::NonZeroU64,
+    /// Won positions of an exam
+    #[arg(long, value_name = "N", default_value = "100")]
+    positions: std::num::NonZeroU64,
+    /// Simulations for a move of an exam
+    #[arg(long = "exam-sims", value_name = "N", default_value = "100")]
+    exam_sims: std::num::NonZeroU64,
+    /// A setting of all runs, such as discount=0.99
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    settings: Vec<String>,
+    /// Settings by name
+    #[arg(long, value_name = "P", default_value = "default", value_parser = EndgameConfig::PRESETS)]
+    preset: String,
+    /// The folder of its files; an ablation that is there goes on [default: ablate-ENDING]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs at a time [default: one for each core]
+    #[arg(long, value_name = "T")]
+    threads: Option<NonZeroUsize>,
+}
+
+/// What is compared when nobody says.
+const GRID: [&str; 2] = ["rule=greedy,dirichlet,top_k,halving", "sims=16,32,64"];
+
+#[derive(Serialize)]
+struct Report {
+    ending: String,
+    folder: String,
+    runs: usize,
+    #[serde(flatten)]
+    summary: Summary,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let plan = args.plan()?;
+    plan.cells().context("--grid")?;
+    let folder = args.out.clone().unwrap_or_else(|| format!("ablate-{}", args.ending).into());
+    let threads = args.threads.map_or_else(
+        || thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        NonZeroUsize::get,
+    );
+    let stop = stop_on_signal()?;
+    let (began, told) = (Instant::now(), Mutex::new(()));
+    let tell = |progress: &Progress<'_>| {
+        let _one_at_a_time = told.lock();
+        let Progress { done, total, outcome } = progress;
+        let mates = outcome.points.last().map_or(0.0, |point| 100.0 * point.report.mate_share);
+        eprintln!(
+            "{:6.0} s  {done}/{total}  {} seed {}: {mates:.1} % mates, {:.0} s",
+            began.elapsed().as_secs_f64(),
+            outcome.cell,
+            outcome.seed,
+            outcome.seconds
+        );
+    };
+    let Some(outcomes) = ablate::run(&plan, &folder, threads, &stop, &tell)? else {
+        bail!("stopped; the same command goes on with the runs that are missing");
+    };
+    let summary = summarise(&outcomes);
+    let mut files = summary.pictures(&args.ending);
+    files.push(("results.csv".to_owned(), results_csv(&outcomes)));
+    files.push(("speed.csv".to_owned(), speed_csv(&outcomes)));
+    files.push(("table.md".to_owned(), summary.markdown()));
+    for (name, text) in files {
+        ablate::write(&folder.join(name), text.as_bytes())?;
+    }
+    let report = Report {
+        ending: args.ending.clone(),
+        folder: folder.display().to_string(),
+        runs: outcomes.len(),
+        summary,
+    };
+    output.report(&report, print)
+}
+
+impl Args {
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let settings = Settings::preset(&self.ending, &self.preset).context("a known ending")?;
+        let settings = settings.set(&self.settings).context("--set")?;
+        settings.check().context("--set")?;
+        let Settings::Endgame(config) = settings else { bail!("'{}' is no ending", self.ending) };
+        let axes = match &self.axes[..] {
+            [] => GRID.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
+            axes => axes.to_vec(),
+        };
+        Ok(Plan {
+            exam: ExamConfig {
+                every_rounds: 0,
+                positions: self.positions.get(),
+                simulations: self.exam_sims.get(),
+                moves: config.exam.moves,
+            },
+            config,
+            axes,
+            seeds: self.seeds.get(),
+            budget: self.budget.get(),
+            exams: self.exams.get(),
+        })
+    }
+}
+
+fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}", report.summary.markdown())?;
+    writeln!(out, "\n{} runs of {}; files in {}", report.runs, report.ending, report.folder)
+}

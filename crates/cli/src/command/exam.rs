@@ -1,0 +1,125 @@
+//! `selfmate exam`: a run of an ending judged by the truth.
+
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use selfmate_chess::Seed;
+use selfmate_learn::endgame::{self, EndgameConfig, ExamConfig, ExamReport};
+use selfmate_learn::{RunConfig, Settings};
+use selfmate_nn::mlp::{self, Network};
+use serde::Serialize;
+
+use crate::output::{Output, thousands};
+use crate::progress::stop_on_signal;
+use crate::runs;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A run of krk, kqk or kpk
+    run: String,
+    /// Won positions to play out against each defender
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    positions: u64,
+    /// Simulations for a move
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    sims: u64,
+    /// Moves until it must have mated
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    moves: u32,
+    /// The seed of the positions and of the defenders' choices
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Threads [default: one for each core]
+    #[arg(long, value_name = "T")]
+    threads: Option<NonZeroUsize>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    run: String,
+    /// The step of its checkpoint.
+    step: u64,
+    ending: &'static str,
+    sims: u64,
+    moves: u32,
+    #[serde(flatten)]
+    report: ExamReport,
+    simulations_per_second: f64,
+}
+
+/// A run's settings, the step of its newest checkpoint and the network in it.
+pub fn load(name: &str) -> anyhow::Result<(EndgameConfig, u64, Arc<Network>)> {
+    let run = runs::find(name)?;
+    let text = run.config()?.unwrap_or_default();
+    let config = RunConfig::parse(&text).with_context(|| run.path().display().to_string())?;
+    let Settings::Endgame(config) = config.settings else {
+        bail!("run '{name}' is one of {}: expected krk, kqk or kpk", config.settings.learner());
+    };
+    let (checkpoint, _) = run.latest_checkpoint(&[endgame::NETWORK])?;
+    let checkpoint = checkpoint.with_context(|| format!("run '{name}' has no checkpoint yet"))?;
+    let bytes = checkpoint.files.get(endgame::NETWORK).context("checked by the run")?;
+    let (network, _) = mlp::decode(bytes).with_context(|| format!("run '{name}'"))?;
+    Ok((config, checkpoint.step, Arc::new(network)))
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let (config, step, network) = load(&args.run)?;
+    let exam = ExamConfig {
+        every_rounds: 0,
+        positions: args.positions.max(1),
+        simulations: args.sims.max(1),
+        moves: args.moves.max(1),
+    };
+    let threads = args.threads.map_or(0, NonZeroUsize::get);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let lab = endgame::lab(config.ending)?;
+    let stop = stop_on_signal()?;
+    let halt = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    let began = Instant::now();
+    let seed = Seed::new(args.seed).derive("exam");
+    let report = pool.install(|| endgame::examine(&config, &exam, &lab, &network, seed, &halt));
+    let Some(report) = report else { bail!("stopped") };
+    let report = Report {
+        run: args.run.clone(),
+        step,
+        ending: config.ending.name(),
+        sims: exam.simulations,
+        moves: exam.moves,
+        simulations_per_second: report.all_simulations as f64 / began.elapsed().as_secs_f64(),
+        report,
+    };
+    output.report(&report, print)
+}
+
+fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let Report { run, step, ending, sims, moves, report: exam, simulations_per_second } = report;
+    writeln!(out, "{run} at step {}: {ending}", thousands(*step))?;
+    writeln!(
+        out,
+        "{} won positions, {sims} simulations a move, {moves} moves\n",
+        thousands(exam.positions)
+    )?;
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    for (name, value) in [
+        ("mates against the longest resistance", percent(exam.mate_share)),
+        ("mates against random moves", percent(exam.random_mate_share)),
+        ("mates against a rule of thumb", percent(exam.heuristic_mate_share)),
+        ("wins thrown away", percent(exam.thrown_share)),
+        ("best moves", percent(exam.optimal_share)),
+        ("plies lost by a move", format!("{:.3}", exam.regret_plies)),
+        ("moves to mate", format!("{:.2}", exam.mate_moves)),
+        ("moves to mate with best play", format!("{:.2}", exam.best_moves)),
+        ("error of values", format!("{:.3}", exam.value_error)),
+        ("depth of simulations", format!("{:.1}, at most {}", exam.depth, exam.deepest)),
+        ("simulations to a certain end", percent(exam.terminal_share)),
+        ("size of what they carry back", format!("{:.3}", exam.backup)),
+        ("bytes for a node", format!("{:.1}", exam.node_bytes)),
+        ("simulations a second", thousands(*simulations_per_second as u64)),
+    ] {
+        writeln!(out, "{name:38}{value:>16}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! `selfmate heat`: what a run of an ending thinks of every square, beside the truth.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Context;
+use selfmate_chess::Color;
+use selfmate_learn::endgame::{self, Heat, Placement};
+
+use crate::output::Output;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// A run of krk, kqk or kpk
+    run: String,
+    /// All men but one, Black's in small letters; the one left out is put on every square
+    #[arg(long, value_name = "MEN", default_value = "Ke3,Rd4")]
+    place: Placement,
+    /// Black is to move
+    #[arg(long)]
+    black: bool,
+    /// Where to write a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    let (config, step, network) = super::exam::load(&args.run)?;
+    let lab = endgame::lab(config.ending)?;
+    let turn = Color::from_white(!args.black);
+    let heat = Heat::new(&lab, &network, config.discount, &args.place, turn).context("--place")?;
+    if let Some(path) = &args.svg {
+        let title = format!("{} at step {step}: {}", args.run, args.place);
+        std::fs::write(path, heat.svg(&title))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    output.report(&heat, print)
+}
+
+fn print(heat: &Heat, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:52}true", format!("learned: {} everywhere", heat.man))?;
+    for rank in (0..8).rev() {
+        let line = |values: &[Option<f64>]| -> String {
+            let line = values[8 * rank..8 * rank + 8].iter();
+            line.map(|value| value.map_or("     ·".to_owned(), |value| format!("{value:6.2}")))
+                .collect()
+        };
+        writeln!(out, "{}{}   {}", rank + 1, line(&heat.learned), line(&heat.truth))?;
+    }
+    let files: String = ('a'..='h').map(|file| format!("{file:>6}")).collect();
+    writeln!(out, " {files}   {files}")?;
+    writeln!(out, "mean error {:.3}", heat.error)
+}

@@ -1,0 +1,109 @@
+//! The endgame lab as a user sees it: train, exam, heat and ablate.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn selfmate(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("selfmate").unwrap();
+    command.current_dir(folder).args(arguments).env_remove("SELFMATE_RUNS");
+    command
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let output = selfmate(folder, arguments).arg("--json").output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let output = selfmate(folder, arguments).output().unwrap();
+    assert!(!output.status.success(), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_run_is_judged_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for ending in ["krk", "kpk"] {
+        let train = ["train", ending, "--preset", "tiny", "--steps", "20", "--plain"];
+        selfmate(folder, &train).assert().success();
+        let exam = ["exam", ending, "--positions", "6", "--sims", "8", "--moves", "4"];
+        let report = json(folder, &exam);
+        assert_eq!(
+            (report["ending"].as_str(), report["positions"].as_u64()),
+            (Some(ending), Some(6))
+        );
+        for share in ["mate_share", "optimal_share", "thrown_share", "terminal_share"] {
+            assert!((0.0..=1.0).contains(&report[share].as_f64().unwrap()), "{share}: {report}");
+        }
+        assert!(report["simulations"].as_u64().unwrap() > 0);
+        // The same questions have the same answers, on any number of threads.
+        let again = json(folder, &[&exam[..], &["--threads", "1"]].concat());
+        for name in ["mate_share", "regret_plies", "value_error", "depth", "simulations"] {
+            assert_eq!(report[name], again[name], "{name}");
+        }
+    }
+    let picture = folder.join("heat.svg");
+    let heat = ["heat", "krk", "--place", "Kg6,kg8", "--svg", "heat.svg"];
+    let report = json(folder, &heat);
+    assert_eq!((report["man"].as_str(), report["plies"][0].as_u64()), (Some("R"), Some(1)));
+    assert!(fs::read_to_string(&picture).unwrap().ends_with("</svg>\n"));
+    let message = refused(folder, &["heat", "krk", "--place", "Kg6,Qa1"]);
+    assert!(message.contains("expected all men of KRK but one"), "{message}");
+    assert!(refused(folder, &["exam", "nobody"]).contains("nobody"));
+    let game = ["match", "run:krk,sims=4", "random", "--games", "2", "--openings", "endings.epd"];
+    fs::write(folder.join("endings.epd"), "8/8/8/4k3/8/8/2R5/4K3 w - - id \"rook\";\n").unwrap();
+    assert_eq!(json(folder, &game)["games"], 2);
+}
+
+#[test]
+fn an_ablation_is_the_same_on_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let ablate = |out: &str, threads: &str| {
+        let arguments = [
+            "ablate",
+            "krk",
+            "--preset",
+            "tiny",
+            "--grid",
+            "rule=greedy,top_k",
+            "--grid",
+            "sims=4,8",
+            "--seeds",
+            "2",
+            "--budget",
+            "300",
+            "--exams",
+            "1",
+            "--positions",
+            "3",
+            "--exam-sims",
+            "4",
+            "--out",
+            out,
+            "--threads",
+            threads,
+        ];
+        json(folder, &arguments)
+    };
+    let report = ablate("one", "1");
+    assert_eq!((report["runs"].as_u64(), report["rows"].as_array().unwrap().len()), (Some(8), 4));
+    ablate("two", "2");
+    let files = ["results.csv", "table.md", "mate_share.svg", "regret_plies.svg", "heat-003.svg"];
+    for name in files {
+        let read = |out: &str| fs::read(folder.join(out).join(name)).unwrap();
+        assert!(read("one") == read("two"), "{name}");
+    }
+    assert_eq!(fs::read_to_string(folder.join("one/results.csv")).unwrap().lines().count(), 9);
+    assert_eq!(fs::read_to_string(folder.join("one/speed.csv")).unwrap().lines().count(), 9);
+    assert!(refused(folder, &["ablate", "krk", "--grid", "rule=slow"]).contains("slow"));
+    assert!(refused(folder, &["ablate", "chess"]).contains("krk"));
+    let message = refused(folder, &["ablate", "krk", "--out", "one"]);
+    assert!(message.contains("plan.json: begun with other settings"), "{message}");
+}
