@@ -193,6 +193,8 @@ fn count(games: &[Played], round: &mut Round) {
 
 #[cfg(test)]
 mod tests {
+    use selfmate_nn::mlp::Target;
+
     use super::*;
 
     #[test]
@@ -200,7 +202,7 @@ mod tests {
         let lesson = |advantage: f32| Lesson {
             features: Box::default(),
             moves: Box::default(),
-            played: 0,
+            target: Target::Played(0),
             advantage,
             result: 0.0,
         };

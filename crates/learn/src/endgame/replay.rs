@@ -152,7 +152,7 @@ mod tests {
             moves: [5, 9, 4000].into(),
             policy: [0.25, 0.25, 0.5].into(),
             value: -0.5,
-            outcome: (number % 2 == 0).then_some(f32::from(number) / 100.0),
+            outcome: number.is_multiple_of(2).then_some(f32::from(number) / 100.0),
         }
     }
 
