@@ -54,11 +54,6 @@ pub enum Rule {
     Halving,
 }
 
-impl Rule {
-    /// All of them.
-    pub const ALL: [Rule; 4] = [Rule::Greedy, Rule::Dirichlet, Rule::TopK, Rule::Halving];
-}
-
 /// Where priors come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

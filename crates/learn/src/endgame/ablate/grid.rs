@@ -48,11 +48,6 @@ const NAMES: [(&str, &[&str]); 7] = [
 ];
 
 impl Axis {
-    /// The short names.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().map(|(name, _)| *name)
-    }
-
     /// What to set for a value.
     fn settings(&self, value: &str) -> Vec<String> {
         let known = NAMES.iter().find(|(name, _)| *name == self.name);
