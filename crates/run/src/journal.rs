@@ -80,6 +80,27 @@ impl Journal {
         Ok(())
     }
 
+    /// Waits until the disk has all games. After this returns not even a power cut loses them.
+    pub fn sync(&self) -> Result<(), RunError> {
+        self.file.sync_data().map_err(RunError::io(&self.path))
+    }
+
+    /// Holds these games and no others from now on.
+    pub fn replace(&mut self, games: &[GameRecord]) -> Result<(), RunError> {
+        let mut bytes = Vec::new();
+        for game in games {
+            let record = game.encode();
+            let record =
+                record.map_err(|error| RunError::Game { path: self.path.clone(), error })?;
+            frame::push(&mut bytes, &record);
+        }
+        atomic::write(&self.path, &bytes)?;
+        let file = OpenOptions::new().append(true).open(&self.path);
+        self.file = file.map_err(RunError::io(&self.path))?;
+        self.length = bytes.len() as u64;
+        Ok(())
+    }
+
     /// Forgets all games, for a generation that is to be played afresh.
     pub fn clear(&mut self) -> Result<(), RunError> {
         self.file.set_len(0).map_err(RunError::io(&self.path))?;

@@ -5,7 +5,9 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use crate::atomic;
+use crate::chunk;
 use crate::error::RunError;
+use crate::game::GameRecord;
 use crate::reader::RunReader;
 
 /// A run to write. Everything a [`RunReader`] can do, and more.
@@ -62,6 +64,12 @@ impl Run {
     /// Puts a damaged chunk out of the way; says where it is now.
     pub fn set_aside(&mut self, generation: u64) -> Result<PathBuf, RunError> {
         atomic::set_aside(&self.chunk_path(generation))
+    }
+
+    /// Seals these games in the place of those that a generation had.
+    pub fn replace_chunk(&mut self, generation: u64, games: &[GameRecord]) -> Result<(), RunError> {
+        let path = self.chunk_path(generation);
+        atomic::write(&path, &chunk::encode(&path, generation, games)?)
     }
 
     /// Removes the games of a generation; fine when there are none.

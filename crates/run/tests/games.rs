@@ -128,6 +128,24 @@ fn damage_ends_a_journal_and_of_equal_numbers_the_last_counts() {
 }
 
 #[test]
+fn games_that_are_taken_back_are_gone_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(folder.path()).unwrap();
+    let (mut journal, _) = run.journal(1).unwrap();
+    for game in games(&[1, 2, 3], 12) {
+        journal.append(&game).unwrap();
+    }
+    journal.replace(&games(&[1, 3], 12)).unwrap();
+    journal.append(&game(4, 12)).unwrap();
+    journal.sync().unwrap();
+    let (journal, found) = run.journal(1).unwrap();
+    assert_eq!(found, rounded(&games(&[1, 3, 4], 12)));
+    journal.seal(&run, &found).unwrap();
+    run.replace_chunk(1, &games(&[1, 4], 12)).unwrap();
+    assert_eq!(run.read_chunk(1).unwrap(), rounded(&games(&[1, 4], 12)));
+}
+
+#[test]
 fn flipped_bits_and_cuts_of_a_chunk_are_found_and_named() {
     let folder = tempfile::tempdir().unwrap();
     let whole = seal(folder.path(), &games(&[1, 2, 3], 40));
