@@ -15,6 +15,7 @@ use crate::endgame::Endgame;
 use crate::evolve::Evolve;
 use crate::qlearn::QLearn;
 use crate::reinforce::Reinforce;
+use crate::selfplay::{Source, Threads};
 use crate::tune::Tune;
 use crate::value::Value;
 use crate::watch::Watch;
@@ -70,6 +71,9 @@ pub enum LearnError {
     /// There is nothing to learn from.
     #[error("the teacher cannot teach: {0}")]
     Teacher(String),
+    /// Games cannot be had from where they should come from.
+    #[error(transparent)]
+    Source(Box<dyn std::error::Error + Send + Sync>),
     /// A checkpoint that holds something else than a learner's state.
     #[error("checkpoint {step}: {file}: {message}")]
     State {
@@ -92,18 +96,31 @@ pub fn train(
     watch: &mut dyn Watch,
 ) -> Result<End, LearnError> {
     let session = Session { seed: config.seed, budget, threads, stop };
-    match &config.settings {
-        Settings::Zero(config) => selfplay::train::<Zero>(run, config, &session, watch),
-        Settings::AlphaZero(config) => selfplay::train::<AlphaZero>(run, config, &session, watch),
-        Settings::QLearn(config) => rounds::train::<QLearn>(run, config, &session, watch),
-        Settings::Evolve(config) => rounds::train::<Evolve>(run, config, &session, watch),
-        Settings::Tune(config) => rounds::train::<Tune>(run, config, &session, watch),
-        Settings::Reinforce(config) => rounds::train::<Reinforce>(run, config, &session, watch),
-        Settings::Value(config) => rounds::train::<Value>(run, config, &session, watch),
-        Settings::Endgame(config) => rounds::train::<Endgame>(run, config, &session, watch),
-        Settings::Clone(config) => rounds::train::<Imitator<Zero>>(run, config, &session, watch),
+    train_from(run, &config.settings, &session, &mut Threads(threads), watch)
+}
+
+/// As [`train`], with games of self-play from this source; other learners have no use for it.
+pub fn train_from(
+    run: &mut Run,
+    settings: &Settings,
+    session: &Session<'_>,
+    source: &mut dyn Source,
+    watch: &mut dyn Watch,
+) -> Result<End, LearnError> {
+    match settings {
+        Settings::Zero(config) => selfplay::train::<Zero>(run, config, session, source, watch),
+        Settings::AlphaZero(config) => {
+            selfplay::train::<AlphaZero>(run, config, session, source, watch)
+        }
+        Settings::QLearn(config) => rounds::train::<QLearn>(run, config, session, watch),
+        Settings::Evolve(config) => rounds::train::<Evolve>(run, config, session, watch),
+        Settings::Tune(config) => rounds::train::<Tune>(run, config, session, watch),
+        Settings::Reinforce(config) => rounds::train::<Reinforce>(run, config, session, watch),
+        Settings::Value(config) => rounds::train::<Value>(run, config, session, watch),
+        Settings::Endgame(config) => rounds::train::<Endgame>(run, config, session, watch),
+        Settings::Clone(config) => rounds::train::<Imitator<Zero>>(run, config, session, watch),
         Settings::CloneResidual(config) => {
-            rounds::train::<Imitator<AlphaZero>>(run, config, &session, watch)
+            rounds::train::<Imitator<AlphaZero>>(run, config, session, watch)
         }
     }
 }

@@ -4,20 +4,23 @@
 //! one network; then the network learns from the latest generations, and the next one is played
 //! with what it has become. Nothing but the end of a run depends on the clock or on the number of threads, so a
 //! run that was killed goes on as if nothing had happened: what is on disk is used, the rest is
-//! computed again and comes out the same.
+//! computed again and comes out the same. Who plays the games is a [`Source`]'s affair.
 
+mod check;
 mod config;
 mod game;
 mod guards;
 mod plan;
 mod play;
 mod rating;
+mod source;
 mod start;
 mod state;
 mod statistics;
 mod student;
 mod window;
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -26,14 +29,17 @@ use selfmate_chess::Seed;
 use selfmate_nn::sparse::TrainError;
 use selfmate_run::{Alarm, GameRecord, Progress, Rating, Record, Run, RunError};
 
+pub use check::{Misfit, check};
 pub use config::{Config, GuardConfig, LearningConfig, Ramp, RatingConfig, Root, SelfPlayConfig};
 pub use game::{Generation, Played, SelfPlayer};
 pub use guards::{Finding, Guards, Verdict};
 pub use plan::plan_games;
+pub use play::{TICK, Tray};
+pub use source::{Source, Threads, Work};
 pub(crate) use start::start_fen;
 pub use state::{MODEL, STATE, State, TRAINER, WindowEntry};
 pub use statistics::Statistics;
-pub use student::{Evaluators, Losses, Student};
+pub use student::{Evaluators, Losses, Student, evaluators};
 pub use window::{Targets, samples};
 
 use crate::desk::{Desk, Keep};
@@ -47,6 +53,7 @@ pub fn train<S: Student>(
     run: &mut Run,
     config: &Config<S::Shape, S::Training>,
     session: &Session<'_>,
+    source: &mut dyn Source,
     watch: &mut dyn Watch,
 ) -> Result<End, LearnError> {
     let mut learner = Learner::<S>::open(run, config, session, watch)?;
@@ -57,7 +64,8 @@ pub fn train<S: Student>(
         if learner.is_spent() {
             return learner.end(End::Finished);
         }
-        let Some((games, simulations)) = learner.play()? else { continue };
+        let Some((games, simulations)) = learner.play(source)? else { continue };
+        learner.forget(&source.purge())?;
         if let Some(reason) = learner.learn(&games, simulations)? {
             return learner.end(End::Collapsed(reason));
         }
@@ -160,11 +168,15 @@ impl<'a, S: Student> Learner<'a, S> {
 
     /// Plays the next generation, or finds it on disk; `None` when there was no time for all of
     /// it. Also the simulations that it took.
-    fn play(&mut self) -> Result<Option<(Vec<GameRecord>, u64)>, LearnError> {
+    fn play(
+        &mut self,
+        source: &mut dyn Source,
+    ) -> Result<Option<(Vec<GameRecord>, u64)>, LearnError> {
         let selfplay = &self.config.selfplay;
+        let seed = self.desk.session.seed;
         let generation = Generation {
             config: self.state.guards.adapt(selfplay),
-            seed: Seed::new(self.desk.session.seed).derive("games"),
+            seed: Generation::seed_of_run(seed),
             sims: selfplay.sims.at(self.progress()).round() as u64,
             network: self.student.step(),
         };
@@ -177,12 +189,38 @@ impl<'a, S: Student> Learner<'a, S> {
                 Duration::try_from_secs_f64((60.0 * minutes - self.desk.elapsed_s()).max(0.0));
             Instant::now().checked_add(left.ok()?)
         });
-        let Session { threads, stop, .. } = *self.desk.session;
-        let hands = play::Hands { threads, stop, deadline, status };
-        let index = self.state.generation;
-        let played = play::play(&mut self.desk, index, &generation, numbers, &evaluators, &hands)?;
+        let limits = play::Limits { stop: self.desk.session.stop, deadline, status };
+        let work = Work {
+            seed,
+            index: self.state.generation,
+            generation: &generation,
+            numbers: numbers.collect(),
+            evaluators: &evaluators,
+            model: &|| self.student.model(),
+        };
+        let played = play::play(&mut self.desk, source, work, &limits)?;
         self.state.simulations += played.simulations;
         Ok(played.games.map(|games| (games, played.simulations)))
+    }
+
+    /// Removes games of earlier generations from the run and from the replay window.
+    fn forget(&mut self, numbers: &BTreeSet<u64>) -> Result<(), LearnError> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let generation = |number: &u64| number / self.config.selfplay.generation_games;
+        let generations: BTreeSet<u64> = numbers.iter().map(generation).collect();
+        for generation in generations.into_iter().take_while(|&g| g < self.state.generation) {
+            // What cannot be read is dealt with where it is needed.
+            let Ok(mut games) = self.desk.run.read_chunk(generation) else { continue };
+            let count = games.len();
+            games.retain(|game| !numbers.contains(&game.number));
+            if games.len() < count {
+                self.desk.run.replace_chunk(generation, &games)?;
+            }
+        }
+        self.window = Window::default();
+        self.refill()
     }
 
     /// Learns from a generation's games; the reason when the guards give up.

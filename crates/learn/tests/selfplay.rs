@@ -1,16 +1,18 @@
 //! Whole runs of the learners from self-play with tiny configs.
 #![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use selfmate_chess::Seed;
-use selfmate_learn::selfplay::RatingConfig;
+use selfmate_learn::selfplay::{RatingConfig, Source, Threads, Tray, Work};
 use selfmate_learn::zero::ZeroConfig;
-use selfmate_learn::{Budget, End, LearnError, RunConfig, Settings, Watch, train};
+use selfmate_learn::{
+    Budget, End, LearnError, RunConfig, Session, Settings, Watch, train, train_from,
+};
 use selfmate_run::{Record, Run};
 
 const GAMES: u64 = 96;
@@ -213,6 +215,47 @@ fn a_chunk_that_is_gone_stops_nobody() {
         assert_eq!(end, End::Finished);
         assert!(notes.iter().any(|note| note.contains("00000003")), "{notes:?}");
     }
+}
+
+/// Plays games, takes some of them back and plays them again, and says later that others were bad.
+struct Doubtful;
+
+impl Source for Doubtful {
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<(), LearnError> {
+        Threads(2).play(work, tray)?;
+        let back: BTreeSet<u64> = work.numbers.iter().copied().take(3).collect();
+        tray.take_back(&back)?;
+        tray.sync()?;
+        assert_eq!(tray.games().len() + back.len(), 16);
+        let again = Work { numbers: back.into_iter().collect(), ..*work };
+        Threads(1).play(&again, tray)
+    }
+
+    fn purge(&mut self) -> BTreeSet<u64> {
+        BTreeSet::from([5, 17, 18])
+    }
+}
+
+#[test]
+fn games_that_turn_out_bad_leave_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    run_to(&folder.path().join("good"), 48, 2).unwrap();
+    let good = Run::open(&folder.path().join("good")).unwrap();
+    let mut run = Run::open(&folder.path().join("doubtful")).unwrap();
+    let budget = Budget { games: Some(48), ..Budget::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    let session = Session { seed: 3, budget, threads: 2, stop: &stop };
+    let settings = config("zero").settings;
+    train_from(&mut run, &settings, &session, &mut Doubtful, &mut ()).unwrap();
+    // Games that were played again are the same; those of earlier generations are gone.
+    let numbers = |run: &Run, generation| {
+        let games = run.read_chunk(generation).unwrap();
+        games.iter().map(|game| game.number).collect::<Vec<u64>>()
+    };
+    assert_eq!(numbers(&run, 0).len(), 15);
+    assert!(!numbers(&run, 0).contains(&5));
+    assert_eq!(numbers(&run, 1).len(), 14);
+    assert_eq!(numbers(&run, 2), numbers(&good, 2));
 }
 
 #[test]

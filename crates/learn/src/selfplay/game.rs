@@ -15,7 +15,7 @@ use super::config::{Root, SelfPlayConfig};
 use super::start::{random_start, start_fen};
 
 /// What all games of a generation share.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
     /// How to play.
     pub config: SelfPlayConfig,
@@ -25,6 +25,41 @@ pub struct Generation {
     pub sims: u64,
     /// The step of the network that plays.
     pub network: u64,
+}
+
+impl Generation {
+    /// The seed of all games of a run.
+    pub fn seed_of_run(seed: u64) -> Seed {
+        Seed::new(seed).derive("games")
+    }
+}
+
+/// What a game's number decides before anything is searched.
+pub(super) struct Opening {
+    /// The game after its random plies.
+    pub game: Game,
+    /// May be given up.
+    pub resigns: bool,
+    /// The root of its searches.
+    pub seed: Seed,
+    /// What is drawn from next: whether each search is a quick one.
+    pub rng: Rng,
+}
+
+impl Opening {
+    /// The opening of a game.
+    pub fn new(generation: &Generation, number: u64) -> Opening {
+        let config = &generation.config;
+        let seed = generation.seed.index(number);
+        let mut rng = seed.rng();
+        let game = random_start(config, &mut rng);
+        Opening { game, resigns: rng.chance(config.resign_share), seed, rng }
+    }
+}
+
+/// Draws whether the next search is a quick one.
+pub(super) fn draw_quick(config: &SelfPlayConfig, rng: &mut Rng) -> bool {
+    config.quick_share > 0.0 && rng.chance(config.quick_share)
 }
 
 /// Plays games: one at a time with a cheap evaluator, many in lockstep with a dear one.
@@ -121,14 +156,11 @@ struct InPlay {
 
 impl Table {
     fn begin(&mut self, generation: &Generation, number: u64) {
-        let config = &generation.config;
-        let seed = generation.seed.index(number);
-        let mut rng = seed.rng();
-        let game = random_start(config, &mut rng);
+        let Opening { game, resigns, seed, rng } = Opening::new(generation, number);
         let mut in_play = InPlay {
             number,
             seed,
-            resigns: rng.chance(config.resign_share),
+            resigns,
             rng,
             legal: game.legal_moves(),
             first: game.ply(),
@@ -168,7 +200,7 @@ impl InPlay {
     /// Begins the search for the next move.
     fn think(&mut self, seat: &mut Seat, generation: &Generation) {
         let config = &generation.config;
-        self.is_quick = config.quick_share > 0.0 && self.rng.chance(config.quick_share);
+        self.is_quick = draw_quick(config, &mut self.rng);
         let sims = if self.is_quick { u64::from(config.quick_sims) } else { generation.sims };
         let is_noisy = self.game.ply() - self.first < config.noisy_plies as usize;
         seat.search().set_root_rule(root_rule(config, is_noisy));

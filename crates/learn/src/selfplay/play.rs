@@ -1,23 +1,19 @@
-//! A generation of games on all threads, kept as they end.
+//! A generation of games, kept as they end, whoever plays them.
 
-use std::collections::HashSet;
-use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use selfmate_run::{GameRecord, RunError};
+use selfmate_run::{GameRecord, Journal, RunError};
 
-use super::game::{Generation, SelfPlayer};
-use super::student::Evaluators;
+use super::game::Played;
+use super::source::{Source, Work};
 use crate::desk::Desk;
 use crate::learner::LearnError;
-use crate::watch::Status;
+use crate::watch::{Status, Watch};
 
-/// Who plays, and until when.
-pub struct Hands<'a> {
-    /// Games at the same time.
-    pub threads: usize,
+/// Until when to play.
+pub struct Limits<'a> {
     /// Ends the games when set.
     pub stop: &'a AtomicBool,
     /// Ends them then.
@@ -35,22 +31,21 @@ pub struct PlayedGeneration {
     pub simulations: u64,
 }
 
-/// How often a watcher hears of the games.
-const TICK: Duration = Duration::from_millis(100);
+/// How often a watcher hears of the games, and a source looks whether it should go on.
+pub const TICK: Duration = Duration::from_millis(100);
 
-/// Plays the games with these numbers, but for those that are on disk already.
+/// Has the games of a generation played, but for those that are on disk already.
 pub fn play(
     desk: &mut Desk<'_>,
-    index: u64,
-    generation: &Generation,
-    numbers: Range<u64>,
-    evaluators: &Evaluators,
-    hands: &Hands<'_>,
+    source: &mut dyn Source,
+    mut work: Work<'_>,
+    limits: &Limits<'_>,
 ) -> Result<PlayedGeneration, LearnError> {
     let Desk { run, watch, .. } = desk;
+    let (index, network) = (work.index, work.generation.network);
     let is_ours = |games: &[GameRecord]| {
-        games.iter().map(|game| game.number).eq(numbers.clone())
-            && games.iter().all(|game| game.network == generation.network)
+        games.iter().map(|game| game.number).eq(work.numbers.iter().copied())
+            && games.iter().all(|game| game.network == network)
     };
     if run.chunks()?.contains(&index) {
         let what = match run.read_chunk(index) {
@@ -65,68 +60,113 @@ pub fn play(
         run.set_aside(index)?;
     }
 
-    let (mut journal, mut games) = run.journal(index)?;
-    games.retain(|game| numbers.contains(&game.number) && game.network == generation.network);
+    let (journal, mut games) = run.journal(index)?;
+    let wanted: HashSet<u64> = work.numbers.iter().copied().collect();
+    games.retain(|game| wanted.contains(&game.number) && game.network == network);
     let found: HashSet<u64> = games.iter().map(|game| game.number).collect();
-    let missing: Vec<u64> = numbers.clone().filter(|number| !found.contains(number)).collect();
+    work.numbers.retain(|number| !found.contains(number));
 
-    let next = AtomicUsize::new(0);
-    let cut = AtomicBool::new(false);
-    let (sender, receiver) = channel();
-    let mut simulations = 0;
-    let started = Instant::now();
-    let mut told = started;
-    std::thread::scope(|scope| -> Result<(), LearnError> {
-        for _ in 0..hands.threads.max(1) {
-            let (sender, next, missing, cut) = (sender.clone(), &next, &missing, &cut);
-            scope.spawn(move || {
-                let mut player = SelfPlayer::new(&generation.config, evaluators());
-                let next = || missing.get(next.fetch_add(1, Relaxed)).copied();
-                // Nobody listens any more once the games are cut short.
-                player.play(generation, next, |played| _ = sender.send(played), cut);
-            });
-        }
-        drop(sender);
-        let mut failure = None;
-        loop {
-            match receiver.recv_timeout(TICK) {
-                Ok(played) => {
-                    simulations += played.simulations;
-                    watch.game(&played.record);
-                    // The threads are told to stop, but games that ended are still taken.
-                    if let Err(error) = journal.append(&played.record) {
-                        failure.get_or_insert(error);
-                        cut.store(true, Relaxed);
-                    }
-                    games.push(played.record);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            let is_late = hands.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if is_late || hands.stop.load(Relaxed) {
-                cut.store(true, Relaxed);
-            }
-            if told.elapsed() >= TICK {
-                told = Instant::now();
-                let positions: usize = games.iter().map(|game| game.positions.len()).sum();
-                watch.status(&Status {
-                    done: games.len() as f64 / numbers.clone().count().max(1) as f64,
-                    elapsed_s: hands.status.elapsed_s + started.elapsed().as_secs_f64(),
-                    games: hands.status.games + games.len() as u64,
-                    positions: hands.status.positions + positions as u64,
-                    simulations: hands.status.simulations + simulations,
-                    ..hands.status
-                });
-            }
-        }
-        failure.map_or(Ok(()), |error| Err(error.into()))
-    })?;
-
-    if games.len() < numbers.clone().count() {
+    let mut tray = Tray::new(journal, games, wanted.len(), &mut **watch, limits);
+    // Also when none is missing: a source may still have to look at what was found.
+    source.play(&work, &mut tray)?;
+    let Tray { journal, games, simulations, .. } = tray;
+    if games.len() < wanted.len() {
         return Ok(PlayedGeneration { games: None, simulations });
     }
     journal.seal(run, &games)?;
     // What is learned is what is stored, so that a resumed run learns the same.
     Ok(PlayedGeneration { games: Some(run.read_chunk(index)?), simulations })
+}
+
+/// Where a source puts the games of a generation as they end.
+pub struct Tray<'a> {
+    journal: Journal,
+    games: Vec<GameRecord>,
+    /// Games of the whole generation.
+    wanted: usize,
+    simulations: u64,
+    positions: u64,
+    watch: &'a mut dyn Watch,
+    limits: &'a Limits<'a>,
+    started: Instant,
+    told: Instant,
+}
+
+impl<'a> Tray<'a> {
+    fn new(
+        journal: Journal,
+        games: Vec<GameRecord>,
+        wanted: usize,
+        watch: &'a mut dyn Watch,
+        limits: &'a Limits<'a>,
+    ) -> Tray<'a> {
+        let now = Instant::now();
+        let positions = positions(&games);
+        Tray {
+            journal,
+            games,
+            wanted,
+            simulations: 0,
+            positions,
+            watch,
+            limits,
+            started: now,
+            told: now,
+        }
+    }
+
+    /// The games so far, those found on disk included.
+    pub fn games(&self) -> &[GameRecord] {
+        &self.games
+    }
+
+    /// Keeps a game; a kill after this returns does not lose it. The caller sees to it that no
+    /// number comes twice.
+    pub fn add(&mut self, played: Played) -> Result<(), RunError> {
+        self.simulations += played.simulations;
+        self.positions += played.record.positions.len() as u64;
+        self.watch.game(&played.record);
+        self.journal.append(&played.record)?;
+        self.games.push(played.record);
+        Ok(())
+    }
+
+    /// Waits until the disk has all games.
+    pub fn sync(&mut self) -> Result<(), RunError> {
+        self.journal.sync()
+    }
+
+    /// Forgets games that turned out not to be what they should be.
+    pub fn take_back(&mut self, numbers: &BTreeSet<u64>) -> Result<(), RunError> {
+        self.games.retain(|game| !numbers.contains(&game.number));
+        self.positions = positions(&self.games);
+        self.journal.replace(&self.games)
+    }
+
+    /// Says something worth knowing.
+    pub fn note(&mut self, text: &str) {
+        self.watch.note(text);
+    }
+
+    /// Tells how far it is; false when there is no more time to play. To be asked every [`TICK`].
+    pub fn goes_on(&mut self) -> bool {
+        if self.told.elapsed() >= TICK {
+            self.told = Instant::now();
+            let before = self.limits.status;
+            self.watch.status(&Status {
+                done: self.games.len() as f64 / self.wanted.max(1) as f64,
+                elapsed_s: before.elapsed_s + self.started.elapsed().as_secs_f64(),
+                games: before.games + self.games.len() as u64,
+                positions: before.positions + self.positions,
+                simulations: before.simulations + self.simulations,
+                ..before
+            });
+        }
+        let is_late = self.limits.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        !is_late && !self.limits.stop.load(Relaxed)
+    }
+}
+
+fn positions(games: &[GameRecord]) -> u64 {
+    games.iter().map(|game| game.positions.len() as u64).sum()
 }

@@ -1,7 +1,7 @@
 //! The seam between the loop of self-play and the network that it trains.
 
 use selfmate_chess::Seed;
-use selfmate_nn::Model;
+use selfmate_nn::{Model, residual, sparse};
 use selfmate_run::{GameRecord, RecordError};
 use selfmate_search::Evaluator;
 
@@ -10,6 +10,20 @@ use crate::learner::LearnError;
 
 /// Gives every thread an evaluator of its own.
 pub type Evaluators = Box<dyn Fn() -> Box<dyn Evaluator> + Send + Sync>;
+
+/// The evaluators of a network that came as a file: they play as the student that wrote it.
+pub fn evaluators(model: &Model) -> Evaluators {
+    match model {
+        Model::Sparse(weights) => {
+            let network = sparse::Network::new(weights);
+            Box::new(move || Box::new(network.clone()))
+        }
+        Model::Residual(weights) => {
+            let network = residual::Network::new(weights);
+            Box::new(move || Box::new(residual::NetworkEvaluator::new(&network)))
+        }
+    }
+}
 
 /// Mean losses of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

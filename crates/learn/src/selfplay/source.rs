@@ -1,0 +1,83 @@
+//! Where games come from: the threads of this process, or whoever else plays them.
+//!
+//! A game is a pure function of its run, its number, its network and its config, so the loop that
+//! learns does not care. [`Threads`] plays here; other crates bring other sources.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+
+use super::game::{Generation, SelfPlayer};
+use super::play::{TICK, Tray};
+use super::student::Evaluators;
+use crate::learner::LearnError;
+
+/// The games of a generation that are still to be played.
+pub struct Work<'a> {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The number of the generation.
+    pub index: u64,
+    /// What its games share.
+    pub generation: &'a Generation,
+    /// The numbers of the games.
+    pub numbers: Vec<u64>,
+    /// The network that plays, for threads of this process.
+    pub evaluators: &'a Evaluators,
+    /// The same network as a file.
+    pub model: &'a dyn Fn() -> Result<Vec<u8>, LearnError>,
+}
+
+/// Has games played.
+pub trait Source {
+    /// Puts every game of the work on the tray, in any order. Ends early when the tray says so;
+    /// what is missing then is asked for again another time.
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<(), LearnError>;
+
+    /// The numbers of games of earlier generations that turned out not to be what they should be
+    /// since this was last asked. They are removed from the run.
+    fn purge(&mut self) -> BTreeSet<u64> {
+        BTreeSet::new()
+    }
+}
+
+/// So many threads of this process.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads(pub usize);
+
+impl Source for Threads {
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<(), LearnError> {
+        if work.numbers.is_empty() {
+            return Ok(());
+        }
+        let next = AtomicUsize::new(0);
+        let cut = AtomicBool::new(false);
+        let (sender, receiver) = channel();
+        let Work { generation, numbers, evaluators, .. } = work;
+        std::thread::scope(|scope| {
+            for _ in 0..self.0.max(1) {
+                let (sender, next, cut) = (sender.clone(), &next, &cut);
+                scope.spawn(move || {
+                    let mut player = SelfPlayer::new(&generation.config, evaluators());
+                    let next = || numbers.get(next.fetch_add(1, Relaxed)).copied();
+                    // Nobody listens any more once the games are cut short.
+                    player.play(generation, next, |played| _ = sender.send(played), cut);
+                });
+            }
+            drop(sender);
+            let mut outcome = Ok(());
+            loop {
+                match receiver.recv_timeout(TICK) {
+                    // The threads are told to stop, but games that ended are still taken.
+                    Ok(played) => outcome = outcome.and(tray.add(played)),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => break,
+                }
+                if !tray.goes_on() || outcome.is_err() {
+                    cut.store(true, Relaxed);
+                }
+            }
+            Ok(outcome?)
+        })
+    }
+}
