@@ -1,0 +1,203 @@
+//! A game played again must be the same game.
+//!
+//! With the sparse network it is, bit for bit: its play is whole numbers, and the search's floats
+//! are additions, multiplications and divisions in a fixed order. Only the noise at the root asks
+//! the system for a logarithm, in 64 bits, and rounds it to 32: two systems that differ in the last
+//! bit differ in the result once in some hundred million draws. A residual network computes in
+//! floats, and processors with other vector units add in another order. There, a game may leave
+//! the path of its recomputation where two moves are all but equal; up to that point all that the
+//! searches found must be close, and a worker whose games leave it much more often than they should
+//! is refused as well.
+
+use selfmate_nn::Model;
+use selfmate_run::{GameRecord, Judged};
+
+/// How exactly games can be played again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exactness {
+    /// To the bit, on every machine.
+    Exact,
+    /// But for the rounding of floats.
+    Rounded,
+}
+
+/// What playing a game again has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// The same game, but for rounding where there is some.
+    Same,
+    /// The same, but for rounding, until the two part; what follows cannot be compared.
+    Parted {
+        /// Where they part.
+        ply: usize,
+    },
+    /// Not what this network plays.
+    Different(String),
+}
+
+/// How far values and policies may be apart where floats are rounded. A change of the last bit
+/// moves a visit or two of a search at most, of sixteen or more.
+const VALUE_SLACK: f32 = 0.15;
+const POLICY_SLACK: f32 = 0.3;
+
+impl Exactness {
+    /// That of a network's play.
+    pub const fn of(model: &Model) -> Exactness {
+        match model {
+            Model::Sparse(_) => Exactness::Exact,
+            Model::Residual(_) => Exactness::Rounded,
+        }
+    }
+
+    /// Compares a game with what came out when it was played again, both as they are stored.
+    pub fn compare(self, sent: &GameRecord, own: &GameRecord) -> Agreement {
+        if sent == own {
+            return Agreement::Same;
+        }
+        let parted = first_difference(&sent.moves, &own.moves);
+        if self == Exactness::Exact {
+            return Agreement::Different(difference(sent, own, parted));
+        }
+        for (sent, own) in sent.positions.iter().zip(&own.positions) {
+            let ply = usize::from(own.ply);
+            if ply > parted {
+                break;
+            }
+            if sent.ply != own.ply || !is_close(sent, own) {
+                return Agreement::Different(format!("another search at ply {ply}"));
+            }
+        }
+        if sent.moves == own.moves && sent.outcome == own.outcome {
+            return Agreement::Same;
+        }
+        Agreement::Parted { ply: parted }
+    }
+}
+
+/// The first place in which two lists differ; the end of the shorter when neither does before.
+fn first_difference<T: PartialEq>(one: &[T], other: &[T]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// In words, for the one who has to explain it to the owner of a worker.
+fn difference(sent: &GameRecord, own: &GameRecord, parted: usize) -> String {
+    let judged = sent.positions.iter().zip(&own.positions).find(|(sent, own)| sent != own);
+    let searched = judged.map_or(usize::MAX, |(sent, own)| sent.ply.min(own.ply).into());
+    let is_move = parted < sent.moves.len().max(own.moves.len()) && parted < searched;
+    match (is_move, searched) {
+        (true, _) => format!("another move at ply {parted}"),
+        (false, usize::MAX) => format!("another end at ply {parted}"),
+        (false, ply) => format!("another search at ply {ply}"),
+    }
+}
+
+fn is_close(sent: &Judged, own: &Judged) -> bool {
+    let distance: f32 =
+        sent.policy.iter().zip(&own.policy).map(|(sent, own)| (sent - own).abs()).sum();
+    sent.policy.len() == own.policy.len()
+        && (sent.value - own.value).abs() <= VALUE_SLACK
+        && distance / 2.0 <= POLICY_SLACK
+}
+
+/// True when a worker's games part from their recomputation too often to be rounding: more than a
+/// quarter of at least twenty.
+pub const fn parts_too_often(parted: u64, audited: u64) -> bool {
+    audited >= 20 && 4 * parted > audited
+}
+
+/// The chance that somebody who makes up a share of games is found out within so many games.
+pub fn detection(faked: f64, audited: f64, games: u32) -> f64 {
+    1.0 - (1.0 - faked * audited).powf(f64::from(games))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use selfmate_chess::Seed;
+    use selfmate_learn::selfplay::{Generation, Played, SelfPlayer};
+    use selfmate_learn::zero::ZeroConfig;
+    use selfmate_nn::sparse::{Network, Weights};
+
+    use super::*;
+    use crate::hash::Hash;
+    use crate::key::Key;
+    use crate::order;
+    use crate::subject::WorkerName;
+
+    pub(crate) fn generation() -> Generation {
+        order::tests::order().generation()
+    }
+
+    pub(crate) fn play(generation: &Generation, number: u64) -> Played {
+        let shape = ZeroConfig::tiny().network;
+        let network = Network::new(&Weights::random(shape, Seed::new(1)).unwrap());
+        let mut player = SelfPlayer::new(&generation.config, Box::new(network));
+        let (mut next, mut games) = (Some(number), Vec::new());
+        let stop = AtomicBool::new(false);
+        player.play(generation, || next.take(), |played| games.push(played), &stop);
+        games.pop().expect("one game")
+    }
+
+    #[test]
+    fn the_smallest_forgery_shows() {
+        let generation = generation();
+        let own = play(&generation, 3).record.rounded();
+        let compare = |sent: &GameRecord| Exactness::Exact.compare(sent, &own);
+        assert_eq!(compare(&play(&generation, 3).record.rounded()), Agreement::Same);
+        let mut sent = own.clone();
+        sent.positions[2].value += 0.001;
+        let ply = own.positions[2].ply;
+        let text = format!("another search at ply {ply}");
+        assert_eq!(compare(&sent), Agreement::Different(text));
+        let mut sent = own.clone();
+        sent.moves.pop();
+        assert!(matches!(compare(&sent), Agreement::Different(_)));
+        let fewer = Generation { sims: 2, ..generation.clone() };
+        let cheap = play(&fewer, 3).record.rounded();
+        assert!(matches!(compare(&cheap), Agreement::Different(_)));
+    }
+
+    #[test]
+    fn rounding_is_forgiven_where_floats_are_rounded_and_nothing_else() {
+        let own = play(&generation(), 3).record.rounded();
+        let compare = |sent: &GameRecord| Exactness::Rounded.compare(sent, &own);
+        let mut sent = own.clone();
+        sent.positions[2].value += 0.01;
+        assert_eq!(compare(&sent), Agreement::Same);
+        let ply = usize::from(own.positions[4].ply);
+        let mut sent = own.clone();
+        sent.moves.truncate(ply);
+        sent.positions.truncate(5);
+        assert_eq!(compare(&sent), Agreement::Parted { ply });
+        let mut sent = own.clone();
+        let best = sent.positions[1].policy.len() - 1;
+        sent.positions[1].policy.fill(0.0);
+        sent.positions[1].policy[best] = 1.0;
+        sent.positions[1].value = -sent.positions[1].value - 0.5;
+        assert!(matches!(compare(&sent), Agreement::Different(_)));
+        assert!(!parts_too_often(5, 19) && !parts_too_often(5, 20) && parts_too_often(6, 20));
+    }
+
+    #[test]
+    fn one_faked_game_in_ten_is_found_within_1500_games() {
+        assert!(detection(0.1, 0.02, 1500) > 0.95);
+        assert!(detection(0.1, 0.02, 1400) < 0.95);
+        // The same by the choice that is really made, over many cheats.
+        let (key, order) = (Key::new([9; 32]), Hash::of(b"order"));
+        let mut found: Vec<u64> = (0..400)
+            .map(|cheat| {
+                let worker = WorkerName::from_any(&format!("cheat-{cheat}"));
+                let mut rng = Seed::new(5).index(cheat).rng();
+                let is_found = |number: &u64| {
+                    rng.chance(0.1) && key.is_audited(&worker, &order, *number, 0.02)
+                };
+                (0..).find(is_found).expect("an endless range")
+            })
+            .collect();
+        found.sort_unstable();
+        let (median, late) = (found[200], found[380]);
+        assert!((250..450).contains(&median), "median {median}");
+        assert!(late < 2000, "95 of 100 within {late}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Plays chosen games again on the threads that the learner does not need while others play.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use selfmate_learn::selfplay::{Evaluators, Generation, SelfPlayConfig, SelfPlayer};
+use selfmate_run::GameRecord;
+
+use crate::audit::{Agreement, Exactness};
+use crate::subject::WorkerName;
+
+/// Plays games again.
+pub struct Auditor {
+    shared: Arc<Shared>,
+    findings: Receiver<Finding>,
+    threads: Vec<JoinHandle<()>>,
+    pending: usize,
+}
+
+/// What playing a game again has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Who had sent it.
+    pub worker: WorkerName,
+    /// The number of the game.
+    pub number: u64,
+    /// Whether it is the same game.
+    pub agreement: Agreement,
+}
+
+struct Shared {
+    generation: Generation,
+    evaluators: Evaluators,
+    exactness: Exactness,
+    queue: Mutex<VecDeque<(WorkerName, GameRecord)>>,
+    /// There is something in the queue, or all is over.
+    ready: Condvar,
+    over: AtomicBool,
+}
+
+impl Auditor {
+    /// For the games of a generation.
+    pub fn new(
+        threads: usize,
+        generation: Generation,
+        evaluators: Evaluators,
+        exactness: Exactness,
+    ) -> Auditor {
+        // One game at a time needs the least memory, and games are the same however many there are.
+        let config = SelfPlayConfig { games_at_once: 1, ..generation.config.clone() };
+        let shared = Arc::new(Shared {
+            generation: Generation { config, ..generation },
+            evaluators,
+            exactness,
+            queue: Mutex::default(),
+            ready: Condvar::new(),
+            over: AtomicBool::new(false),
+        });
+        let (sender, findings) = channel();
+        let start = |_| {
+            let (shared, sender) = (Arc::clone(&shared), sender.clone());
+            std::thread::spawn(move || shared.work(&sender))
+        };
+        let threads = (0..threads.max(1)).map(start).collect();
+        Auditor { shared, findings, threads, pending: 0 }
+    }
+
+    /// Has a game played again.
+    pub fn add(&mut self, worker: WorkerName, record: GameRecord) {
+        self.pending += 1;
+        let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push_back((worker, record));
+        drop(queue);
+        self.shared.ready.notify_one();
+    }
+
+    /// What was found since this was last asked.
+    pub fn findings(&mut self) -> Vec<Finding> {
+        let findings: Vec<Finding> = self.findings.try_iter().collect();
+        self.pending -= findings.len();
+        findings
+    }
+
+    /// Games whose findings are still to come.
+    pub const fn pending(&self) -> usize {
+        self.pending
+    }
+}
+
+impl Shared {
+    fn work(&self, sender: &Sender<Finding>) {
+        // Made when there is something to play: most generations of a small run have nothing.
+        let mut player = None;
+        while let Some((worker, sent)) = self.next() {
+            let player = player.get_or_insert_with(|| {
+                SelfPlayer::new(&self.generation.config, (self.evaluators)())
+            });
+            let number = sent.number;
+            let (mut next, mut own) = (Some(number), None);
+            player.play(&self.generation, || next.take(), |played| own = Some(played), &self.over);
+            // None when all is over.
+            let Some(own) = own else { return };
+            let agreement = self.exactness.compare(&sent, &own.record.rounded());
+            if sender.send(Finding { worker, number, agreement }).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn next(&self) -> Option<(WorkerName, GameRecord)> {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.over.load(Relaxed) {
+                return None;
+            }
+            match queue.pop_front() {
+                Some(job) => return Some(job),
+                None => {
+                    queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Auditor {
+    fn drop(&mut self) {
+        // Under the lock, so that no thread looks just before and waits just after.
+        let queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.over.store(true, Relaxed);
+        drop(queue);
+        self.shared.ready.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+    use selfmate_learn::selfplay::evaluators;
+    use selfmate_learn::zero::ZeroConfig;
+    use selfmate_nn::Model;
+    use selfmate_nn::sparse::Weights;
+
+    use super::*;
+    use crate::audit::tests::{generation, play};
+
+    #[test]
+    fn honest_games_agree_and_a_forged_one_does_not() {
+        let generation = generation();
+        let weights = Weights::random(ZeroConfig::tiny().network, Seed::new(1)).unwrap();
+        let model = Model::Sparse(Box::new(weights));
+        let exactness = Exactness::of(&model);
+        let mut auditor = Auditor::new(2, generation.clone(), evaluators(&model), exactness);
+        let [honest, cheat] = ["honest", "cheat"].map(|name| WorkerName::new(name).unwrap());
+        for number in 0..6 {
+            auditor.add(honest.clone(), play(&generation, number).record.rounded());
+        }
+        let mut forged = play(&generation, 6).record.rounded();
+        forged.positions[0].value = 0.5;
+        auditor.add(cheat.clone(), forged);
+        let mut findings = Vec::new();
+        while auditor.pending() > 0 {
+            findings.extend(auditor.findings());
+            std::thread::yield_now();
+        }
+        assert_eq!(findings.len(), 7);
+        for finding in findings {
+            let agrees = finding.agreement == Agreement::Same;
+            assert_eq!(agrees, finding.worker == honest, "{finding:?}");
+        }
+        // Dropping it while it has work ends it.
+        for number in 0..50 {
+            auditor.add(honest.clone(), play(&generation, number % 3).record.rounded());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Workers from whom nothing is taken any more: a file in the run, a line each.
+//!
+//! A line can be removed by hand when its worker has been put right.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ClusterError;
+use crate::subject::WorkerName;
+
+/// Workers that are refused, each with the reason.
+pub struct Bans {
+    path: PathBuf,
+    reasons: BTreeMap<WorkerName, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    worker: WorkerName,
+    reason: String,
+}
+
+impl Bans {
+    /// Reads the file, if there is one.
+    pub fn open(path: &Path) -> Result<Bans, ClusterError> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(ClusterError::io(path)(error)),
+        };
+        let mut reasons = BTreeMap::new();
+        for (index, line) in text.lines().enumerate() {
+            let Line { worker, reason } =
+                serde_json::from_str(line).map_err(|error| ClusterError::File {
+                    path: path.to_owned(),
+                    what: format!("line {}: {error}", index + 1),
+                })?;
+            reasons.insert(worker, reason);
+        }
+        Ok(Bans { path: path.to_owned(), reasons })
+    }
+
+    /// Why a worker is refused; `None` when it is not.
+    pub fn reason(&self, worker: &WorkerName) -> Option<&str> {
+        self.reasons.get(worker).map(String::as_str)
+    }
+
+    /// Refuses a worker from now on, also after a restart; false when it was refused before.
+    pub fn add(&mut self, worker: &WorkerName, reason: &str) -> Result<bool, ClusterError> {
+        if self.reasons.contains_key(worker) {
+            return Ok(false);
+        }
+        self.reasons.insert(worker.clone(), reason.to_owned());
+        let mut text = String::new();
+        for (worker, reason) in self.iter() {
+            let line = Line { worker: worker.clone(), reason: reason.to_owned() };
+            text.push_str(&serde_json::to_string(&line).expect("a line is plain data"));
+            text.push('\n');
+        }
+        // Whole or not at all: half a line would be an error at every start from now on.
+        let beside = self.path.with_extension("partial");
+        File::create(&beside)
+            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&beside, &self.path))
+            .map_err(ClusterError::io(&self.path))?;
+        Ok(true)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&WorkerName, &str)> {
+        self.reasons.iter().map(|(worker, reason)| (worker, reason.as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_worker_stays_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("refused.jsonl");
+        let [a, b] = ["a", "b"].map(|name| WorkerName::new(name).unwrap());
+        let mut bans = Bans::open(&path).unwrap();
+        assert!(bans.add(&a, "an illegal \"move\"").unwrap());
+        assert!(!bans.add(&a, "once more").unwrap());
+        let bans = Bans::open(&path).unwrap();
+        assert_eq!(bans.reason(&a), Some("an illegal \"move\""));
+        assert_eq!((bans.reason(&b), bans.iter().count()), (None, 1));
+        fs::write(&path, "nonsense\n").unwrap();
+        assert!(Bans::open(&path).err().unwrap().to_string().contains("line 1"));
+    }
+}

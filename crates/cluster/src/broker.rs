@@ -1,0 +1,271 @@
+//! The NATS server: how to reach it, and what is kept there.
+//!
+//! Games wait in a stream until the learner has them on its own disk. Orders and networks are in an
+//! object store under the hash of their content. Nothing that exists only here is ever needed: the
+//! learner publishes again what is missing.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
+use async_nats::jetstream::object_store::{self, InfoErrorKind, ObjectStore};
+use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy};
+use async_nats::jetstream::{self, Context};
+use async_nats::{Client, ConnectOptions, HeaderMap, RequestErrorKind, header};
+use futures_util::StreamExt;
+use tokio::io::AsyncReadExt;
+
+use crate::error::ClusterError;
+use crate::hash::Hash;
+use crate::parcel::MAX_PARCEL;
+use crate::subject::{BUCKET, CONSUMER, GAMES, STREAM};
+
+/// How to reach a broker.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    /// Its address, or several with commas: `nats://host:4222`, `tls://host:4222`.
+    pub url: String,
+    /// A credentials file, as `nsc` makes them.
+    pub credentials: Option<PathBuf>,
+    /// A file with the seed of an nkey.
+    pub nkey: Option<PathBuf>,
+    /// The certificate of whoever signed the broker's.
+    pub authority: Option<PathBuf>,
+    /// A certificate and its key to show to the broker.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// A connection to a broker.
+#[derive(Clone)]
+pub struct Broker {
+    client: Client,
+    jetstream: Context,
+}
+
+/// How the learner wants games to be kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Storage {
+    /// Servers that have a copy.
+    pub replicas: usize,
+    /// Bytes of games that wait for the learner; more are refused, and workers wait.
+    pub max_bytes: i64,
+}
+
+impl Default for Storage {
+    fn default() -> Storage {
+        Storage { replicas: 1, max_bytes: 1 << 30 }
+    }
+}
+
+/// How often a connection is tried. Three times without an answer, and another server is looked for:
+/// one of several that hangs has to be noticed within seconds.
+const PING: Duration = Duration::from_millis(1500);
+/// How long a broker may take to confirm a game. It is sent again then, and kept once.
+const CONFIRM: Duration = Duration::from_secs(3);
+/// Games that come while the learner learns are given to it again after so long.
+const ACK_WAIT: Duration = Duration::from_secs(60);
+/// A message that is sent twice within this is kept once.
+const DUPLICATES: Duration = Duration::from_secs(600);
+/// Games on their way to the learner.
+const MAX_UNACKNOWLEDGED: i64 = 4096;
+
+impl Broker {
+    /// Connects once; afterwards a lost connection is made again for ever. Answers go to subjects
+    /// below `inbox`.
+    pub async fn connect(
+        access: &Access,
+        name: &str,
+        inbox: Option<String>,
+    ) -> Result<Broker, ClusterError> {
+        let doing = format!("connecting to {}", access.url);
+        let mut options = ConnectOptions::new()
+            .name(format!("selfmate {name}"))
+            .connection_timeout(Duration::from_secs(5))
+            .request_timeout(Some(Duration::from_secs(10)))
+            .ping_interval(PING)
+            .reconnect_delay_callback(|tries| {
+                Duration::from_millis(100 * 2u64.pow(tries.min(6) as u32))
+            });
+        if let Some(inbox) = inbox {
+            options = options.custom_inbox_prefix(inbox);
+        }
+        if let Some(path) = &access.credentials {
+            let read = options.credentials_file(path).await;
+            options = read.map_err(ClusterError::io(path))?;
+        }
+        if let Some(path) = &access.nkey {
+            let seed = std::fs::read_to_string(path).map_err(ClusterError::io(path))?;
+            options = options.nkey(seed.trim().to_owned());
+        }
+        if let Some(path) = &access.authority {
+            options = options.add_root_certificates(path.clone()).require_tls(true);
+        }
+        if let Some((certificate, key)) = &access.certificate {
+            options = options.add_client_certificate(certificate.clone(), key.clone());
+        }
+        let servers: Vec<&str> = access.url.split(',').map(str::trim).collect();
+        let client = options.connect(servers).await.map_err(ClusterError::broker(&doing))?;
+        let jetstream = jetstream::new(client.clone());
+        Ok(Broker { client, jetstream })
+    }
+
+    /// The connection.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Makes the stream and the object store, where they are not there.
+    pub async fn set_up(&self, storage: Storage) -> Result<(), ClusterError> {
+        let games = stream::Config {
+            name: STREAM.to_owned(),
+            subjects: vec![format!("{GAMES}.*")],
+            retention: RetentionPolicy::WorkQueue,
+            // When it is full, workers are told so and wait: nothing that was kept is dropped.
+            discard: DiscardPolicy::New,
+            max_bytes: storage.max_bytes,
+            max_message_size: MAX_PARCEL as i32 + 1024,
+            duplicate_window: DUPLICATES,
+            num_replicas: storage.replicas,
+            ..stream::Config::default()
+        };
+        let made = self.jetstream.create_or_update_stream(games).await;
+        made.map_err(ClusterError::broker(&format!("making the stream {STREAM}")))?;
+        let objects = object_store::Config {
+            bucket: BUCKET.to_owned(),
+            num_replicas: storage.replicas,
+            ..object_store::Config::default()
+        };
+        // One that is there with other settings will do.
+        if self.jetstream.create_object_store(objects).await.is_err() {
+            self.store().await?;
+        }
+        Ok(())
+    }
+
+    /// The learner's place in the stream of games.
+    pub async fn games(&self) -> Result<PullConsumer, ClusterError> {
+        let doing = format!("reading the stream {STREAM}");
+        let stream = self.jetstream.get_stream(STREAM).await;
+        let stream = stream.map_err(ClusterError::broker(&doing))?;
+        let config = pull::Config {
+            durable_name: Some(CONSUMER.to_owned()),
+            ack_policy: AckPolicy::Explicit,
+            ack_wait: ACK_WAIT,
+            max_ack_pending: MAX_UNACKNOWLEDGED,
+            ..pull::Config::default()
+        };
+        let consumer = stream.get_or_create_consumer(CONSUMER, config).await;
+        consumer.map_err(ClusterError::broker(&doing))
+    }
+
+    /// Games that wait in the stream.
+    pub async fn waiting(&self) -> Option<u64> {
+        let stream = self.jetstream.get_stream(STREAM).await.ok()?;
+        Some(stream.cached_info().state.messages)
+    }
+
+    /// Sends a game; returns when the broker has it. A message id that comes again is kept once.
+    pub async fn send(
+        &self,
+        subject: String,
+        id: &Hash,
+        game: Vec<u8>,
+    ) -> Result<(), ClusterError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::NATS_MESSAGE_ID, id.to_string().as_str());
+        let doing = "sending a game";
+        let send = async {
+            let sent = self.jetstream.publish_with_headers(subject, headers, game.into()).await;
+            let kept = sent.map_err(ClusterError::broker(doing))?.await;
+            kept.map(|_| ()).map_err(ClusterError::broker(doing))
+        };
+        let late = |_| ClusterError::Broker {
+            doing: doing.to_owned(),
+            what: format!("not confirmed within {} s", CONFIRM.as_secs()),
+        };
+        tokio::time::timeout(CONFIRM, send).await.map_err(late)?
+    }
+
+    /// Asks somebody; `None` when nobody listens.
+    pub async fn request(
+        &self,
+        subject: &str,
+        payload: Vec<u8>,
+        timeout: Duration,
+    ) -> Result<Option<Vec<u8>>, ClusterError> {
+        let asked = self.client.request(subject.to_owned(), payload.into());
+        match tokio::time::timeout(timeout, asked).await {
+            Ok(Ok(answer)) => Ok(Some(answer.payload.to_vec())),
+            Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => Ok(None),
+            Ok(Err(error)) => Err(ClusterError::broker(&format!("asking {subject}"))(error)),
+            Err(_) => Err(ClusterError::Broker {
+                doing: format!("asking {subject}"),
+                what: format!("no answer within {} s", timeout.as_secs()),
+            }),
+        }
+    }
+
+    /// Publishes bytes under their hash, unless they are there.
+    pub async fn publish(&self, hash: &Hash, mut bytes: &[u8]) -> Result<(), ClusterError> {
+        let doing = format!("publishing {}", hash.short());
+        let store = self.store().await?;
+        let name = hash.to_string();
+        match store.info(&name).await {
+            Ok(info) if !info.deleted && info.size == bytes.len() => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == InfoErrorKind::NotFound => {}
+            Err(error) => return Err(ClusterError::broker(&doing)(error)),
+        }
+        let put = store.put(name.as_str(), &mut bytes).await;
+        put.map(|_| ()).map_err(ClusterError::broker(&doing))
+    }
+
+    /// The bytes of a hash, checked.
+    pub async fn fetch(
+        &self,
+        what: &'static str,
+        hash: &Hash,
+        most: usize,
+    ) -> Result<Vec<u8>, ClusterError> {
+        let doing = format!("fetching {what} {}", hash.short());
+        let store = self.store().await?;
+        let object = store.get(hash.to_string()).await;
+        let object = object.map_err(ClusterError::broker(&doing))?;
+        let size = object.info.size;
+        if size > most {
+            let what = format!("{size} bytes: expected at most {most}");
+            return Err(ClusterError::Broker { doing, what });
+        }
+        let mut bytes = Vec::with_capacity(size);
+        let mut object = object.take(most as u64 + 1);
+        object.read_to_end(&mut bytes).await.map_err(ClusterError::broker(&doing))?;
+        if Hash::of(&bytes) != *hash {
+            return Err(ClusterError::Forged { what, name: hash.to_string() });
+        }
+        Ok(bytes)
+    }
+
+    /// Removes all objects but these.
+    pub async fn keep_only(&self, hashes: &[Hash]) -> Result<(), ClusterError> {
+        let doing = "tidying the object store";
+        let kept: Vec<String> = hashes.iter().map(Hash::to_string).collect();
+        let store = self.store().await?;
+        let mut objects = store.list().await.map_err(ClusterError::broker(doing))?;
+        let mut old = Vec::new();
+        while let Some(object) = objects.next().await {
+            let object = object.map_err(ClusterError::broker(doing))?;
+            if !kept.contains(&object.name) {
+                old.push(object.name);
+            }
+        }
+        for name in old {
+            store.delete(&name).await.map_err(ClusterError::broker(doing))?;
+        }
+        Ok(())
+    }
+
+    async fn store(&self) -> Result<ObjectStore, ClusterError> {
+        let store = self.jetstream.get_object_store(BUCKET).await;
+        store.map_err(ClusterError::broker(&format!("opening the object store {BUCKET}")))
+    }
+}

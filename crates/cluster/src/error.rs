@@ -1,0 +1,90 @@
+//! Why a cluster cannot go on.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::order::OrderError;
+use crate::subject::NameError;
+
+/// Why a cluster cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file that does not hold what it should.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What came, and what was expected.
+        what: String,
+    },
+    /// The system has no random numbers.
+    #[error("cannot make a key: {0}")]
+    Random(String),
+    /// The broker cannot be reached or does not allow something.
+    #[error("{doing}: {what}")]
+    Broker {
+        /// What was tried.
+        doing: String,
+        /// What the broker or the network says.
+        what: String,
+    },
+    /// Nobody trains here.
+    #[error("no learner answers at {url}: start one with `selfmate train --nats {url}`")]
+    NoLearner {
+        /// The address of the broker.
+        url: String,
+    },
+    /// Somebody else trains here.
+    #[error("{run} is being trained at {url}: an account of a broker has one run at a time")]
+    Taken {
+        /// The address of the broker.
+        url: String,
+        /// What is trained.
+        run: String,
+    },
+    /// The learner does not want this worker.
+    #[error("the learner refuses this worker: {0}")]
+    Refused(String),
+    /// What was fetched is not what was asked for.
+    #[error("{what} {name} is not what its name says; it was changed on its way")]
+    Forged {
+        /// An order or a network.
+        what: &'static str,
+        /// Its hash.
+        name: String,
+    },
+    /// An order that cannot be followed.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+    /// A network that cannot be used.
+    #[error("the network of an order: {0}")]
+    Network(String),
+    /// A name that cannot be used.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The runtime cannot be started.
+    #[error("cannot start the runtime: {0}")]
+    Runtime(io::Error),
+}
+
+impl ClusterError {
+    /// For `map_err`: an error of the system, with the file it is about.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> ClusterError {
+        let path = path.to_owned();
+        |error| ClusterError::Io { path, error }
+    }
+
+    /// For `map_err`: an error of the broker, with what was tried.
+    pub(crate) fn broker<E: std::fmt::Display>(doing: &str) -> impl FnOnce(E) -> ClusterError {
+        let doing = doing.to_owned();
+        move |error| ClusterError::Broker { doing, what: error.to_string() }
+    }
+}

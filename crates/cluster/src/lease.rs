@@ -1,0 +1,243 @@
+//! Who plays which game, and until when: a pure state machine, without a clock of its own.
+//!
+//! Games are lent to workers. A worker that is alive keeps what it has; when nothing is heard of it
+//! for a term, its games are lent to others. When no game is left to lend, those that have been out
+//! longest are lent a second time, so that one slow worker does not keep everybody waiting: whoever
+//! is first counts, and both must come out the same anyway.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::subject::WorkerName;
+
+/// How long games are lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// A worker that was not heard of for so long has lost its games.
+    pub lease: Duration,
+    /// Games that have been out for so long may be lent a second time.
+    pub patience: Duration,
+}
+
+impl Default for Terms {
+    fn default() -> Terms {
+        Terms { lease: Duration::from_secs(20), patience: Duration::from_secs(8) }
+    }
+}
+
+/// The games of a generation that are not there yet.
+#[derive(Clone, Debug)]
+pub struct Leases {
+    terms: Terms,
+    free: BTreeSet<u64>,
+    lent: BTreeMap<u64, Vec<Lease>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Lease {
+    worker: WorkerName,
+    since: Duration,
+    until: Duration,
+}
+
+/// At most so many workers have the same game.
+const COPIES: usize = 2;
+
+impl Leases {
+    /// Nothing of this is lent yet.
+    pub fn new(numbers: impl IntoIterator<Item = u64>, terms: Terms) -> Leases {
+        Leases { terms, free: numbers.into_iter().collect(), lent: BTreeMap::new() }
+    }
+
+    /// Lends up to `most` games.
+    pub fn lend(&mut self, worker: &WorkerName, most: usize, now: Duration) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.free.iter().copied().take(most).collect();
+        for number in &numbers {
+            self.free.remove(number);
+        }
+        if numbers.is_empty() {
+            numbers = self.overdue(worker, most, now);
+        }
+        let until = now + self.terms.lease;
+        for &number in &numbers {
+            let lease = Lease { worker: worker.clone(), since: now, until };
+            self.lent.entry(number).or_default().push(lease);
+        }
+        numbers
+    }
+
+    /// Games that others have had for long, longest first.
+    fn overdue(&self, worker: &WorkerName, most: usize, now: Duration) -> Vec<u64> {
+        let mut overdue: Vec<(Duration, u64)> = self
+            .lent
+            .iter()
+            .filter(|(_, leases)| leases.len() < COPIES)
+            .filter(|(_, leases)| leases.iter().all(|lease| lease.worker != *worker))
+            .filter_map(|(&number, leases)| {
+                let since = leases.iter().map(|lease| lease.since).min()?;
+                (since + self.terms.patience <= now).then_some((since, number))
+            })
+            .collect();
+        overdue.sort_unstable();
+        overdue.into_iter().map(|(_, number)| number).take(most).collect()
+    }
+
+    /// A worker is alive: it keeps what it has for another term.
+    pub fn extend(&mut self, worker: &WorkerName, now: Duration) {
+        let until = now + self.terms.lease;
+        for lease in self.lent.values_mut().flatten().filter(|lease| lease.worker == *worker) {
+            lease.until = until;
+        }
+    }
+
+    /// A game is there; false when it was not missing.
+    pub fn finish(&mut self, number: u64) -> bool {
+        self.free.remove(&number) || self.lent.remove(&number).is_some()
+    }
+
+    /// A game that was there is missing again.
+    pub fn reopen(&mut self, number: u64) {
+        if !self.lent.contains_key(&number) {
+            self.free.insert(number);
+        }
+    }
+
+    /// A worker goes, or is not wanted any more.
+    pub fn release(&mut self, worker: &WorkerName) {
+        self.end(|lease| lease.worker == *worker);
+    }
+
+    /// Takes games back from workers that were not heard of for a term; how many.
+    pub fn expire(&mut self, now: Duration) -> usize {
+        self.end(|lease| lease.until <= now)
+    }
+
+    fn end(&mut self, is_over: impl Fn(&Lease) -> bool) -> usize {
+        let mut ended = 0;
+        self.lent.retain(|&number, leases| {
+            let before = leases.len();
+            leases.retain(|lease| !is_over(lease));
+            ended += before - leases.len();
+            if leases.is_empty() {
+                self.free.insert(number);
+            }
+            !leases.is_empty()
+        });
+        ended
+    }
+
+    /// Games that are not there yet.
+    pub fn missing(&self) -> usize {
+        self.free.len() + self.lent.len()
+    }
+
+    /// Games that a worker has.
+    pub fn held_by(&self, worker: &WorkerName) -> usize {
+        self.lent.values().flatten().filter(|lease| lease.worker == *worker).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(name: &str) -> WorkerName {
+        WorkerName::new(name).unwrap()
+    }
+
+    const fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn leases() -> Leases {
+        Leases::new(10..14, Terms { lease: at(20), patience: at(8) })
+    }
+
+    #[test]
+    fn every_game_is_lent_once_in_order() {
+        let (mut leases, a, b) = (leases(), worker("a"), worker("b"));
+        assert_eq!(leases.lend(&a, 3, at(0)), [10, 11, 12]);
+        assert_eq!(leases.lend(&b, 3, at(0)), [13]);
+        assert!(leases.lend(&b, 3, at(1)).is_empty());
+        assert_eq!((leases.held_by(&a), leases.held_by(&b), leases.missing()), (3, 1, 4));
+        assert!(leases.finish(11) && !leases.finish(11) && !leases.finish(99));
+        assert_eq!(leases.missing(), 3);
+    }
+
+    #[test]
+    fn the_games_of_a_dead_worker_go_to_others_and_a_living_one_keeps_its_own() {
+        let (mut leases, a, b) = (leases(), worker("a"), worker("b"));
+        leases.lend(&a, 2, at(0));
+        leases.lend(&b, 2, at(0));
+        leases.extend(&b, at(10));
+        assert_eq!(leases.expire(at(19)), 0);
+        assert_eq!(leases.expire(at(20)), 2);
+        assert_eq!(leases.lend(&b, 9, at(20)), [10, 11]);
+        assert_eq!((leases.held_by(&a), leases.held_by(&b)), (0, 4));
+        // What the dead worker had sent before still counts, once.
+        assert!(leases.finish(10) && !leases.finish(10));
+    }
+
+    #[test]
+    fn a_slow_worker_is_overtaken_but_not_by_itself_and_not_twice() {
+        let (mut leases, a, b, c) = (leases(), worker("a"), worker("b"), worker("c"));
+        leases.lend(&a, 4, at(0));
+        assert!(leases.lend(&b, 1, at(7)).is_empty());
+        assert_eq!(leases.lend(&b, 1, at(8)), [10]);
+        assert!(leases.lend(&a, 4, at(9)).is_empty());
+        assert_eq!(leases.lend(&c, 4, at(9)), [11, 12, 13]);
+        assert_eq!(leases.missing(), 4);
+        // The first of both copies counts; the other worker's lease goes with it.
+        assert!(leases.finish(10));
+        assert_eq!((leases.held_by(&a), leases.held_by(&b)), (3, 0));
+        leases.release(&a);
+        assert_eq!(leases.held_by(&c), 3);
+        leases.release(&c);
+        assert_eq!(leases.lend(&b, 9, at(9)), [11, 12, 13]);
+    }
+
+    #[test]
+    fn a_game_that_is_taken_back_is_missing_again() {
+        let (mut leases, a) = (leases(), worker("a"));
+        leases.lend(&a, 4, at(0));
+        assert!(leases.finish(12));
+        leases.reopen(12);
+        leases.reopen(13);
+        assert_eq!((leases.missing(), leases.held_by(&a)), (4, 3));
+        assert_eq!(leases.lend(&a, 4, at(1)), [12]);
+    }
+
+    /// Whatever happens, no game is forgotten and none is counted twice.
+    #[test]
+    fn in_any_order_of_events_every_game_arrives_once() {
+        let workers = ["a", "b", "c"].map(worker);
+        let terms = Terms { lease: at(5), patience: at(2) };
+        let mut rng = selfmate_chess::Seed::new(4).rng();
+        let mut leases = Leases::new(0..200, terms);
+        let mut hands: [Vec<u64>; 3] = Default::default();
+        let mut arrived = BTreeSet::new();
+        let mut second = 0;
+        while leases.missing() > 0 {
+            second += 1;
+            assert!(second < 100_000, "stuck with {} missing", leases.missing());
+            let index = rng.below(3);
+            let worker = &workers[index];
+            match rng.below(6) {
+                0 | 1 => {
+                    let most = 1 + rng.below(8);
+                    hands[index].extend(leases.lend(worker, most, at(second)));
+                }
+                2 | 3 => {
+                    if let Some(number) = hands[index].pop() {
+                        assert_eq!(leases.finish(number), arrived.insert(number));
+                    }
+                }
+                4 => leases.extend(worker, at(second)),
+                // Killed: it knows nothing of its games any more.
+                _ => hands[index].clear(),
+            }
+            leases.expire(at(second));
+        }
+        assert_eq!(arrived.len(), 200);
+    }
+}

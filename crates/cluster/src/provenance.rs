@@ -1,0 +1,131 @@
+//! Who played which game, a file a generation, so that the games of a worker can be found again.
+//!
+//! Lines of a number and a name, only ever added. A kill leaves at worst a last line that is torn;
+//! its game was not acknowledged either, and comes again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::ClusterError;
+use crate::subject::WorkerName;
+
+/// Who played what.
+pub struct Provenance {
+    folder: PathBuf,
+    /// The generation that is being played.
+    open: Option<(PathBuf, File)>,
+    /// Its lines that are not written yet.
+    lines: String,
+}
+
+const SUFFIX: &str = "from";
+
+impl Provenance {
+    /// In this folder.
+    pub fn new(folder: &Path) -> Provenance {
+        Provenance { folder: folder.to_owned(), open: None, lines: String::new() }
+    }
+
+    /// Goes to a generation; who played those of its games that are known.
+    pub fn open(&mut self, generation: u64) -> Result<BTreeMap<u64, WorkerName>, ClusterError> {
+        let path = self.folder.join(format!("{generation:08}.{SUFFIX}"));
+        let (known, length) = read(&path)?;
+        let file = OpenOptions::new().append(true).create(true).open(&path);
+        let file = file.map_err(ClusterError::io(&path))?;
+        // What is torn goes, so that the next line starts where a line starts.
+        file.set_len(length).map_err(ClusterError::io(&path))?;
+        self.open = Some((path, file));
+        self.lines.clear();
+        Ok(known)
+    }
+
+    /// Remembers a game, once [`Provenance::sync`] is called.
+    pub fn add(&mut self, number: u64, worker: &WorkerName) {
+        self.lines.push_str(&format!("{number} {worker}\n"));
+    }
+
+    /// Waits until the disk has what was added.
+    pub fn sync(&mut self) -> Result<(), ClusterError> {
+        let Some((path, file)) = &mut self.open else { return Ok(()) };
+        if !self.lines.is_empty() {
+            file.write_all(self.lines.as_bytes())
+                .and_then(|()| file.sync_data())
+                .map_err(ClusterError::io(path))?;
+            self.lines.clear();
+        }
+        Ok(())
+    }
+
+    /// All games of a worker in this run.
+    pub fn games_of(&self, worker: &WorkerName) -> Result<BTreeSet<u64>, ClusterError> {
+        let mut games = BTreeSet::new();
+        for entry in fs::read_dir(&self.folder).map_err(ClusterError::io(&self.folder))? {
+            let path = entry.map_err(ClusterError::io(&self.folder))?.path();
+            if path.extension().is_some_and(|extension| extension == SUFFIX) {
+                let (known, _) = read(&path)?;
+                games.extend(
+                    known
+                        .into_iter()
+                        .filter_map(|(number, name)| (name == *worker).then_some(number)),
+                );
+            }
+        }
+        Ok(games)
+    }
+}
+
+/// The games of a file, and the bytes of its whole lines. Of equal numbers the last counts.
+fn read(path: &Path) -> Result<(BTreeMap<u64, WorkerName>, u64), ClusterError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(ClusterError::io(path)(error)),
+    };
+    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    let mut known = BTreeMap::new();
+    for (index, line) in whole.lines().enumerate() {
+        let parsed = line.split_once(' ').and_then(|(number, name)| {
+            Some((number.parse::<u64>().ok()?, WorkerName::new(name).ok()?))
+        });
+        let Some((number, name)) = parsed else {
+            let what = format!("line {}: expected a number and a name", index + 1);
+            return Err(ClusterError::File { path: path.to_owned(), what });
+        };
+        known.insert(number, name);
+    }
+    Ok((known, whole.len() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_are_found_again_and_a_torn_line_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b] = ["a", "b"].map(|name| WorkerName::new(name).unwrap());
+        let mut provenance = Provenance::new(folder.path());
+        for (generation, numbers) in [(0, 0..4), (1, 4..8)] {
+            assert!(provenance.open(generation).unwrap().is_empty());
+            for number in numbers {
+                provenance.add(number, if number % 2 == 0 { &a } else { &b });
+            }
+            provenance.sync().unwrap();
+        }
+        assert_eq!(provenance.games_of(&a).unwrap(), BTreeSet::from([0, 2, 4, 6]));
+        let path = folder.path().join("00000001.from");
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"8 a").unwrap();
+        let known = provenance.open(1).unwrap();
+        assert_eq!(known.len(), 4);
+        // Played again by another: the last counts.
+        provenance.add(4, &b);
+        provenance.sync().unwrap();
+        assert_eq!(provenance.games_of(&a).unwrap(), BTreeSet::from([0, 2, 6]));
+        fs::write(&path, "nonsense\n").unwrap();
+        let error = provenance.open(1).unwrap_err().to_string();
+        assert!(error.ends_with("line 1: expected a number and a name"), "{error}");
+    }
+}

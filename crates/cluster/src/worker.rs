@@ -1,0 +1,326 @@
+//! A worker: asks for games, plays them, sends them, until it is told to stop.
+//!
+//! It needs nothing but the address of a broker. Whatever goes away comes back: it tries again, ever
+//! more slowly. It never sends a game that it was not asked for, and nothing it holds is missed when
+//! it dies: its games are given to others.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use selfmate_learn::selfplay::evaluators;
+use selfmate_nn::Model;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::sleep;
+
+use crate::backoff::Backoff;
+use crate::broker::{Access, Broker};
+use crate::error::ClusterError;
+use crate::hall::{Finished, Hall, Job};
+use crate::hash::Hash;
+use crate::message::{Answer, Ask, Beat, Pulse, decode, encode};
+use crate::order::{MAX_ORDER, Order, PROTOCOL};
+use crate::parcel::Parcel;
+use crate::subject::{ASK, BEAT, GAMES, NEWS, WorkerName};
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How to reach the broker.
+    pub access: Access,
+    /// Its name; the broker may insist on it.
+    pub name: WorkerName,
+    /// Threads that play.
+    pub threads: usize,
+}
+
+/// What a worker tells while it works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The broker is there.
+    Connected,
+    /// Plays for another order.
+    Order {
+        /// The run.
+        run: String,
+        /// The generation.
+        generation: u64,
+        /// Batches that the network has learned.
+        step: u64,
+    },
+    /// So many games are sent.
+    Sent(u64),
+    /// Something does not work; it is tried again.
+    Trouble(String),
+}
+
+/// How often a worker says that it is alive: several times in the shortest lease.
+const BEATS: Duration = Duration::from_secs(5);
+/// How long an answer may take.
+const ANSWER: Duration = Duration::from_secs(5);
+/// How often the signal to stop is looked for.
+const TICK: Duration = Duration::from_millis(100);
+/// The longest wait before a game is sent again.
+const RESEND: Duration = Duration::from_secs(2);
+/// How long a worker that stops goes on trying to send a game.
+const PARTING: Duration = Duration::from_secs(30);
+/// No network is larger.
+const MAX_NETWORK: usize = 1 << 30;
+
+/// Works until `stop` is set; how many games were sent. Returns early only when the learner refuses
+/// this worker.
+pub fn work(
+    options: &Options,
+    stop: &AtomicBool,
+    tell: &dyn Fn(Event),
+) -> Result<u64, ClusterError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(ClusterError::Runtime)?;
+    runtime.block_on(async {
+        let Some(broker) = connect(options, stop, tell).await else { return Ok(0) };
+        tell(Event::Connected);
+        let (sender, mut finished) = unbounded_channel();
+        let (hall, threads) = Hall::open(options.threads, &sender);
+        drop(sender);
+        let worker =
+            Worker { options, broker, hall, tell, sent: AtomicU64::new(0), news: Notify::new() };
+        let outcome = worker.run(stop, &mut finished).await;
+        worker.hall.set_job(None);
+        worker.hall.close();
+        for thread in threads {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+        outcome.map(|()| worker.sent.load(Relaxed))
+    })
+}
+
+/// The first connection, however long it takes; `None` when told to stop before.
+async fn connect(options: &Options, stop: &AtomicBool, tell: &dyn Fn(Event)) -> Option<Broker> {
+    let Options { access, name, .. } = options;
+    let mut backoff = Backoff::new(name.as_str());
+    while !stop.load(Relaxed) {
+        let inbox = Some(name.inbox());
+        match Broker::connect(access, &format!("worker {name}"), inbox).await {
+            Ok(broker) => return Some(broker),
+            Err(error) => tell(Event::Trouble(error.to_string())),
+        }
+        tokio::select! {
+            () = sleep(backoff.next_wait()) => {}
+            () = until(stop) => {}
+        }
+    }
+    None
+}
+
+async fn until(stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        sleep(TICK).await;
+    }
+}
+
+struct Worker<'a> {
+    options: &'a Options,
+    broker: Broker,
+    hall: Arc<Hall>,
+    tell: &'a dyn Fn(Event),
+    sent: AtomicU64,
+    /// The learner has something new.
+    news: Notify,
+}
+
+impl Worker<'_> {
+    async fn run(
+        &self,
+        stop: &AtomicBool,
+        finished: &mut UnboundedReceiver<Finished>,
+    ) -> Result<(), ClusterError> {
+        // Whoever had this name before has forgotten its games.
+        let _ = self.beat(true).await;
+        // The same one to the end: a game that is being sent when the signal comes is not forgotten.
+        let mut sending = pin!(self.send_games(finished));
+        tokio::select! {
+            outcome = self.ask_for_games() => return outcome,
+            () = &mut sending => {}
+            () = self.keep_alive() => {}
+            () = self.hear_news() => {}
+            () = until(stop) => {}
+        }
+        // Games under way are finished and sent; the rest goes to others.
+        self.hall.close();
+        tokio::select! {
+            () = &mut sending => {}
+            () = self.keep_alive() => {}
+        }
+        let _ = self.beat(true).await;
+        Ok(())
+    }
+
+    /// Keeps the hall supplied; ends only when the learner refuses this worker.
+    async fn ask_for_games(&self) -> Result<(), ClusterError> {
+        let mut backoff = Backoff::new(self.options.name.as_str());
+        loop {
+            let want = self.hall.want();
+            if want == 0 {
+                self.hall.hungry.notified().await;
+                continue;
+            }
+            match self.ask(want).await {
+                Ok(Some(Answer::Work { order, games })) => match self.follow(order).await {
+                    Ok(()) => {
+                        backoff.reset();
+                        self.hall.add(&order, games);
+                    }
+                    Err(error) => {
+                        // Others may be able to play them.
+                        let _ = self.beat(true).await;
+                        self.trouble(&error, &mut backoff).await;
+                    }
+                },
+                Ok(Some(Answer::Wait { milliseconds })) => {
+                    backoff.reset();
+                    self.wait(Duration::from_millis(milliseconds.clamp(50, 30_000))).await;
+                }
+                Ok(Some(Answer::Refused { reason })) => return Err(ClusterError::Refused(reason)),
+                Ok(None) => {
+                    let url = self.options.access.url.clone();
+                    self.trouble(&ClusterError::NoLearner { url }, &mut backoff).await;
+                }
+                Err(error) => self.trouble(&error, &mut backoff).await,
+            }
+        }
+    }
+
+    /// Tells of trouble and waits a while, or until the learner has something new.
+    async fn trouble(&self, error: &ClusterError, backoff: &mut Backoff) {
+        (self.tell)(Event::Trouble(error.to_string()));
+        self.wait(backoff.next_wait()).await;
+    }
+
+    async fn wait(&self, wait: Duration) {
+        tokio::select! {
+            () = sleep(wait) => {}
+            () = self.news.notified() => {}
+        }
+    }
+
+    /// Asks for games; `None` when nobody is there to ask.
+    async fn ask(&self, want: usize) -> Result<Option<Answer>, ClusterError> {
+        let Options { name, threads, .. } = self.options;
+        let ask = Ask {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            threads: u32::try_from(*threads).unwrap_or(u32::MAX),
+            want: u32::try_from(want).unwrap_or(u32::MAX),
+        };
+        let answer = self.broker.request(&name.subject(ASK), encode(&ask), ANSWER).await?;
+        answer.map(|bytes| decode(&bytes)).transpose().map_err(unreadable)
+    }
+
+    /// Sees to it that the hall plays for an order.
+    async fn follow(&self, order: Hash) -> Result<(), ClusterError> {
+        let old = self.hall.job();
+        if old.as_ref().is_some_and(|job| job.order == order) {
+            return Ok(());
+        }
+        let bytes = self.broker.fetch("order", &order, MAX_ORDER).await?;
+        let document = Order::parse(&bytes)?;
+        let bytes = self.broker.fetch("network", &document.network, MAX_NETWORK).await?;
+        let decoded = Model::decode(&bytes);
+        let (model, _) = decoded.map_err(|error| ClusterError::Network(error.to_string()))?;
+        let job = Job::new(order, document.generation(), evaluators(&model));
+        self.hall.set_job(Some(Arc::new(job)));
+        let Order { run, generation, step, .. } = document;
+        (self.tell)(Event::Order { run, generation, step });
+        Ok(())
+    }
+
+    /// Sends games as they end; ends when there will be no more.
+    async fn send_games(&self, finished: &mut UnboundedReceiver<Finished>) {
+        let mut backoff = Backoff::new(self.options.name.as_str()).at_most(RESEND);
+        while let Some(Finished { order, token, played }) = finished.recv().await {
+            let parcel = match Parcel::new(order, token, &played) {
+                Ok(parcel) => parcel.encode(),
+                Err(error) => {
+                    (self.tell)(Event::Trouble(error.to_string()));
+                    continue;
+                }
+            };
+            let mut troubled: Option<Instant> = None;
+            loop {
+                let subject = self.options.name.subject(GAMES);
+                // The token is as good as a message id: it is for this game from this worker.
+                let Err(error) = self.broker.send(subject, &token, parcel.clone()).await else {
+                    backoff.reset();
+                    (self.tell)(Event::Sent(self.sent.fetch_add(1, Relaxed) + 1));
+                    break;
+                };
+                let since = *troubled.get_or_insert_with(Instant::now);
+                let is_over = self.hall.job().is_some_and(|job| job.order != order);
+                // Nobody wants it any more, or nobody is there to wait for.
+                if is_over || (self.hall.is_closed() && since.elapsed() > PARTING) {
+                    break;
+                }
+                (self.tell)(Event::Trouble(error.to_string()));
+                sleep(backoff.next_wait()).await;
+            }
+        }
+    }
+
+    /// Says now and then that this worker is alive, and hears whether its games are still wanted.
+    async fn keep_alive(&self) {
+        loop {
+            sleep(BEATS).await;
+            let playing = self.hall.job();
+            // The learner's silence is noticed where games are asked for.
+            let Ok(Some(pulse)) = self.beat(false).await else { continue };
+            if let Some(job) = &playing {
+                self.drop_unless(job.order, pulse.order);
+            }
+        }
+    }
+
+    async fn beat(&self, leaving: bool) -> Result<Option<Pulse>, ClusterError> {
+        let order = self.hall.job().map(|job| job.order);
+        let beat = Beat { order, sent: self.sent.load(Relaxed), leaving };
+        let subject = self.options.name.subject(BEAT);
+        let answer = self.broker.request(&subject, encode(&beat), ANSWER).await?;
+        answer.map(|bytes| decode(&bytes)).transpose().map_err(unreadable)
+    }
+
+    /// Hears at once when there is another order.
+    async fn hear_news(&self) {
+        let mut backoff = Backoff::new(NEWS);
+        loop {
+            // Without the right to listen, a worker finds out by asking.
+            if let Ok(mut news) = self.broker.client().subscribe(NEWS).await {
+                while let Some(message) = news.next().await {
+                    let wanted =
+                        serde_json::Value::from(&*String::from_utf8_lossy(&message.payload));
+                    let wanted: Option<Hash> = serde_json::from_value(wanted).ok();
+                    if let Some(job) = self.hall.job() {
+                        self.drop_unless(job.order, wanted);
+                    }
+                    self.news.notify_one();
+                }
+            }
+            sleep(backoff.next_wait()).await;
+        }
+    }
+
+    /// Drops the games of an order when they are not wanted any more.
+    fn drop_unless(&self, order: Hash, wanted: Option<Hash>) {
+        if wanted != Some(order) && self.hall.job().is_some_and(|job| job.order == order) {
+            self.hall.set_job(None);
+        }
+    }
+}
+
+fn unreadable(what: String) -> ClusterError {
+    ClusterError::Broker { doing: "reading the learner's answer".to_owned(), what }
+}

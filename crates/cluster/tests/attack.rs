@@ -1,0 +1,317 @@
+//! Workers that send something else than what they were asked for, against a real nats-server.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod server;
+mod tiny;
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use selfmate_cluster::broker::Broker;
+use selfmate_cluster::hash::Hash;
+use selfmate_cluster::message::{Answer, Ask, Grant, decode, encode};
+use selfmate_cluster::order::{MAX_ORDER, Order, PROTOCOL};
+use selfmate_cluster::parcel::{MAX_PARCEL, MAX_RECORD, Parcel};
+use selfmate_cluster::subject::{ASK, GAMES};
+use selfmate_cluster::{ClusterError, Member, WorkerName, status};
+use selfmate_learn::selfplay::{Generation, Played, SelfPlayer, evaluators};
+use selfmate_nn::Model;
+use selfmate_run::GameRecord;
+use server::Server;
+use tiny::{Notes, access, beside_workers, cluster, expected, train};
+
+/// A worker that sends what it likes.
+struct Mallory {
+    name: WorkerName,
+    broker: Broker,
+}
+
+/// A game that a worker was asked for.
+struct Task {
+    order: Hash,
+    grant: Grant,
+    generation: Generation,
+    model: Model,
+}
+
+impl Mallory {
+    async fn connect(server: &Server, name: &str) -> Mallory {
+        let name = WorkerName::new(name).unwrap();
+        let inbox = Some(name.inbox());
+        let broker = Broker::connect(&access(server), "mallory", inbox).await.unwrap();
+        Mallory { name, broker }
+    }
+
+    /// Asks for a game until there is one; why there is none for this worker any more.
+    async fn ask(&self) -> Result<Task, String> {
+        let ask = Ask { protocol: PROTOCOL, version: "0".to_owned(), threads: 1, want: 1 };
+        loop {
+            let seconds = Duration::from_secs(5);
+            let answer = self.broker.request(&self.name.subject(ASK), encode(&ask), seconds).await;
+            let Ok(Some(answer)) = answer else { continue };
+            let (order, grant) = match decode(&answer).unwrap() {
+                Answer::Work { order, games } => (order, games[0]),
+                Answer::Wait { .. } => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    continue;
+                }
+                Answer::Refused { reason } => return Err(reason),
+            };
+            let document = self.broker.fetch("order", &order, MAX_ORDER).await.unwrap();
+            let document = Order::parse(&document).unwrap();
+            let network = self.broker.fetch("network", &document.network, 1 << 24).await.unwrap();
+            let (model, _) = Model::decode(&network).unwrap();
+            return Ok(Task { order, grant, generation: document.generation(), model });
+        }
+    }
+
+    /// Sends any bytes as the record of a game.
+    async fn send(&self, task: &Task, token: Hash, record: &[u8]) -> Result<(), ClusterError> {
+        let parcel = Parcel::of_bytes(task.order, token, task.grant.number, 1, record);
+        self.send_bytes(parcel.encode()).await
+    }
+
+    async fn send_bytes(&self, bytes: Vec<u8>) -> Result<(), ClusterError> {
+        // An id of its own: the broker keeps one message of each.
+        let id = Hash::of(&[self.name.as_str().as_bytes(), &bytes].concat());
+        self.broker.send(self.name.subject(GAMES), &id, bytes).await
+    }
+}
+
+impl Task {
+    fn play(&self, number: u64, generation: &Generation) -> Played {
+        let mut player = SelfPlayer::new(&generation.config, evaluators(&self.model)());
+        let (mut next, mut played) = (Some(number), None);
+        let go_on = AtomicBool::new(false);
+        player.play(generation, || next.take(), |game| played = Some(game), &go_on);
+        played.unwrap()
+    }
+
+    /// The game as it should be.
+    fn honest(&self) -> GameRecord {
+        self.play(self.grant.number, &self.generation).record
+    }
+
+    /// The game after a change that can still be written.
+    fn changed(&self, change: impl FnOnce(&mut GameRecord)) -> Vec<u8> {
+        let mut record = self.honest();
+        change(&mut record);
+        record.encode().unwrap()
+    }
+
+    /// The game's bytes after a change; with the number of bytes of the last policy.
+    fn broken(&self, change: impl FnOnce(&mut Vec<u8>, &GameRecord)) -> Vec<u8> {
+        let record = self.honest();
+        let mut bytes = record.encode().unwrap();
+        change(&mut bytes, &record);
+        bytes
+    }
+}
+
+/// Where the byte of a record's outcome is; its moves follow the start's text and their count.
+fn outcome_at(record: &GameRecord) -> usize {
+    1 + number_length(record.number) + number_length(record.network)
+}
+
+fn number_length(number: u64) -> usize {
+    (64 - number.leading_zeros() as usize).div_ceil(7).max(1)
+}
+
+/// An attack that shows who did it: what is sent, the word for it, and what is said of it.
+struct Attack {
+    name: &'static str,
+    forge: fn(&Task) -> Vec<u8>,
+    kind: &'static str,
+    reason: &'static str,
+}
+
+const ATTACKS: &[Attack] = &[
+    Attack {
+        name: "illegal-move",
+        forge: |task| {
+            task.broken(|bytes, record| {
+                let start = record.start.as_ref().map_or(0, String::len);
+                let moves = record.moves.len();
+                let first = outcome_at(record) + 2 + start + number_length(moves as u64);
+                bytes[first + 2 * (moves - 1)..][..2].fill(0);
+            })
+        },
+        kind: "record",
+        reason: "no legal move",
+    },
+    Attack {
+        name: "wrong-result",
+        forge: |task| {
+            task.broken(|bytes, record| {
+                let place = outcome_at(record);
+                // Mate, by whoever did not.
+                bytes[place] = if bytes[place] == 0x10 { 0x20 } else { 0x10 };
+            })
+        },
+        kind: "record",
+        reason: "outcome",
+    },
+    Attack {
+        name: "empty-policy",
+        forge: |task| {
+            task.broken(|bytes, record| {
+                let moves = record.positions.last().unwrap().policy.len();
+                let end = bytes.len();
+                bytes[end - moves..].fill(0);
+            })
+        },
+        kind: "record",
+        reason: "sums to 0.0000: expected 1",
+    },
+    Attack {
+        name: "value-out-of-range",
+        forge: |task| {
+            task.broken(|bytes, record| {
+                let moves = record.positions.last().unwrap().policy.len();
+                let value = bytes.len() - moves - 3;
+                bytes[value..value + 2].copy_from_slice(&i16::MIN.to_le_bytes());
+            })
+        },
+        kind: "record",
+        reason: "the value is",
+    },
+    Attack {
+        name: "unknown-network",
+        forge: |task| task.changed(|record| record.network += 1),
+        kind: "misfit",
+        reason: "played by the network of step",
+    },
+    Attack {
+        name: "other-start",
+        forge: |task| {
+            let other = task.play(task.grant.number + 1, &task.generation).record;
+            GameRecord { number: task.grant.number, ..other }.encode().unwrap()
+        },
+        kind: "misfit",
+        reason: "is not that of its number",
+    },
+    Attack {
+        name: "fewer-positions",
+        forge: |task| task.changed(|record| _ = record.positions.pop()),
+        kind: "misfit",
+        reason: "judged positions",
+    },
+    Attack {
+        name: "another-number",
+        forge: |task| task.play(task.grant.number + 1, &task.generation).record.encode().unwrap(),
+        kind: "number",
+        reason: "in the parcel of game",
+    },
+    Attack {
+        name: "another-spelling",
+        forge: |task| {
+            task.broken(|bytes, record| {
+                let last = number_length(record.number);
+                bytes[last] |= 0x80;
+                bytes.insert(last + 1, 0);
+            })
+        },
+        kind: "spelling",
+        reason: "not written as records are",
+    },
+    Attack {
+        name: "too-large",
+        forge: |_| (0..=MAX_RECORD).map(|place| place as u8).collect(),
+        kind: "packing",
+        reason: "decompresses to more than",
+    },
+    Attack {
+        name: "bomb",
+        forge: |_| vec![0; 1 << 26],
+        kind: "packing",
+        reason: "decompresses to more than",
+    },
+    Attack {
+        name: "made-up-value",
+        forge: |task| task.changed(|record| record.positions[0].value = 0.25),
+        kind: "audit",
+        reason: "played again, it is another game",
+    },
+    Attack {
+        name: "cheaper-search",
+        forge: |task| {
+            let generation = Generation { sims: 2, ..task.generation.clone() };
+            task.play(task.grant.number, &generation).record.encode().unwrap()
+        },
+        kind: "audit",
+        reason: "played again, it is another game",
+    },
+];
+
+/// Sends forgeries until nothing of this worker is wanted any more; why.
+async fn attack(server: &Server, attack: &Attack) -> String {
+    let mallory = Mallory::connect(server, attack.name).await;
+    loop {
+        let task = match mallory.ask().await {
+            Ok(task) => task,
+            Err(reason) => return reason,
+        };
+        mallory.send(&task, task.grant.token, &(attack.forge)(&task)).await.unwrap();
+    }
+}
+
+/// What shows nobody: anybody could have sent it.
+async fn pester(server: &Server) {
+    let [thief, victim] =
+        [Mallory::connect(server, "thief").await, Mallory::connect(server, "victim").await];
+    let task = victim.ask().await.unwrap();
+    let honest = task.honest().encode().unwrap();
+    // With another's token, with none, and with nothing that could be read.
+    thief.send(&task, task.grant.token, &honest).await.unwrap();
+    thief.send(&task, Hash::of(b"guessed"), &honest).await.unwrap();
+    thief.send_bytes(b"nonsense".to_vec()).await.unwrap();
+    // The broker itself does not take what is larger than any game.
+    let huge = thief.send_bytes(vec![0; 2 * MAX_PARCEL]).await;
+    assert!(matches!(huge, Err(ClusterError::Broker { .. })), "{huge:?}");
+    // Twice the same game, as two messages, is one game.
+    victim.send(&task, task.grant.token, &honest).await.unwrap();
+    let parcel = Parcel::of_bytes(task.order, task.grant.token, task.grant.number, 2, &honest);
+    victim.send_bytes(parcel.encode()).await.unwrap();
+}
+
+#[test]
+fn every_attack_is_refused_and_counted_and_changes_nothing() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let mut cluster = cluster(&server, folder.path(), 1.0);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let mut notes = Notes::default();
+    let (files, report) = thread::scope(|scope| {
+        let learner = scope.spawn(|| train(folder.path(), &mut cluster, &mut notes));
+        for forgery in ATTACKS {
+            let reason = runtime.block_on(attack(&server, forgery));
+            assert!(reason.contains(forgery.reason), "{}: {reason}", forgery.name);
+        }
+        runtime.block_on(pester(&server));
+        // Only now somebody plays who can be trusted.
+        let (files, _) = beside_workers(&server, &["honest"], || learner.join().unwrap());
+        (files, status(&access(&server)))
+    });
+    assert_eq!(files, expected(), "the run is what it would have been");
+    let report = report.unwrap();
+    let member = |name: &str| -> &Member {
+        report.workers.iter().find(|member| member.name.as_str() == name).unwrap()
+    };
+    for Attack { name, kind, reason, .. } in ATTACKS {
+        let ban = &report.bans[&WorkerName::new(name).unwrap()];
+        assert!(ban.contains(reason), "{name}: {ban}");
+        assert!(member(name).refused[*kind] >= 1, "{name}: {:?}", member(name).refused);
+        assert!(report.refused[*kind] >= 1, "{name}");
+        assert!(notes.0.iter().any(|note| note.contains(name)), "{name} is told of");
+    }
+    assert_eq!(report.bans.len(), ATTACKS.len());
+    assert_eq!(member("thief").refused["unasked"], 3);
+    assert_eq!((member("thief").games, member("victim").games), (0, 1));
+    assert_eq!((member("victim").duplicates, member("victim").refused.len()), (1, 0));
+    // What the honest worker sent after its generation was over is no fault.
+    let honest = member("honest");
+    assert!(honest.refused.keys().all(|kind| kind == "late"), "{:?}", honest.refused);
+    let taken: u64 = report.workers.iter().map(|member| member.games).sum();
+    assert!(taken >= tiny::GAMES, "{taken}");
+}

@@ -1,0 +1,159 @@
+//! The rights in `deploy/nats/accounts.conf`, held by a real nats-server: enough to work with, and
+//! not more.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod server;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use async_nats::{Client, ConnectOptions};
+use futures_util::{FutureExt, StreamExt};
+use nkeys::KeyPair;
+use selfmate_cluster::lease::Terms;
+use selfmate_cluster::source::Options;
+use selfmate_cluster::worker::{self, work};
+use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName, status};
+use selfmate_learn::{Budget, End, Session, Settings, train_from};
+use selfmate_run::Run;
+use server::Server;
+
+/// The users of the config, in its order.
+const USERS: [&str; 4] = ["learner", "watcher", "north-1", "north-2"];
+
+/// A server with the example's accounts and keys of our own.
+fn guarded(folder: &Path) -> Server {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nats/accounts.conf");
+    let mut config = fs::read_to_string(path).unwrap();
+    let examples: Vec<String> = config
+        .split("nkey: \"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect();
+    assert_eq!(examples.len(), USERS.len());
+    for (user, example) in USERS.iter().zip(examples) {
+        let pair = KeyPair::new_user();
+        config = config.replace(&example, &pair.public_key());
+        fs::write(folder.join(user), pair.seed().unwrap()).unwrap();
+    }
+    fs::write(folder.join("accounts.conf"), config).unwrap();
+    Server::with(folder, "include \"accounts.conf\"")
+}
+
+fn access(server: &Server, folder: &Path, user: &str) -> Access {
+    let nkey: Option<PathBuf> = Some(folder.join(user));
+    Access { url: server.url(), nkey, ..Access::default() }
+}
+
+#[test]
+fn the_rights_are_enough_to_train() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = guarded(brokers.path());
+    let mut cluster = Cluster::open(Options {
+        access: access(&server, brokers.path(), "learner"),
+        storage: Storage::default(),
+        run: "test".to_owned(),
+        folder: folder.path().to_owned(),
+        threads: 1,
+        audit_share: 0.1,
+        terms: Terms::default(),
+    })
+    .unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let workers = ["north-1", "north-2"].map(|user| {
+            let access = access(&server, brokers.path(), user);
+            let name = WorkerName::new(user).unwrap();
+            let options = worker::Options { access, name, threads: 1 };
+            let stop = &stop;
+            scope.spawn(move || work(&options, stop, &|_| {}))
+        });
+        let settings = Settings::preset("zero", "tiny").unwrap();
+        let budget = Budget { games: Some(32), ..Budget::default() };
+        let go_on = Arc::new(AtomicBool::new(false));
+        let session = Session { seed: 1, budget, threads: 1, stop: &go_on };
+        let mut run = Run::open(folder.path()).unwrap();
+        let end = train_from(&mut run, &settings, &session, &mut cluster, &mut ()).unwrap();
+        assert_eq!(end, End::Finished);
+        let report = status(&access(&server, brokers.path(), "watcher")).unwrap();
+        assert_eq!((report.games, report.workers.len()), (32, 2));
+        stop.store(true, Relaxed);
+        let sent: u64 = workers.into_iter().map(|worker| worker.join().unwrap().unwrap()).sum();
+        assert!(sent >= 32, "{sent}");
+    });
+    // Nobody gets in without a key.
+    let stranger = status(&Access { url: server.url(), ..Access::default() });
+    assert!(matches!(stranger, Err(ClusterError::Broker { .. })), "{stranger:?}");
+}
+
+async fn client(server: &Server, folder: &Path, user: &str) -> Client {
+    let seed = fs::read_to_string(folder.join(user)).unwrap();
+    let options = ConnectOptions::new().nkey(seed);
+    let options = if user.starts_with("north") {
+        options.custom_inbox_prefix(format!("_INBOX_{user}"))
+    } else {
+        options
+    };
+    options.connect(server.url()).await.unwrap()
+}
+
+/// Returns when the server has done all that it was asked for before: it answers in turn.
+async fn settle(client: &Client) {
+    client.request("$JS.API.STREAM.INFO.OBJ_selfmate", "".into()).await.unwrap();
+}
+
+#[test]
+fn the_rights_are_not_enough_for_anything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = guarded(folder.path());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let learner = client(&server, folder.path(), "learner").await;
+        let north = client(&server, folder.path(), "north-1").await;
+        // What it says elsewhere than on its own subjects reaches nobody. Messages of one connection
+        // keep their order: once the allowed one is there, the others would have been.
+        let mut heard = learner.subscribe(">").await.unwrap();
+        settle(&learner).await;
+        for subject in [
+            "selfmate.games.north-2",
+            "selfmate.beat.north-2",
+            "selfmate.ask.north-2",
+            "selfmate.news",
+            "$O.selfmate.M.network",
+            "$O.selfmate.C.chunk",
+            "$JS.API.STREAM.PURGE.SELFMATE_GAMES",
+            "$JS.API.STREAM.MSG.GET.SELFMATE_GAMES",
+            "$JS.API.CONSUMER.CREATE.SELFMATE_GAMES.mine",
+            "selfmate.beat.north-1",
+        ] {
+            north.publish(subject, "forged".into()).await.unwrap();
+        }
+        settle(&north).await;
+        let mut first = heard.next().await.unwrap();
+        while first.payload != "forged" {
+            // What servers tell each other.
+            first = heard.next().await.unwrap();
+        }
+        assert_eq!(first.subject.as_str(), "selfmate.beat.north-1");
+        // And it hears nothing that is not meant for it.
+        let mut news = north.subscribe("selfmate.news").await.unwrap();
+        let mut forbidden = Vec::new();
+        for subject in ["selfmate.games.*", "selfmate.ask.north-2", "_INBOX_north-2.>", ">"] {
+            forbidden.push(north.subscribe(subject).await.unwrap());
+        }
+        settle(&north).await;
+        for subject in
+            ["selfmate.games.north-2", "selfmate.ask.north-2", "_INBOX_north-2.x", "selfmate.news"]
+        {
+            learner.publish(subject, "secret".into()).await.unwrap();
+        }
+        assert_eq!(news.next().await.unwrap().payload, "secret");
+        for subscription in &mut forbidden {
+            let message = subscription.next().now_or_never().flatten();
+            assert!(message.is_none(), "{message:?}");
+        }
+    });
+}

@@ -1,0 +1,104 @@
+//! A learner and workers over a real nats-server.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod server;
+mod tiny;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+use selfmate_cluster::lease::Terms;
+use selfmate_cluster::source::Options;
+use selfmate_cluster::worker::{self, work};
+use selfmate_cluster::{Cluster, Report, Storage, WorkerName, status};
+use selfmate_learn::Watch;
+use selfmate_run::GameRecord;
+use server::Server;
+use tiny::{GAMES, Notes, access, beside_workers, cluster, expected, train};
+
+#[test]
+fn many_machines_make_what_one_process_makes() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let mut cluster = cluster(&server, folder.path(), 0.2);
+    let mut notes = Notes::default();
+    let (files, sent) = beside_workers(&server, &["a", "b", "c", "d"], || {
+        train(folder.path(), &mut cluster, &mut notes)
+    });
+    assert_eq!(files, expected());
+    assert!(notes.0.is_empty(), "{:?}", notes.0);
+    let sent: u64 = sent.into_iter().map(|sent| sent.unwrap()).sum();
+    // All that was sent was taken, known already, too late, or waits at the broker, once it has
+    // heard what became of the last games.
+    let mut counts = (0, 1);
+    for _ in 0..1000 {
+        let Report { games, refused, workers, waiting, .. } = status(&access(&server)).unwrap();
+        let duplicates: u64 = workers.iter().map(|member| member.duplicates).sum();
+        assert_eq!((games, workers.len()), (GAMES, 4));
+        assert_eq!(workers.iter().map(|member| member.sent).sum::<u64>(), sent);
+        counts = (games + duplicates + refused.values().sum::<u64>() + waiting.unwrap(), sent);
+        if counts.0 == counts.1 {
+            break;
+        }
+        thread::yield_now();
+    }
+    assert_eq!(counts.0, counts.1);
+}
+
+#[test]
+fn a_second_learner_is_turned_away() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let first = cluster(&server, folder.path(), 0.0);
+    let options = |run: &str| Options {
+        access: access(&server),
+        storage: Storage::default(),
+        run: run.to_owned(),
+        folder: folder.path().to_owned(),
+        threads: 1,
+        audit_share: 0.0,
+        terms: Terms::default(),
+    };
+    let error = Cluster::open(options("second")).err().unwrap().to_string();
+    assert!(error.starts_with("run 'test' is being trained"), "{error}");
+    drop(first);
+    Cluster::open(options("second")).unwrap();
+}
+
+/// Sets a flag when the run is well under way.
+struct Signal<'a>(&'a AtomicBool);
+
+impl Watch for Signal<'_> {
+    fn game(&mut self, game: &GameRecord) {
+        if game.number > 20 {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_broker_that_is_killed_and_comes_back_changes_nothing() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut server = Server::alone(brokers.path());
+    let mut cluster = cluster(&server, folder.path(), 0.0);
+    let name = WorkerName::new("a").unwrap();
+    let options = worker::Options { access: access(&server), name, threads: 1 };
+    let (stop, is_time) = (AtomicBool::new(false), AtomicBool::new(false));
+    let files = thread::scope(|scope| {
+        let worker = scope.spawn(|| work(&options, &stop, &|_| {}));
+        let killer = scope.spawn(|| {
+            while !is_time.load(Relaxed) {
+                thread::yield_now();
+            }
+            server.kill();
+            server.start();
+        });
+        let files = train(folder.path(), &mut cluster, &mut Signal(&is_time));
+        // Also when the run was quicker than the killer.
+        killer.join().unwrap();
+        stop.store(true, Relaxed);
+        worker.join().unwrap().unwrap();
+        files
+    });
+    assert_eq!(files, expected());
+}

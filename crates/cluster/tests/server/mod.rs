@@ -1,0 +1,148 @@
+//! A real nats-server for tests, killed when it goes out of scope.
+
+#![allow(dead_code, reason = "every test uses another part")]
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A nats-server with a folder of its own.
+pub struct Server {
+    folder: PathBuf,
+    port: u16,
+    /// Where it tells how it is.
+    monitor: u16,
+    child: Option<Child>,
+}
+
+impl Server {
+    /// Starts one alone, as `deploy/nats/single.conf` has it.
+    pub fn alone(folder: &Path) -> Server {
+        Server::with(folder, "")
+    }
+
+    /// Starts one with more lines in its config.
+    pub fn with(folder: &Path, more: &str) -> Server {
+        let mut server = Server::prepare(folder, free_port(), more);
+        server.start();
+        server
+    }
+
+    /// Writes the config of one that is not started.
+    pub fn prepare(folder: &Path, port: u16, more: &str) -> Server {
+        fs::create_dir_all(folder).unwrap();
+        let (store, monitor) = (folder.join("store"), free_port());
+        let config = format!(
+            "listen: \"127.0.0.1:{port}\"\nhttp: \"127.0.0.1:{monitor}\"\n\
+             jetstream {{ store_dir: {store:?}, sync_interval: always }}\n{more}\n"
+        );
+        fs::write(folder.join("nats.conf"), config).unwrap();
+        Server { folder: folder.to_owned(), port, monitor, child: None }
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts it again, with what it had kept; returns when it answers.
+    pub fn start(&mut self) {
+        let log =
+            fs::File::options().create(true).append(true).open(self.folder.join("log")).unwrap();
+        let child = Command::new(program())
+            .arg("-c")
+            .arg(self.folder.join("nats.conf"))
+            .current_dir(&self.folder)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn();
+        self.child = Some(child.expect("nats-server starts"));
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            let child = self.child.as_mut().unwrap();
+            if let Some(status) = child.try_wait().unwrap() {
+                let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+                panic!("nats-server ended with {status}:\n{log}");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// What it says of itself; nothing when it does not answer.
+    pub fn tell(&self, path: &str) -> String {
+        let mut text = String::new();
+        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.monitor)) {
+            let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+            // A server that is killed meanwhile has said nothing.
+            let _ = stream
+                .write_all(request.as_bytes())
+                .and_then(|()| stream.read_to_string(&mut text));
+        }
+        text
+    }
+
+    /// Sends a signal by its name, such as STOP and CONT.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.as_ref().expect("a server that runs").id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Three servers that know each other.
+pub fn three(folder: &Path) -> [Server; 3] {
+    let routes = [free_port(), free_port(), free_port()];
+    let all: Vec<String> = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect();
+    let mut servers = [0, 1, 2].map(|index| {
+        let more = format!(
+            "server_name: node-{index}\n\
+             cluster {{ name: selfmate, listen: \"127.0.0.1:{}\", routes: [{}] }}",
+            routes[index],
+            all.iter().map(|url| format!("{url:?}")).collect::<Vec<_>>().join(", ")
+        );
+        Server::prepare(&folder.join(index.to_string()), free_port(), &more)
+    });
+    for server in &mut servers {
+        server.start();
+    }
+    servers
+}
+
+/// Which of three servers leads a stream, as one that answers says; `None` while nobody does.
+pub fn leader(asked: &Server, stream: &str) -> Option<usize> {
+    let text = asked.tell("/jsz?acc=$G&streams=true");
+    let (_, detail) = text.split_once(&format!("\"name\": \"{stream}\""))?;
+    let (_, rest) = detail.split_once("\"leader\": \"node-")?;
+    rest.split('"').next()?.parse().ok()
+}
+
+/// The program.
+pub fn program() -> PathBuf {
+    if let Some(path) = std::env::var_os("SELFMATE_NATS_SERVER") {
+        return path.into();
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("target/venv/bin/nats-server");
+    assert!(path.exists(), "no nats-server: `cargo xtask setup` installs it");
+    path
+}

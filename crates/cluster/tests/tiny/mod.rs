@@ -1,0 +1,108 @@
+//! A tiny run, for tests of clusters.
+
+#![allow(dead_code, reason = "every test uses another part")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use selfmate_cluster::hash::Hash;
+use selfmate_cluster::lease::Terms;
+use selfmate_cluster::source::Options;
+use selfmate_cluster::worker::{self, work};
+use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName};
+use selfmate_learn::selfplay::{Source, Threads};
+use selfmate_learn::{Budget, End, Session, Settings, Watch, train_from};
+use selfmate_run::Run;
+
+use crate::server::Server;
+
+/// The games of the run.
+pub const GAMES: u64 = 48;
+
+/// Trains the run; what its folder holds afterwards.
+pub fn train(
+    folder: &Path,
+    source: &mut dyn Source,
+    watch: &mut dyn Watch,
+) -> BTreeMap<String, Hash> {
+    let settings = Settings::preset("zero", "tiny").unwrap();
+    let budget = Budget { games: Some(GAMES), ..Budget::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    let session = Session { seed: 1, budget, threads: 1, stop: &stop };
+    let mut run = Run::open(folder).unwrap();
+    let end = train_from(&mut run, &settings, &session, source, watch).unwrap();
+    assert_eq!(end, End::Finished);
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder.join("games")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        files.insert(name, Hash::of(&fs::read(path).unwrap()));
+    }
+    let step = run.steps().unwrap().pop().unwrap();
+    let model = run.path().join(format!("checkpoints/{step}/model.safetensors"));
+    files.insert("network".to_owned(), Hash::of(&fs::read(model).unwrap()));
+    files
+}
+
+/// What one process would have made.
+pub fn expected() -> BTreeMap<String, Hash> {
+    let folder = tempfile::tempdir().unwrap();
+    train(folder.path(), &mut Threads(2), &mut ())
+}
+
+pub fn access(server: &Server) -> Access {
+    Access { url: server.url(), ..Access::default() }
+}
+
+/// The learner's side.
+pub fn cluster(server: &Server, folder: &Path, audit_share: f64) -> Cluster {
+    let terms = Terms { lease: Duration::from_secs(3), patience: Duration::from_secs(1) };
+    Cluster::open(Options {
+        access: access(server),
+        storage: Storage::default(),
+        run: "test".to_owned(),
+        folder: folder.to_owned(),
+        threads: 1,
+        audit_share,
+        terms,
+    })
+    .unwrap()
+}
+
+/// Runs workers beside something; how many games each has sent.
+pub fn beside_workers<T>(
+    server: &Server,
+    names: &[&str],
+    act: impl FnOnce() -> T,
+) -> (T, Vec<Result<u64, ClusterError>>) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let workers: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let name = WorkerName::new(name).unwrap();
+                let options = worker::Options { access: access(server), name, threads: 1 };
+                let stop = &stop;
+                scope.spawn(move || work(&options, stop, &|_| {}))
+            })
+            .collect();
+        let result = act();
+        stop.store(true, Relaxed);
+        (result, workers.into_iter().map(|worker| worker.join().unwrap()).collect())
+    })
+}
+
+/// Keeps the notes of a run.
+#[derive(Default)]
+pub struct Notes(pub Vec<String>);
+
+impl Watch for Notes {
+    fn note(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}
