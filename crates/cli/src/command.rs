@@ -4,6 +4,7 @@ pub mod ablate;
 pub mod analyse;
 pub mod bench;
 pub mod book;
+pub mod cluster;
 mod contest;
 pub mod demo;
 pub mod doctor;
@@ -24,6 +25,7 @@ pub mod suite;
 pub mod tablebase;
 pub mod train;
 pub mod uci;
+pub mod worker;
 
 use selfmate_chess::Chess;
 use selfmate_chess::fen::{FenError, parse_fen};

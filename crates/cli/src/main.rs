@@ -1,6 +1,7 @@
 //! The `selfmate` binary: flags in, reports out, everything else in the libraries.
 
 mod board;
+mod broker;
 mod command;
 mod output;
 mod player;
@@ -56,6 +57,10 @@ enum Command {
     Show(command::show::Args),
     /// A run's curves as a picture
     Plot(command::plot::Args),
+    /// Play games for a run that is trained elsewhere
+    Worker(command::worker::Args),
+    /// How a run on many machines goes
+    Cluster(command::cluster::Args),
     /// Judge a run of an ending by the truth
     Exam(command::exam::Args),
     /// What a run of an ending thinks of every square, beside the truth
@@ -103,6 +108,8 @@ fn main() -> ExitCode {
         Command::Runs => command::runs::run(&output),
         Command::Show(args) => command::show::run(&args, &output),
         Command::Plot(args) => command::plot::run(&args, &output),
+        Command::Worker(args) => command::worker::run(&args),
+        Command::Cluster(args) => command::cluster::run(&args, &output),
         Command::Exam(args) => command::exam::run(&args, &output),
         Command::Heat(args) => command::heat::run(&args, &output),
         Command::Ablate(args) => command::ablate::run(&args, &output),

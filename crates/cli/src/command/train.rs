@@ -1,13 +1,18 @@
 //! `selfmate train`: start or resume a run.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, bail, ensure};
-use selfmate_learn::{Budget, End, RunConfig, Settings, Watch};
+use selfmate_cluster::lease::Terms;
+use selfmate_cluster::source as cluster;
+use selfmate_cluster::{Cluster, Storage};
+use selfmate_learn::selfplay::{Source, Threads};
+use selfmate_learn::{Budget, End, RunConfig, Session, Settings, Watch, train_from};
 use selfmate_run::{Record, Run};
 
+use crate::broker::AccessArgs;
 use crate::progress::stop_on_signal;
 use crate::runs;
 
@@ -46,6 +51,17 @@ pub struct Args {
     /// Settings from a TOML file, as in a run's run.toml under the learner's name
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
+    /// Take games from workers, by way of this NATS server (several with commas)
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
+    #[command(flatten)]
+    access: AccessArgs,
+    /// The share of workers' games that are played again here
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02, requires = "nats")]
+    audit: f64,
+    /// NATS servers that keep a copy of everything
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "nats")]
+    replicas: usize,
     /// Plain lines instead of the live picture, also on a terminal
     #[arg(long)]
     plain: bool,
@@ -55,6 +71,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(minutes) = args.minutes {
         ensure!(minutes.is_finite() && minutes >= 0.0, "--minutes {minutes}: expected a number");
     }
+    ensure!(
+        (0.0..=1.0).contains(&args.audit),
+        "--audit {}: expected a share from 0 to 1",
+        args.audit
+    );
     let name = args.name();
     ensure!(
         // The characters of player specs would make `run:NAME` mean something else.
@@ -71,6 +92,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     // Before there is a folder: settings that are refused leave nothing behind.
     args.asked()?;
     let path = runs::folder().join(name);
+    ensure!(
+        // What this machine could play alone says nothing about how many workers there will be.
+        args.nats.is_none() || args.games.is_some() || args.plans_itself() || path.exists(),
+        "--nats: say with --games or --set plan_games=N how many games the run is planned for",
+    );
     let mut run = Run::open(&path)?;
     let config = match run.config()? {
         Some(text) => {
@@ -86,6 +112,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     };
     let stop = stop_on_signal()?;
     let budget = Budget { minutes: args.minutes, games: args.games, steps: args.steps };
+    let mut source = args.source(run.path(), threads)?;
     let mut lines = lines::Lines::default();
     let mut view = None;
     // The picture is that of self-play; other learners tell their own numbers in lines.
@@ -97,7 +124,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(view) => view,
         None => &mut lines,
     };
-    let end = selfmate_learn::train(&mut run, &config, budget, threads, &stop, watch)?;
+    let session = Session { seed: config.seed, budget, threads, stop: &stop };
+    let end = train_from(&mut run, &config.settings, &session, &mut *source, watch)?;
     // The view gives the terminal back before anything else is said.
     drop(view);
     if let End::Collapsed(reason) = end {
@@ -122,6 +150,21 @@ impl Args {
             let message = format!("--preset '{preset}': {} has {presets}\n", self.learner);
             clap::Error::raw(clap::error::ErrorKind::InvalidValue, message).exit();
         }
+    }
+
+    /// Where games come from.
+    fn source(&self, folder: &Path, threads: usize) -> anyhow::Result<Box<dyn Source>> {
+        let Some(url) = &self.nats else { return Ok(Box::new(Threads(threads))) };
+        let cluster = Cluster::open(cluster::Options {
+            access: self.access.access(url),
+            storage: Storage { replicas: self.replicas, ..Storage::default() },
+            run: self.name().to_owned(),
+            folder: folder.to_owned(),
+            threads,
+            audit_share: self.audit,
+            terms: Terms::default(),
+        })?;
+        Ok(Box::new(cluster))
     }
 
     /// The settings that the flags ask for.

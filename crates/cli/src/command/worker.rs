@@ -1,0 +1,100 @@
+//! `selfmate worker`: play games for a run that is trained elsewhere.
+
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::thread;
+use std::time::Instant;
+
+use selfmate_cluster::WorkerName;
+use selfmate_cluster::worker::{Event, Options, work};
+
+use crate::broker::AccessArgs;
+use crate::output::thousands;
+use crate::progress::{Progress, stop_on_signal};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The address of the NATS server, or several with commas
+    #[arg(long, value_name = "URL", env = "SELFMATE_NATS")]
+    nats: String,
+    #[command(flatten)]
+    access: AccessArgs,
+    /// Threads that play [default: one for each core]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// This worker's name; a server that knows its workers insists on it [default: the machine's
+    /// name and a number]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let name = match &args.name {
+        Some(name) => WorkerName::new(name)?,
+        None => WorkerName::from_any(&format!("{}-{}", machine(), std::process::id())),
+    };
+    let threads = args.threads.map_or_else(
+        || thread::available_parallelism().map_or(1, NonZeroUsize::get),
+        NonZeroUsize::get,
+    );
+    let stop = stop_on_signal()?;
+    let options = Options { access: args.access.access(&args.nats), name: name.clone(), threads };
+    eprintln!("worker {name}: {threads} threads, games for whoever trains at {}", args.nats);
+    let lines = RefCell::new(Lines::new());
+    let sent = work(&options, &stop, &|event| lines.borrow_mut().tell(&event));
+    lines.borrow_mut().progress.finish();
+    eprintln!("worker {name}: {} games sent", thousands(sent?));
+    Ok(())
+}
+
+/// The machine's name, as far as it has one.
+fn machine() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok());
+    let name = name.or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default();
+    // Room for the number behind it.
+    let name: String = name.trim().chars().take(40).collect();
+    if name.is_empty() { "worker".to_owned() } else { name }
+}
+
+/// What is said while a worker works.
+struct Lines {
+    progress: Progress,
+    began: Instant,
+    playing: String,
+    trouble: String,
+}
+
+impl Lines {
+    fn new() -> Lines {
+        Lines {
+            progress: Progress::new(),
+            began: Instant::now(),
+            playing: String::new(),
+            trouble: String::new(),
+        }
+    }
+
+    fn tell(&mut self, event: &Event) {
+        match event {
+            Event::Connected => eprintln!("connected"),
+            Event::Order { run, generation, step } => {
+                self.trouble.clear();
+                self.playing = format!("run {run}, generation {generation}, network {step}");
+            }
+            Event::Sent(games) => {
+                let speed = *games as f64 / self.began.elapsed().as_secs_f64().max(1e-3);
+                let games = thousands(*games);
+                self.progress
+                    .show(&format!("{}: {games} games sent, {speed:.2} a second", self.playing));
+            }
+            // The same trouble is told once, however often it is met.
+            Event::Trouble(what) if *what != self.trouble => {
+                self.progress.finish();
+                eprintln!("{what}; trying again");
+                self.trouble.clone_from(what);
+            }
+            Event::Trouble(_) => {}
+        }
+    }
+}
