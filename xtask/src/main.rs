@@ -17,6 +17,7 @@ mod process;
 mod setup;
 mod spdx;
 mod test;
+mod test_cluster;
 
 use std::process::ExitCode;
 
@@ -34,6 +35,8 @@ struct Arguments {
 enum Command {
     /// Set up what tests need, then run all checks in order
     Test(test::Options),
+    /// Kill every part of a run on many machines, again and again; takes minutes
+    TestCluster(test_cluster::Options),
     /// Set up what tests need: programs and Python packages
     Setup,
     /// Check that crates depend only on those before them
@@ -59,6 +62,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Test(options) => test::run(&options),
+        Command::TestCluster(options) => test_cluster::run(&options),
         Command::Setup => setup::run(),
         Command::Direction => direction::run(),
         Command::Licences => licence::run(),

