@@ -45,14 +45,14 @@ impl Auditor {
     /// For the games of a generation.
     pub fn new(
         threads: usize,
-        generation: Generation,
+        generation: &Generation,
         evaluators: Evaluators,
         exactness: Exactness,
     ) -> Auditor {
         // One game at a time needs the least memory, and games are the same however many there are.
         let config = SelfPlayConfig { games_at_once: 1, ..generation.config.clone() };
         let shared = Arc::new(Shared {
-            generation: Generation { config, ..generation },
+            generation: Generation { config, ..generation.clone() },
             evaluators,
             exactness,
             queue: Mutex::default(),
@@ -157,7 +157,7 @@ mod tests {
         let weights = Weights::random(ZeroConfig::tiny().network, Seed::new(1)).unwrap();
         let model = Model::Sparse(Box::new(weights));
         let exactness = Exactness::of(&model);
-        let mut auditor = Auditor::new(2, generation.clone(), evaluators(&model), exactness);
+        let mut auditor = Auditor::new(2, &generation, evaluators(&model), exactness);
         let [honest, cheat] = ["honest", "cheat"].map(|name| WorkerName::new(name).unwrap());
         for number in 0..6 {
             auditor.add(honest.clone(), play(&generation, number).record.rounded());

@@ -227,9 +227,9 @@ impl Source for Cluster {
             return Ok(());
         }
         let exactness = Exactness::of(&model);
-        let generation = work.generation.clone();
-        let intake = Intake::new(self.key.clone(), order.hash(), generation.clone());
-        let auditor = Auditor::new(self.options.threads, generation, evaluators(&model), exactness);
+        let intake = Intake::new(self.key.clone(), order.hash(), work.generation.clone());
+        let auditor =
+            Auditor::new(self.options.threads, work.generation, evaluators(&model), exactness);
         self.host.office().begin(&order, work.numbers.iter().copied());
         self.tell_news();
         let outcome = Shift::new(self, order.hash(), intake, auditor).run(known, tray);
