@@ -2,6 +2,7 @@
 //!
 //! One file per command; this one only lists them. Nothing of selfmate itself lives here.
 
+mod bench_cluster;
 mod bench_nets;
 mod bench_peers;
 mod compare;
@@ -55,6 +56,8 @@ enum Command {
     JudgePage,
     /// Validate the OpenEnv endpoints and play a game with openenv's own client
     JudgeOpenenv,
+    /// Measure what a run on many machines costs, all of them this one
+    BenchCluster(bench_cluster::Options),
     /// Compare our speed with other chess libraries, in one run on one core
     BenchPeers(bench_peers::Options),
 }
@@ -72,6 +75,7 @@ fn main() -> ExitCode {
         Command::Compare(options) => compare::run(&options),
         Command::JudgePage => judge_page::run(),
         Command::JudgeOpenenv => judge_openenv::run(),
+        Command::BenchCluster(options) => bench_cluster::run(&options),
         Command::BenchPeers(options) => bench_peers::run(&options),
     };
     match outcome {

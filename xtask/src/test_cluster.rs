@@ -21,7 +21,10 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     setup::run()?;
     run_command(&mut cargo("build --release -p selfmate"))?;
-    let mut tests = cargo("test --release -p selfmate --test cluster");
-    tests.args(["--", "--ignored", "--nocapture", "--test-threads=1"]);
-    run_command(tests.args(&options.filter))
+    for tests in ["-p selfmate-cluster --test brokers", "-p selfmate --test cluster"] {
+        let mut tests = cargo(&format!("test --release {tests}"));
+        tests.args(["--", "--ignored", "--nocapture", "--test-threads=1"]);
+        run_command(tests.args(&options.filter))?;
+    }
+    Ok(())
 }

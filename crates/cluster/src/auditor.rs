@@ -10,6 +10,7 @@ use selfmate_learn::selfplay::{Evaluators, Generation, SelfPlayConfig, SelfPlaye
 use selfmate_run::GameRecord;
 
 use crate::audit::{Agreement, Exactness};
+use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
 /// Plays games again.
@@ -84,9 +85,21 @@ impl Auditor {
         findings
     }
 
-    /// Games whose findings are still to come.
-    pub const fn pending(&self) -> usize {
-        self.pending
+    /// Does not play the games of a worker again that are not begun: it is refused anyway.
+    pub fn forget(&mut self, worker: &WorkerName) {
+        let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = queue.len();
+        queue.retain(|(sender, _)| sender != worker);
+        self.pending -= before - queue.len();
+    }
+
+    /// Games whose findings are still to come; an error when they never will.
+    pub fn pending(&self) -> Result<usize, ClusterError> {
+        let panicked = self.threads.iter().filter(|thread| thread.is_finished()).count();
+        if panicked > 0 {
+            return Err(ClusterError::Panicked { threads: panicked });
+        }
+        Ok(self.pending)
     }
 }
 
@@ -166,7 +179,7 @@ mod tests {
         forged.positions[0].value = 0.5;
         auditor.add(cheat.clone(), forged);
         let mut findings = Vec::new();
-        while auditor.pending() > 0 {
+        while auditor.pending().unwrap() > 0 {
             findings.extend(auditor.findings());
             std::thread::yield_now();
         }
@@ -175,6 +188,16 @@ mod tests {
             let agrees = finding.agreement == Agreement::Same;
             assert_eq!(agrees, finding.worker == honest, "{finding:?}");
         }
+        // What is forgotten is not waited for, but for what is begun.
+        let game = play(&generation, 7).record.rounded();
+        (0..500).for_each(|_| auditor.add(cheat.clone(), game.clone()));
+        auditor.forget(&cheat);
+        let mut findings = Vec::new();
+        while auditor.pending().unwrap() > 0 {
+            findings.extend(auditor.findings());
+            std::thread::yield_now();
+        }
+        assert!(findings.len() < 400, "{}", findings.len());
         // Dropping it while it has work ends it.
         for number in 0..50 {
             auditor.add(honest.clone(), play(&generation, number % 3).record.rounded());

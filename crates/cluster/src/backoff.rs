@@ -31,7 +31,12 @@ impl Backoff {
     pub fn next_wait(&mut self) -> Duration {
         let wait = FIRST * 2u32.pow(self.tries.min(10));
         self.tries += 1;
-        wait.min(self.longest).mul_f64(0.5 + 0.5 * self.jitter)
+        wait.min(self.longest).mul_f64(self.jitter())
+    }
+
+    /// From a half to one, different for each name.
+    pub const fn jitter(&self) -> f64 {
+        0.5 + 0.5 * self.jitter
     }
 
     /// All is well again.

@@ -3,10 +3,11 @@
 //! A line can be removed by hand when its worker has been put right.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use selfmate_run::atomic;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ClusterError;
@@ -62,11 +63,7 @@ impl Bans {
             text.push('\n');
         }
         // Whole or not at all: half a line would be an error at every start from now on.
-        let beside = self.path.with_extension("partial");
-        File::create(&beside)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&beside, &self.path))
-            .map_err(ClusterError::io(&self.path))?;
+        atomic::write(&self.path, text.as_bytes())?;
         Ok(true)
     }
 

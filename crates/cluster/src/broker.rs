@@ -4,6 +4,7 @@
 //! object store under the hash of their content. Nothing that exists only here is ever needed: the
 //! learner publishes again what is missing.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -15,10 +16,12 @@ use async_nats::{Client, ConnectOptions, HeaderMap, RequestErrorKind, header};
 use futures_util::StreamExt;
 use tokio::io::AsyncReadExt;
 
+use crate::backoff::Backoff;
 use crate::error::ClusterError;
 use crate::hash::Hash;
+use crate::message::MAX_HELD;
 use crate::parcel::MAX_PARCEL;
-use crate::subject::{BUCKET, CONSUMER, GAMES, STREAM};
+use crate::subject::{BUCKET, CONSUMER, GAMES, STREAM, WorkerName};
 
 /// How to reach a broker.
 #[derive(Clone, Debug, Default)]
@@ -35,11 +38,55 @@ pub struct Access {
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
+/// Who connects.
+#[derive(Clone, Copy, Debug)]
+pub enum Role<'a> {
+    /// Whoever trains, or has a match played.
+    Learner,
+    /// Whoever plays.
+    Worker(&'a WorkerName),
+    /// Whoever asks how it goes.
+    Watcher,
+}
+
+impl Role<'_> {
+    /// Where its answers go. Brokers that know their users let nobody else listen there.
+    fn inbox(self) -> String {
+        match self {
+            Role::Learner => "_INBOX_learner".to_owned(),
+            Role::Worker(name) => name.inbox(),
+            Role::Watcher => "_INBOX_watcher".to_owned(),
+        }
+    }
+
+    /// How often its connection is tried; three times without an answer, and another server is
+    /// looked for. A worker's line may be busy with a network for long; but it finds out when its
+    /// games are not confirmed.
+    const fn ping(self) -> Duration {
+        match self {
+            Role::Learner | Role::Watcher => Duration::from_millis(1500),
+            Role::Worker(_) => Duration::from_secs(10),
+        }
+    }
+}
+
+impl fmt::Display for Role<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Role::Learner => f.write_str("learner"),
+            Role::Worker(name) => write!(f, "worker {name}"),
+            Role::Watcher => f.write_str("watcher"),
+        }
+    }
+}
+
 /// A connection to a broker.
 #[derive(Clone)]
 pub struct Broker {
     client: Client,
     jetstream: Context,
+    /// There are servers to choose from.
+    has_choice: bool,
 }
 
 /// How the learner wants games to be kept.
@@ -57,9 +104,11 @@ impl Default for Storage {
     }
 }
 
-/// How often a connection is tried. Three times without an answer, and another server is looked for:
-/// one of several that hangs has to be noticed within seconds.
-const PING: Duration = Duration::from_millis(1500);
+/// How long a connection may take; when there are others to try, and when there are not.
+const CHOICE: Duration = Duration::from_secs(2);
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long a broker may be silent while it sends an object.
+const SILENCE: Duration = Duration::from_secs(30);
 /// How long a broker may take to confirm a game. It is sent again then, and kept once.
 const CONFIRM: Duration = Duration::from_secs(3);
 /// Games that come while the learner learns are given to it again after so long.
@@ -70,25 +119,22 @@ const DUPLICATES: Duration = Duration::from_secs(600);
 const MAX_UNACKNOWLEDGED: i64 = 4096;
 
 impl Broker {
-    /// Connects once; afterwards a lost connection is made again for ever. Answers go to subjects
-    /// below `inbox`.
-    pub async fn connect(
-        access: &Access,
-        name: &str,
-        inbox: Option<String>,
-    ) -> Result<Broker, ClusterError> {
+    /// Connects once; afterwards a lost connection is made again for ever.
+    pub async fn connect(access: &Access, role: Role<'_>) -> Result<Broker, ClusterError> {
         let doing = format!("connecting to {}", access.url);
+        let servers: Vec<&str> = access.url.split(',').map(str::trim).collect();
+        let has_choice = servers.len() > 1;
+        // Not all at once, when a server comes back.
+        let jitter = Backoff::new(&role.to_string()).jitter();
         let mut options = ConnectOptions::new()
-            .name(format!("selfmate {name}"))
-            .connection_timeout(Duration::from_secs(5))
+            .name(format!("selfmate {role}"))
+            .custom_inbox_prefix(role.inbox())
+            .connection_timeout(if has_choice { CHOICE } else { CONNECT })
             .request_timeout(Some(Duration::from_secs(10)))
-            .ping_interval(PING)
-            .reconnect_delay_callback(|tries| {
-                Duration::from_millis(100 * 2u64.pow(tries.min(6) as u32))
+            .ping_interval(role.ping())
+            .reconnect_delay_callback(move |tries| {
+                Duration::from_millis(100 * 2u64.pow(tries.min(6) as u32)).mul_f64(jitter)
             });
-        if let Some(inbox) = inbox {
-            options = options.custom_inbox_prefix(inbox);
-        }
         if let Some(path) = &access.credentials {
             let read = options.credentials_file(path).await;
             options = read.map_err(ClusterError::io(path))?;
@@ -103,10 +149,9 @@ impl Broker {
         if let Some((certificate, key)) = &access.certificate {
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
-        let servers: Vec<&str> = access.url.split(',').map(str::trim).collect();
         let client = options.connect(servers).await.map_err(ClusterError::broker(&doing))?;
         let jetstream = jetstream::new(client.clone());
-        Ok(Broker { client, jetstream })
+        Ok(Broker { client, jetstream, has_choice })
     }
 
     /// The connection.
@@ -124,6 +169,9 @@ impl Broker {
             discard: DiscardPolicy::New,
             max_bytes: storage.max_bytes,
             max_message_size: MAX_PARCEL as i32 + 1024,
+            // Nobody can fill it alone.
+            max_messages_per_subject: 2 * MAX_HELD as i64,
+            discard_new_per_subject: true,
             duplicate_window: DUPLICATES,
             num_replicas: storage.replicas,
             ..stream::Config::default()
@@ -183,7 +231,21 @@ impl Broker {
             doing: doing.to_owned(),
             what: format!("not confirmed within {} s", CONFIRM.as_secs()),
         };
-        tokio::time::timeout(CONFIRM, send).await.map_err(late)?
+        match tokio::time::timeout(CONFIRM, send).await {
+            Ok(outcome) => outcome,
+            Err(elapsed) => {
+                self.look_elsewhere().await;
+                Err(late(elapsed))
+            }
+        }
+    }
+
+    /// Leaves a server that does not answer, when there are others.
+    async fn look_elsewhere(&self) {
+        if self.has_choice {
+            // It fails only when the connection is being given up anyway.
+            let _ = self.client.force_reconnect().await;
+        }
     }
 
     /// Asks somebody; `None` when nobody listens.
@@ -198,10 +260,13 @@ impl Broker {
             Ok(Ok(answer)) => Ok(Some(answer.payload.to_vec())),
             Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => Ok(None),
             Ok(Err(error)) => Err(ClusterError::broker(&format!("asking {subject}"))(error)),
-            Err(_) => Err(ClusterError::Broker {
-                doing: format!("asking {subject}"),
-                what: format!("no answer within {} s", timeout.as_secs()),
-            }),
+            Err(_) => {
+                self.look_elsewhere().await;
+                Err(ClusterError::Broker {
+                    doing: format!("asking {subject}"),
+                    what: format!("no answer within {} s", timeout.as_secs()),
+                })
+            }
         }
     }
 
@@ -238,7 +303,18 @@ impl Broker {
         }
         let mut bytes = Vec::with_capacity(size);
         let mut object = object.take(most as u64 + 1);
-        object.read_to_end(&mut bytes).await.map_err(ClusterError::broker(&doing))?;
+        loop {
+            let read = tokio::time::timeout(SILENCE, object.read_buf(&mut bytes)).await;
+            match read {
+                Ok(Ok(0)) => break,
+                Ok(Ok(_)) => {}
+                Ok(Err(error)) => return Err(ClusterError::broker(&doing)(error)),
+                Err(_) => {
+                    let what = format!("nothing for {} s", SILENCE.as_secs());
+                    return Err(ClusterError::Broker { doing, what });
+                }
+            }
+        }
         if Hash::of(&bytes) != *hash {
             return Err(ClusterError::Forged { what, name: hash.to_string() });
         }

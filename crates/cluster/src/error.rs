@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use selfmate_run::RunError;
+
 use crate::order::OrderError;
 use crate::subject::NameError;
 
@@ -17,6 +19,9 @@ pub enum ClusterError {
         /// What the system says.
         error: io::Error,
     },
+    /// A file of the run cannot be written.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// A file that does not hold what it should.
     #[error("{}: {what}", path.display())]
     File {
@@ -70,6 +75,12 @@ pub enum ClusterError {
     /// A name that cannot be used.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// Threads that play have panicked.
+    #[error("{threads} of the threads that play have panicked")]
+    Panicked {
+        /// How many.
+        threads: usize,
+    },
     /// The runtime cannot be started.
     #[error("cannot start the runtime: {0}")]
     Runtime(io::Error),

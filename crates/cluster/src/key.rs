@@ -8,6 +8,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
+use selfmate_run::atomic;
+
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::subject::WorkerName;
@@ -42,9 +44,15 @@ impl Key {
         }
     }
 
-    fn create(path: &Path) -> Result<Key, ClusterError> {
+    /// A key that nobody else has.
+    pub fn random() -> Result<Key, ClusterError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| ClusterError::Random(error.to_string()))?;
+        Ok(Key(bytes))
+    }
+
+    fn create(path: &Path) -> Result<Key, ClusterError> {
+        let Key(bytes) = Key::random()?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -54,7 +62,7 @@ impl Key {
         let _ = fs::remove_file(&beside);
         let mut file = options.open(&beside).map_err(ClusterError::io(&beside))?;
         file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(ClusterError::io(&beside))?;
-        fs::rename(&beside, path).map_err(ClusterError::io(path))?;
+        atomic::rename(&beside, path)?;
         Ok(Key(bytes))
     }
 

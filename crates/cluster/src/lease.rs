@@ -1,9 +1,10 @@
 //! Who plays which game, and until when: a pure state machine, without a clock of its own.
 //!
-//! Games are lent to workers. A worker that is alive keeps what it has; when nothing is heard of it
-//! for a term, its games are lent to others. When no game is left to lend, those that have been out
-//! longest are lent a second time, so that one slow worker does not keep everybody waiting: whoever
-//! is first counts, and both must come out the same anyway.
+//! Games are lent to workers. A worker keeps what it says it has; what it has not spoken of for a
+//! term is lent again, to others or to itself: its process may have died, or the answer that lent the
+//! game may have been lost. When no game is left to lend, those that have been out longest are lent
+//! once more, the longer the more often, so that slow workers do not keep everybody waiting: whoever
+//! is first counts, and all must come out the same anyway.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,9 +14,9 @@ use crate::subject::WorkerName;
 /// How long games are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// A worker that was not heard of for so long has lost its games.
+    /// A game that its worker has not spoken of for so long is lost.
     pub lease: Duration,
-    /// Games that have been out for so long may be lent a second time.
+    /// Games may be lent once more each time that they have been out for so long.
     pub patience: Duration,
 }
 
@@ -41,7 +42,7 @@ struct Lease {
 }
 
 /// At most so many workers have the same game.
-const COPIES: usize = 2;
+const COPIES: usize = 16;
 
 impl Leases {
     /// Nothing of this is lent yet.
@@ -71,22 +72,28 @@ impl Leases {
         let mut overdue: Vec<(Duration, u64)> = self
             .lent
             .iter()
-            .filter(|(_, leases)| leases.len() < COPIES)
             .filter(|(_, leases)| leases.iter().all(|lease| lease.worker != *worker))
             .filter_map(|(&number, leases)| {
                 let since = leases.iter().map(|lease| lease.since).min()?;
-                (since + self.terms.patience <= now).then_some((since, number))
+                let copies = u32::try_from(leases.len()).unwrap_or(u32::MAX);
+                let is_due = since + self.terms.patience.saturating_mul(copies) <= now;
+                (is_due && leases.len() < COPIES).then_some((since, number))
             })
             .collect();
         overdue.sort_unstable();
         overdue.into_iter().map(|(_, number)| number).take(most).collect()
     }
 
-    /// A worker is alive: it keeps what it has for another term.
-    pub fn extend(&mut self, worker: &WorkerName, now: Duration) {
+    /// A worker has these games: it keeps them for another term. What it was lent and does not
+    /// have may be on its way here.
+    pub fn extend(&mut self, worker: &WorkerName, games: &[u64], now: Duration) {
         let until = now + self.terms.lease;
-        for lease in self.lent.values_mut().flatten().filter(|lease| lease.worker == *worker) {
-            lease.until = until;
+        for number in games {
+            for lease in self.lent.get_mut(number).into_iter().flatten() {
+                if lease.worker == *worker {
+                    lease.until = until;
+                }
+            }
         }
     }
 
@@ -169,7 +176,7 @@ mod tests {
         let (mut leases, a, b) = (leases(), worker("a"), worker("b"));
         leases.lend(&a, 2, at(0));
         leases.lend(&b, 2, at(0));
-        leases.extend(&b, at(10));
+        leases.extend(&b, &[12, 13, 99], at(10));
         assert_eq!(leases.expire(at(19)), 0);
         assert_eq!(leases.expire(at(20)), 2);
         assert_eq!(leases.lend(&b, 9, at(20)), [10, 11]);
@@ -187,6 +194,10 @@ mod tests {
         assert!(leases.lend(&a, 4, at(9)).is_empty());
         assert_eq!(leases.lend(&c, 4, at(9)), [11, 12, 13]);
         assert_eq!(leases.missing(), 4);
+        // Two that take and never deliver do not stop the run either.
+        let d = worker("d");
+        assert!(leases.clone().lend(&d, 1, at(15)).is_empty());
+        assert_eq!(leases.clone().lend(&d, 1, at(16)), [10]);
         // The first of both copies counts; the other worker's lease goes with it.
         assert!(leases.finish(10));
         assert_eq!((leases.held_by(&a), leases.held_by(&b)), (3, 0));
@@ -194,6 +205,20 @@ mod tests {
         assert_eq!(leases.held_by(&c), 3);
         leases.release(&c);
         assert_eq!(leases.lend(&b, 9, at(9)), [11, 12, 13]);
+    }
+
+    #[test]
+    fn games_whose_answer_was_lost_are_lent_again_also_to_who_should_have_had_them() {
+        let (mut leases, a) = (leases(), worker("a"));
+        assert_eq!(leases.lend(&a, 2, at(0)), [10, 11]);
+        // It never heard of 10 and 11, and asks on and on.
+        assert_eq!(leases.lend(&a, 2, at(5)), [12, 13]);
+        for second in 6..20 {
+            leases.extend(&a, &[12, 13], at(second));
+            assert_eq!(leases.expire(at(second)), 0);
+        }
+        assert_eq!(leases.expire(at(20)), 2);
+        assert_eq!(leases.lend(&a, 9, at(20)), [10, 11]);
     }
 
     #[test]
@@ -232,7 +257,7 @@ mod tests {
                         assert_eq!(leases.finish(number), arrived.insert(number));
                     }
                 }
-                4 => leases.extend(worker, at(second)),
+                4 => leases.extend(worker, &hands[index], at(second)),
                 // Killed: it knows nothing of its games any more.
                 _ => hands[index].clear(),
             }

@@ -7,6 +7,8 @@ use crate::hash::Hash;
 
 /// No message is longer.
 pub const MAX_MESSAGE: usize = 1 << 16;
+/// Games that one worker may have at a time.
+pub const MAX_HELD: usize = 4096;
 /// The most games that are given out at once.
 pub const MAX_GRANT: usize = 256;
 
@@ -21,6 +23,10 @@ pub struct Ask {
     pub threads: u32,
     /// Games wanted.
     pub want: u32,
+    /// What it plays for.
+    pub order: Option<Hash>,
+    /// The games of that order that it has, played but not sent ones included.
+    pub has: Vec<u64>,
 }
 
 /// What the learner says to an [`Ask`].
@@ -60,6 +66,8 @@ pub struct Grant {
 pub struct Beat {
     /// What it plays for.
     pub order: Option<Hash>,
+    /// The games of that order that it has, played but not sent ones included.
+    pub has: Vec<u64>,
     /// Games that it has sent since it started.
     pub sent: u64,
     /// It goes: its games are to be given to others.
@@ -95,6 +103,9 @@ mod tests {
         let grant = Grant { number: u64::MAX, token: Hash::of(b"t") };
         let answer = Answer::Work { order: Hash::of(b"o"), games: vec![grant; MAX_GRANT] };
         assert_eq!(decode::<Answer>(&encode(&answer)), Ok(answer));
+        let has = vec![999_999_999_999; MAX_HELD];
+        let beat = Beat { order: Some(Hash::of(b"o")), has, sent: 1, leaving: false };
+        assert_eq!(decode::<Beat>(&encode(&beat)), Ok(beat));
         assert!(decode::<Ask>(b"{\"protocol\":1}").is_err());
         assert!(decode::<Beat>(&vec![b' '; MAX_MESSAGE + 1]).unwrap_err().contains("bytes"));
     }

@@ -10,7 +10,7 @@ use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::key::Key;
 use crate::lease::{Leases, Terms};
-use crate::message::{Answer, Ask, Beat, Grant, MAX_GRANT, Pulse};
+use crate::message::{Answer, Ask, Beat, Grant, MAX_GRANT, MAX_HELD, Pulse};
 use crate::order::{Order, PROTOCOL};
 use crate::refusal::Refusal;
 use crate::status::{Member, Report};
@@ -44,10 +44,10 @@ struct Seen {
     order: Option<Hash>,
 }
 
-/// Games that one worker may have at a time.
-const MAX_HELD: usize = 4096;
 /// Workers that are remembered; more than that can only be somebody who makes up names.
 const MAX_WORKERS: usize = 50_000;
+/// Workers that a report lists, and as many that are refused.
+const MAX_LISTED: usize = 1000;
 /// When to ask again: when all games are lent, and when there is no order.
 const SOON_MS: u64 = 1000;
 const LATER_MS: u64 = 5000;
@@ -101,11 +101,14 @@ impl Office {
         };
         seen.member.version = ask.version.chars().take(32).collect();
         seen.member.threads = ask.threads;
+        seen.order = ask.order;
         let Some(current) = &mut self.current else {
             return Answer::Wait { milliseconds: LATER_MS };
         };
         current.leases.expire(now);
-        current.leases.extend(worker, now);
+        if ask.order == Some(current.hash) {
+            current.leases.extend(worker, &ask.has, now);
+        }
         let room = MAX_HELD.saturating_sub(current.leases.held_by(worker));
         let most = (ask.want as usize).min(MAX_GRANT).min(room);
         let numbers = current.leases.lend(worker, most, now);
@@ -129,8 +132,8 @@ impl Office {
         if let Some(current) = &mut self.current {
             if beat.leaving {
                 current.leases.release(worker);
-            } else {
-                current.leases.extend(worker, now);
+            } else if beat.order == Some(current.hash) {
+                current.leases.extend(worker, &beat.has, now);
             }
             current.leases.expire(now);
         }
@@ -229,6 +232,12 @@ impl Office {
                 ..seen.member.clone()
             });
         }
+        let games = workers.iter().map(|member| member.games).sum();
+        let count = workers.len();
+        // All of ten thousand would not fit a message: those heard of last.
+        workers.sort_by(|a, b| a.silent_s.total_cmp(&b.silent_s));
+        workers.truncate(MAX_LISTED);
+        workers.sort_by(|a, b| a.name.cmp(&b.name));
         if self.strangers > 0 {
             refused.insert("stranger".to_owned(), self.strangers);
         }
@@ -237,11 +246,17 @@ impl Office {
             generation: self.current.as_ref().map(|current| current.generation),
             network: self.current.as_ref().map(|current| current.network),
             missing: self.missing() as u64,
-            games: workers.iter().map(|member| member.games).sum(),
+            games,
+            members: count as u64,
             refused,
             waiting: None,
             workers,
-            bans: self.bans.iter().map(|(name, why)| (name.clone(), why.to_owned())).collect(),
+            bans: self
+                .bans
+                .iter()
+                .take(MAX_LISTED)
+                .map(|(name, why)| (name.clone(), why.to_owned()))
+                .collect(),
         }
     }
 
@@ -289,7 +304,8 @@ mod tests {
     }
 
     fn ask(want: u32) -> Ask {
-        Ask { protocol: PROTOCOL, version: "0.1.0".to_owned(), threads: 2, want }
+        let (version, order, has) = ("0.1.0".to_owned(), None, Vec::new());
+        Ask { protocol: PROTOCOL, version, threads: 2, want, order, has }
     }
 
     fn office(folder: &std::path::Path) -> Office {
@@ -317,7 +333,7 @@ mod tests {
         assert!(office.is_first(&a));
         assert!(office.take(&a, 0, at(1)) && !office.take(&b, 0, at(1)));
         assert!(!office.is_first(&a) && office.is_first(&b));
-        let beat = Beat { order: Some(order.hash()), sent: 1, leaving: false };
+        let beat = Beat { order: Some(order.hash()), has: vec![1], sent: 1, leaving: false };
         assert_eq!(office.beat(&a, &beat, at(2)), Pulse { order: Some(order.hash()) });
         let report = office.report(at(10));
         assert_eq!((report.missing, report.games, report.workers.len()), (2, 1, 2));

@@ -86,6 +86,9 @@ impl Order {
         if protocol != i64::from(PROTOCOL) {
             return Err(OrderError::Protocol { got: protocol.try_into().unwrap_or(0) });
         }
+        if table.values().any(has_no_number) {
+            return Err(unreadable("a number that is none".to_owned()));
+        }
         let order: Order =
             table.try_into().map_err(|error| unreadable(error.message().to_owned()))?;
         let (play, mega) = (&order.selfplay, 1_000_000);
@@ -105,6 +108,11 @@ impl Order {
                 return Err(OrderError::Excess { field, got, most });
             }
         }
+        let (field, most) = ("selfplay.memory_mb times selfplay.games_at_once", 1 << 14);
+        let got = play.memory_mb as u64 * play.games_at_once as u64;
+        if got > most {
+            return Err(OrderError::Excess { field, got, most });
+        }
         Ok(order)
     }
 
@@ -121,6 +129,16 @@ impl Order {
             sims: self.sims,
             network: self.step,
         }
+    }
+}
+
+/// True when a number is infinite or none at all.
+fn has_no_number(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::Float(number) => !number.is_finite(),
+        toml::Value::Table(table) => table.values().any(has_no_number),
+        toml::Value::Array(values) => values.iter().any(has_no_number),
+        _ => false,
     }
 }
 
@@ -162,6 +180,19 @@ pub(crate) mod tests {
         assert!(refused(&format!("extra = 1\n{good}")).contains("extra"));
         let huge = refused(&good.replace("memory_mb = 1", "memory_mb = 1000000"));
         assert_eq!(huge, "an order with selfplay.memory_mb = 1000000: expected at most 4096");
+        let several = good.replace("games_at_once = ", "games_at_once = 409");
+        let several = several.replace("memory_mb = 1", "memory_mb = 4096");
+        assert!(refused(&several).contains("times selfplay.games_at_once"), "{several}");
+        assert!(refused(&good.replace("c_puct = ", "c_puct = nan # ")).contains("is none"));
         assert!(refused(&" ".repeat(MAX_ORDER + 1)).contains("bytes"));
+    }
+
+    /// A worker of another version is refused for what it was not told; so whoever changes how
+    /// games are played raises [`PROTOCOL`] too, and then writes the new hash here.
+    #[test]
+    fn games_of_this_protocol_are_these() {
+        let games = (0..4).map(|number| crate::audit::tests::play(&order().generation(), number));
+        let bytes: Vec<u8> = games.flat_map(|played| played.record.encode().unwrap()).collect();
+        assert_eq!((PROTOCOL, Hash::of(&bytes).short().as_str()), (1, "bbe01a743ffb"));
     }
 }

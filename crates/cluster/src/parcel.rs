@@ -24,6 +24,8 @@ pub const MAX_RECORD: usize = 1 << 19;
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + 2 * Hash::LENGTH + 8 + 8;
 const LEVEL: i32 = 3;
+/// Enough for the largest record.
+const WINDOW_LOG: u32 = 20;
 
 /// A game on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +99,11 @@ impl Parcel {
     pub fn record(&self) -> Result<Vec<u8>, String> {
         let mut record = Vec::new();
         zstd::Decoder::new(&self.packed[..])
-            .and_then(|decoder| decoder.take(MAX_RECORD as u64 + 1).read_to_end(&mut record))
+            .and_then(|mut decoder| {
+                // Or a hundred bytes could ask for a hundred megabytes.
+                decoder.window_log_max(WINDOW_LOG)?;
+                decoder.take(MAX_RECORD as u64 + 1).read_to_end(&mut record)
+            })
             .map_err(|error| format!("cannot be decompressed: {error}"))?;
         if record.len() > MAX_RECORD {
             return Err(format!("decompresses to more than {MAX_RECORD} bytes"));
@@ -132,6 +138,9 @@ mod tests {
     fn a_bomb_does_not_go_off() {
         let bomb = parcel(&vec![0; 1 << 26]);
         assert!(bomb.encode().len() < MAX_PARCEL, "small enough to be sent");
-        assert!(bomb.record().unwrap_err().contains("decompresses to more than"));
+        assert!(bomb.record().unwrap_err().contains("too much memory"));
+        // One that claims a small window is stopped at the largest record.
+        let slow = parcel(&vec![0; MAX_RECORD + 1]);
+        assert!(slow.record().unwrap_err().contains("decompresses to more than"));
     }
 }

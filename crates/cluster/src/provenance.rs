@@ -8,6 +8,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use selfmate_run::atomic;
+
 use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
@@ -36,6 +38,7 @@ impl Provenance {
         let file = file.map_err(ClusterError::io(&path))?;
         // What is torn goes, so that the next line starts where a line starts.
         file.set_len(length).map_err(ClusterError::io(&path))?;
+        atomic::sync_folder(&self.folder)?;
         self.open = Some((path, file));
         self.lines.clear();
         Ok(known)

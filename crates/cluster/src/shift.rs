@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_nats::jetstream::{AckKind, Message};
 use selfmate_learn::LearnError;
-use selfmate_learn::selfplay::Tray;
+use selfmate_learn::selfplay::{Harvest, Tray};
 
 use crate::audit::{Agreement, parts_too_often};
 use crate::auditor::{Auditor, Finding};
@@ -45,7 +45,7 @@ impl<'a> Shift<'a> {
         mut self,
         known: BTreeMap<u64, WorkerName>,
         tray: &mut Tray<'_>,
-    ) -> Result<(), LearnError> {
+    ) -> Result<Harvest, LearnError> {
         self.look_back(known, tray)?;
         loop {
             for message in self.cluster.receive() {
@@ -58,8 +58,12 @@ impl<'a> Shift<'a> {
             let now = self.cluster.host.now();
             self.cluster.host.office().expire(now);
             let missing = self.cluster.host.office().missing();
-            if !tray.goes_on() || (missing == 0 && self.auditor.pending() == 0) {
-                return Ok(());
+            if missing == 0 && self.auditor.pending()? == 0 {
+                return Ok(Harvest::Ripe);
+            }
+            if !tray.goes_on() {
+                // What is not audited yet is audited when the run goes on.
+                return Ok(Harvest::Unripe);
             }
         }
     }
@@ -119,7 +123,7 @@ impl<'a> Shift<'a> {
         if let Some((other, hash)) = self.accepted.get(&number) {
             self.cluster.host.office().take(&worker, number, now);
             // Both cannot be right.
-            if *hash != delivery.hash && other.as_ref() != Some(&worker) {
+            if *hash != delivery.hash {
                 let stored = tray.games().iter().find(|game| game.number == number);
                 if let (Some(other), Some(stored)) = (other.clone(), stored) {
                     self.auditor.add(other, stored.clone());
@@ -180,6 +184,7 @@ impl<'a> Shift<'a> {
         self.cluster.provenance.sync()?;
         let games = self.cluster.provenance.games_of(worker)?;
         self.cluster.purge.extend(games.iter().filter(|&game| !self.accepted.contains_key(game)));
+        self.auditor.forget(worker);
         let count = self.take_back(worker, tray)?;
         let earlier = games.len().saturating_sub(count);
         tray.note(&format!(

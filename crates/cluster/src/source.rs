@@ -11,16 +11,17 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{AckKind, Message};
 use selfmate_learn::LearnError;
-use selfmate_learn::selfplay::{Source, TICK, Tray, Work, evaluators};
+use selfmate_learn::selfplay::{Harvest, Source, TICK, Tray, Work, evaluators};
 use selfmate_nn::Model;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::audit::Exactness;
 use crate::auditor::Auditor;
 use crate::backoff::Backoff;
 use crate::ban::Bans;
-use crate::broker::{Access, Broker, Storage};
+use crate::broker::{Access, Broker, Role, Storage};
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::host::Host;
@@ -65,12 +66,20 @@ pub struct Cluster {
     pub(crate) purge: BTreeSet<u64>,
     /// What was published last, newest last.
     published: Vec<Hash>,
+    /// Removes what was published before.
+    tidying: Option<JoinHandle<()>>,
+    /// Tells the broker what became of the last messages.
+    acknowledging: Option<JoinHandle<()>>,
 }
 
 /// Games that are written to disk together.
 const TOGETHER: usize = 256;
 /// Orders and networks that stay published: workers may still fetch the one before.
 const KEPT: usize = 4;
+/// The slowest line that a network is published over, in bytes a second.
+const SLOWEST: usize = 100_000;
+/// How often to look whether the broker still has what was published.
+const LOOK: Duration = Duration::from_secs(5);
 /// How long the broker may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How long to listen for another learner.
@@ -102,26 +111,43 @@ impl Cluster {
             .map_err(ClusterError::Runtime)?;
         let office = Office::new(options.run.clone(), key.clone(), bans, options.terms);
         let (host, games) = runtime.block_on(async {
-            let broker = Broker::connect(&options.access, "learner", None).await?;
+            let broker = Broker::connect(&options.access, Role::Learner).await?;
             be_alone(&broker, &options.access.url).await?;
             set_up(&broker, options.storage).await?;
             Host::start(broker, office, options.storage).await
         })?;
         let published = Vec::new();
-        Ok(Cluster { options, runtime, host, games, key, provenance, purge, published })
+        let (tidying, acknowledging) = (None, None);
+        Ok(Cluster {
+            options,
+            runtime,
+            host,
+            games,
+            key,
+            provenance,
+            purge,
+            published,
+            tidying,
+            acknowledging,
+        })
     }
 
     /// Publishes an order and its network, however often it takes; false when there is no more
     /// time for it.
     fn publish(&mut self, order: &Order, model: &[u8], tray: &mut Tray<'_>) -> bool {
+        // An old list must not remove what is new.
+        if let Some(tidying) = self.tidying.take() {
+            tidying.abort();
+        }
         let text = order.to_toml();
         let objects = [(order.network, model), (order.hash(), text.as_bytes())];
         let mut backoff = Backoff::new("publish");
         for (hash, bytes) in objects {
             loop {
                 let publish = self.host.broker().publish(&hash, bytes);
+                let time = ANSWER + Duration::from_secs((bytes.len() / SLOWEST) as u64);
                 let published =
-                    self.runtime.block_on(async { tokio::time::timeout(ANSWER, publish).await });
+                    self.runtime.block_on(async { tokio::time::timeout(time, publish).await });
                 let what = match published {
                     Ok(Ok(())) => break,
                     Ok(Err(error)) => error.to_string(),
@@ -140,7 +166,7 @@ impl Cluster {
         self.published.drain(..old);
         let (broker, kept) = (self.host.broker().clone(), self.published.clone());
         // What is left over takes space, nothing more; the next time tries again.
-        self.runtime.spawn(async move { broker.keep_only(&kept).await });
+        self.tidying = Some(self.runtime.spawn(async move { _ = broker.keep_only(&kept).await }));
         true
     }
 
@@ -177,13 +203,38 @@ impl Cluster {
     }
 
     /// Tells the broker what became of messages.
-    pub(crate) fn acknowledge(&self, messages: Vec<(Message, AckKind)>) {
-        self.runtime.spawn(async move {
+    pub(crate) fn acknowledge(&mut self, messages: Vec<(Message, AckKind)>) {
+        self.acknowledging = Some(self.runtime.spawn(async move {
             for (message, kind) in messages {
                 // What is not acknowledged comes again, and is known by its number.
                 let _ = message.ack_with(kind).await;
             }
-        });
+        }));
+    }
+
+    /// Puts an order and its network back where a broker that lost its disk has lost them, until
+    /// the handle is aborted.
+    fn keep_published(&self, objects: Vec<(Hash, Vec<u8>)>) -> JoinHandle<()> {
+        let broker = self.host.broker().clone();
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                for (hash, bytes) in &objects {
+                    // What does not work is tried again.
+                    let _ = broker.publish(hash, bytes).await;
+                }
+            }
+        })
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(last) = self.acknowledging.take() {
+            let time = Duration::from_secs(1);
+            // What the broker does not hear of in time is sent to the next learner, and is too late.
+            let _ = self.runtime.block_on(async { tokio::time::timeout(time, last).await });
+        }
     }
 }
 
@@ -208,7 +259,7 @@ async fn set_up(broker: &Broker, storage: Storage) -> Result<(), ClusterError> {
 }
 
 impl Source for Cluster {
-    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<(), LearnError> {
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError> {
         let bytes = (work.model)()?;
         // As workers get it: what they play is what is played again here.
         let (model, _) = Model::decode(&bytes)?;
@@ -224,8 +275,10 @@ impl Source for Cluster {
         };
         let known = self.provenance.open(work.index)?;
         if !self.publish(&order, &bytes, tray) {
-            return Ok(());
+            return Ok(Harvest::Unripe);
         }
+        let text = order.to_toml().into_bytes();
+        let keeping = self.keep_published(vec![(order.network, bytes), (order.hash(), text)]);
         let exactness = Exactness::of(&model);
         let intake = Intake::new(self.key.clone(), order.hash(), work.generation.clone());
         let auditor =
@@ -233,6 +286,7 @@ impl Source for Cluster {
         self.host.office().begin(&order, work.numbers.iter().copied());
         self.tell_news();
         let outcome = Shift::new(self, order.hash(), intake, auditor).run(known, tray);
+        keeping.abort();
         self.host.office().end();
         self.tell_news();
         outcome

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::broker::{Access, Broker};
+use crate::broker::{Access, Broker, Role};
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::subject::{self, WorkerName};
@@ -27,9 +27,11 @@ pub struct Report {
     pub refused: BTreeMap<String, u64>,
     /// Games that the broker keeps for the learner; `None` when it does not say.
     pub waiting: Option<u64>,
-    /// Those heard of since the learner started.
+    /// Workers heard of since the learner started.
+    pub members: u64,
+    /// Those heard of last, a thousand at most.
     pub workers: Vec<Member>,
-    /// Workers from whom nothing is taken, with the reason.
+    /// Workers from whom nothing is taken, with the reason, a thousand at most.
     pub bans: BTreeMap<WorkerName, String>,
 }
 
@@ -71,7 +73,7 @@ pub fn status(access: &Access) -> Result<Report, ClusterError> {
         .build()
         .map_err(ClusterError::Runtime)?;
     runtime.block_on(async {
-        let broker = Broker::connect(access, "status", None).await?;
+        let broker = Broker::connect(access, Role::Watcher).await?;
         let timeout = Duration::from_secs(5);
         let answer = broker.request(subject::STATUS, Vec::new(), timeout).await?;
         let answer = answer.ok_or_else(|| ClusterError::NoLearner { url: access.url.clone() })?;

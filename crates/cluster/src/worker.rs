@@ -7,9 +7,11 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::future::FusedFuture;
+use futures_util::{FutureExt, StreamExt, stream};
 use selfmate_learn::selfplay::evaluators;
 use selfmate_nn::Model;
 use tokio::sync::Notify;
@@ -17,10 +19,11 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep;
 
 use crate::backoff::Backoff;
-use crate::broker::{Access, Broker};
+use crate::broker::{Access, Broker, Role};
 use crate::error::ClusterError;
 use crate::hall::{Finished, Hall, Job};
 use crate::hash::Hash;
+use crate::key::Key;
 use crate::message::{Answer, Ask, Beat, Pulse, decode, encode};
 use crate::order::{MAX_ORDER, Order, PROTOCOL};
 use crate::parcel::Parcel;
@@ -63,9 +66,11 @@ const BEATS: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(5);
 /// How often the signal to stop is looked for.
 const TICK: Duration = Duration::from_millis(100);
+/// Games that are sent at the same time.
+const SENDING: usize = 16;
 /// The longest wait before a game is sent again.
 const RESEND: Duration = Duration::from_secs(2);
-/// How long a worker that stops goes on trying to send a game.
+/// How long a worker that stops goes on trying to send its games.
 const PARTING: Duration = Duration::from_secs(30);
 /// No network is larger.
 const MAX_NETWORK: usize = 1 << 30;
@@ -87,16 +92,25 @@ pub fn work(
         let (sender, mut finished) = unbounded_channel();
         let (hall, threads) = Hall::open(options.threads, &sender);
         drop(sender);
-        let worker =
-            Worker { options, broker, hall, tell, sent: AtomicU64::new(0), news: Notify::new() };
+        let worker = Worker {
+            options,
+            broker,
+            hall,
+            tell,
+            nonce: Key::random()?,
+            finished: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            news: Notify::new(),
+        };
         let outcome = worker.run(stop, &mut finished).await;
         worker.hall.set_job(None);
         worker.hall.close();
-        for thread in threads {
-            // A thread that panicked has said so.
-            let _ = thread.join();
+        let panics = threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count();
+        outcome?;
+        if panics > 0 {
+            return Err(ClusterError::Panicked { threads: panics });
         }
-        outcome.map(|()| worker.sent.load(Relaxed))
+        Ok(worker.sent.load(Relaxed))
     })
 }
 
@@ -105,8 +119,7 @@ async fn connect(options: &Options, stop: &AtomicBool, tell: &dyn Fn(Event)) -> 
     let Options { access, name, .. } = options;
     let mut backoff = Backoff::new(name.as_str());
     while !stop.load(Relaxed) {
-        let inbox = Some(name.inbox());
-        match Broker::connect(access, &format!("worker {name}"), inbox).await {
+        match Broker::connect(access, Role::Worker(name)).await {
             Ok(broker) => return Some(broker),
             Err(error) => tell(Event::Trouble(error.to_string())),
         }
@@ -129,6 +142,11 @@ struct Worker<'a> {
     broker: Broker,
     hall: Arc<Hall>,
     tell: &'a dyn Fn(Event),
+    /// Makes ids of messages that no other process uses.
+    nonce: Key,
+    /// Games that have ended.
+    finished: AtomicU64,
+    /// Games that the broker has.
     sent: AtomicU64,
     /// The learner has something new.
     news: Notify,
@@ -143,7 +161,7 @@ impl Worker<'_> {
         // Whoever had this name before has forgotten its games.
         let _ = self.beat(true).await;
         // The same one to the end: a game that is being sent when the signal comes is not forgotten.
-        let mut sending = pin!(self.send_games(finished));
+        let mut sending = pin!(self.send_games(finished).fuse());
         tokio::select! {
             outcome = self.ask_for_games() => return outcome,
             () = &mut sending => {}
@@ -153,9 +171,11 @@ impl Worker<'_> {
         }
         // Games under way are finished and sent; the rest goes to others.
         self.hall.close();
-        tokio::select! {
-            () = &mut sending => {}
-            () = self.keep_alive() => {}
+        if !sending.is_terminated() {
+            tokio::select! {
+                () = &mut sending => {}
+                () = self.keep_alive() => {}
+            }
         }
         let _ = self.beat(true).await;
         Ok(())
@@ -171,17 +191,21 @@ impl Worker<'_> {
                 continue;
             }
             match self.ask(want).await {
-                Ok(Some(Answer::Work { order, games })) => match self.follow(order).await {
-                    Ok(()) => {
-                        backoff.reset();
-                        self.hall.add(&order, games);
+                Ok(Some(Answer::Work { order, games })) => {
+                    self.hall.hold(order, &games);
+                    match self.follow(order).await {
+                        Ok(()) => {
+                            backoff.reset();
+                            self.hall.add(&order, games);
+                        }
+                        Err(error) => {
+                            // Others may be able to play them.
+                            self.hall.set_job(None);
+                            let _ = self.beat(true).await;
+                            self.trouble(&error, &mut backoff).await;
+                        }
                     }
-                    Err(error) => {
-                        // Others may be able to play them.
-                        let _ = self.beat(true).await;
-                        self.trouble(&error, &mut backoff).await;
-                    }
-                },
+                }
                 Ok(Some(Answer::Wait { milliseconds })) => {
                     backoff.reset();
                     self.wait(Duration::from_millis(milliseconds.clamp(50, 30_000))).await;
@@ -212,7 +236,10 @@ impl Worker<'_> {
     /// Asks for games; `None` when nobody is there to ask.
     async fn ask(&self, want: usize) -> Result<Option<Answer>, ClusterError> {
         let Options { name, threads, .. } = self.options;
+        let (order, has) = self.hall.held();
         let ask = Ask {
+            order,
+            has,
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             threads: u32::try_from(*threads).unwrap_or(u32::MAX),
@@ -240,35 +267,41 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Sends games as they end; ends when there will be no more.
+    /// Sends games as they end, some at a time; ends when there will be no more.
     async fn send_games(&self, finished: &mut UnboundedReceiver<Finished>) {
+        let games = stream::poll_fn(|context| finished.poll_recv(context));
+        games.for_each_concurrent(SENDING, |game| self.send_game(game)).await;
+    }
+
+    async fn send_game(&self, game: Finished) {
+        let Finished { order, token, played } = game;
+        let number = played.record.number;
+        match Parcel::new(order, token, &played) {
+            Ok(parcel) => self.send_parcel(order, parcel.encode()).await,
+            Err(error) => (self.tell)(Event::Trouble(error.to_string())),
+        }
+        self.hall.release(order, number);
+    }
+
+    /// Sends a game until the broker has it, or nobody wants it any more.
+    async fn send_parcel(&self, order: Hash, parcel: Vec<u8>) {
         let mut backoff = Backoff::new(self.options.name.as_str()).at_most(RESEND);
-        while let Some(Finished { order, token, played }) = finished.recv().await {
-            let parcel = match Parcel::new(order, token, &played) {
-                Ok(parcel) => parcel.encode(),
-                Err(error) => {
-                    (self.tell)(Event::Trouble(error.to_string()));
-                    continue;
-                }
+        // The same for all tries, so that the broker keeps one; another when the same game is
+        // played once more, so that it is not taken for an old one.
+        let id = self.nonce.token(&self.options.name, &order, self.finished.fetch_add(1, Relaxed));
+        loop {
+            let subject = self.options.name.subject(GAMES);
+            let Err(error) = self.broker.send(subject, &id, parcel.clone()).await else {
+                (self.tell)(Event::Sent(self.sent.fetch_add(1, Relaxed) + 1));
+                return;
             };
-            let mut troubled: Option<Instant> = None;
-            loop {
-                let subject = self.options.name.subject(GAMES);
-                // The token is as good as a message id: it is for this game from this worker.
-                let Err(error) = self.broker.send(subject, &token, parcel.clone()).await else {
-                    backoff.reset();
-                    (self.tell)(Event::Sent(self.sent.fetch_add(1, Relaxed) + 1));
-                    break;
-                };
-                let since = *troubled.get_or_insert_with(Instant::now);
-                let is_over = self.hall.job().is_some_and(|job| job.order != order);
-                // Nobody wants it any more, or nobody is there to wait for.
-                if is_over || (self.hall.is_closed() && since.elapsed() > PARTING) {
-                    break;
-                }
-                (self.tell)(Event::Trouble(error.to_string()));
-                sleep(backoff.next_wait()).await;
+            let is_over = self.hall.job().is_some_and(|job| job.order != order);
+            let is_late = self.hall.closed_for().is_some_and(|time| time > PARTING);
+            if is_over || is_late {
+                return;
             }
+            (self.tell)(Event::Trouble(error.to_string()));
+            sleep(backoff.next_wait()).await;
         }
     }
 
@@ -276,18 +309,23 @@ impl Worker<'_> {
     async fn keep_alive(&self) {
         loop {
             sleep(BEATS).await;
-            let playing = self.hall.job();
-            // The learner's silence is noticed where games are asked for.
-            let Ok(Some(pulse)) = self.beat(false).await else { continue };
-            if let Some(job) = &playing {
-                self.drop_unless(job.order, pulse.order);
-            }
+            self.check_order().await;
+        }
+    }
+
+    /// Says that this worker is alive; drops its games when they are not wanted any more.
+    async fn check_order(&self) {
+        let playing = self.hall.job();
+        // The learner's silence is noticed where games are asked for.
+        let Ok(Some(pulse)) = self.beat(false).await else { return };
+        if let Some(job) = &playing {
+            self.drop_unless(job.order, pulse.order);
         }
     }
 
     async fn beat(&self, leaving: bool) -> Result<Option<Pulse>, ClusterError> {
-        let order = self.hall.job().map(|job| job.order);
-        let beat = Beat { order, sent: self.sent.load(Relaxed), leaving };
+        let (order, has) = self.hall.held();
+        let beat = Beat { order, has, sent: self.sent.load(Relaxed), leaving };
         let subject = self.options.name.subject(BEAT);
         let answer = self.broker.request(&subject, encode(&beat), ANSWER).await?;
         answer.map(|bytes| decode(&bytes)).transpose().map_err(unreadable)
@@ -299,13 +337,10 @@ impl Worker<'_> {
         loop {
             // Without the right to listen, a worker finds out by asking.
             if let Ok(mut news) = self.broker.client().subscribe(NEWS).await {
-                while let Some(message) = news.next().await {
-                    let wanted =
-                        serde_json::Value::from(&*String::from_utf8_lossy(&message.payload));
-                    let wanted: Option<Hash> = serde_json::from_value(wanted).ok();
-                    if let Some(job) = self.hall.job() {
-                        self.drop_unless(job.order, wanted);
-                    }
+                while news.next().await.is_some() {
+                    // Who else could have said it is not known, so only the learner's own answer
+                    // counts.
+                    self.check_order().await;
                     self.news.notify_one();
                 }
             }

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use selfmate_cluster::broker::Broker;
+use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::hash::Hash;
 use selfmate_cluster::message::{Answer, Ask, Grant, decode, encode};
 use selfmate_cluster::order::{MAX_ORDER, Order, PROTOCOL};
@@ -38,14 +38,14 @@ struct Task {
 impl Mallory {
     async fn connect(server: &Server, name: &str) -> Mallory {
         let name = WorkerName::new(name).unwrap();
-        let inbox = Some(name.inbox());
-        let broker = Broker::connect(&access(server), "mallory", inbox).await.unwrap();
+        let broker = Broker::connect(&access(server), Role::Worker(&name)).await.unwrap();
         Mallory { name, broker }
     }
 
     /// Asks for a game until there is one; why there is none for this worker any more.
     async fn ask(&self) -> Result<Task, String> {
-        let ask = Ask { protocol: PROTOCOL, version: "0".to_owned(), threads: 1, want: 1 };
+        let (version, order, has) = ("0".to_owned(), None, Vec::new());
+        let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, order, has };
         loop {
             let seconds = Duration::from_secs(5);
             let answer = self.broker.request(&self.name.subject(ASK), encode(&ask), seconds).await;
@@ -225,7 +225,7 @@ const ATTACKS: &[Attack] = &[
         name: "bomb",
         forge: |_| vec![0; 1 << 26],
         kind: "packing",
-        reason: "decompresses to more than",
+        reason: "cannot be decompressed",
     },
     Attack {
         name: "made-up-value",
@@ -244,14 +244,10 @@ const ATTACKS: &[Attack] = &[
     },
 ];
 
-/// Sends forgeries until nothing of this worker is wanted any more; why.
-async fn attack(server: &Server, attack: &Attack) -> String {
+/// Sends forgeries until nothing of this worker is wanted any more.
+async fn attack(server: &Server, attack: &Attack) {
     let mallory = Mallory::connect(server, attack.name).await;
-    loop {
-        let task = match mallory.ask().await {
-            Ok(task) => task,
-            Err(reason) => return reason,
-        };
+    while let Ok(task) = mallory.ask().await {
         mallory.send(&task, task.grant.token, &(attack.forge)(&task)).await.unwrap();
     }
 }
@@ -284,9 +280,9 @@ fn every_attack_is_refused_and_counted_and_changes_nothing() {
     let mut notes = Notes::default();
     let (files, report) = thread::scope(|scope| {
         let learner = scope.spawn(|| train(folder.path(), &mut cluster, &mut notes));
+        // Looked at below: a failure here would leave the learner without a worker.
         for forgery in ATTACKS {
-            let reason = runtime.block_on(attack(&server, forgery));
-            assert!(reason.contains(forgery.reason), "{}: {reason}", forgery.name);
+            runtime.block_on(attack(&server, forgery));
         }
         runtime.block_on(pester(&server));
         // Only now somebody plays who can be trusted.

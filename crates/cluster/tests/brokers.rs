@@ -10,10 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
-use selfmate_cluster::broker::Broker;
+use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::hash::Hash;
 use selfmate_cluster::subject::{GAMES, STREAM};
-use selfmate_cluster::{Access, Storage};
+use selfmate_cluster::{Access, Storage, WorkerName};
 use server::{Server, leader, three};
 
 /// Publishing has to go on within this.
@@ -66,9 +66,10 @@ fn three_brokers_lose_their_leader_and_are_cut_in_two_and_keep_what_they_confirm
     let mut servers = three(folder.path());
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
     let access = Access { url: urls.join(","), ..Access::default() };
+    let name = WorkerName::new("a").unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let broker = runtime.block_on(async {
-        let broker = Broker::connect(&access, "test", None).await.unwrap();
+        let broker = Broker::connect(&access, Role::Worker(&name)).await.unwrap();
         let storage = Storage { replicas: 3, ..Storage::default() };
         while broker.set_up(storage).await.is_err() {
             tokio::time::sleep(Duration::from_millis(200)).await;

@@ -92,11 +92,7 @@ fn the_rights_are_enough_to_train() {
 async fn client(server: &Server, folder: &Path, user: &str) -> Client {
     let seed = fs::read_to_string(folder.join(user)).unwrap();
     let options = ConnectOptions::new().nkey(seed);
-    let options = if user.starts_with("north") {
-        options.custom_inbox_prefix(format!("_INBOX_{user}"))
-    } else {
-        options
-    };
+    let options = options.custom_inbox_prefix(format!("_INBOX_{user}"));
     options.connect(server.url()).await.unwrap()
 }
 

@@ -65,13 +65,18 @@ fn a_second_learner_is_turned_away() {
     Cluster::open(options("second")).unwrap();
 }
 
-/// Sets a flag when the run is well under way.
-struct Signal<'a>(&'a AtomicBool);
+/// Kills the server and starts it again when the run is well under way.
+struct Killer<'a> {
+    server: &'a mut Server,
+    kills: usize,
+}
 
-impl Watch for Signal<'_> {
+impl Watch for Killer<'_> {
     fn game(&mut self, game: &GameRecord) {
-        if game.number > 20 {
-            self.0.store(true, Relaxed);
+        if game.number > 20 && self.kills == 0 {
+            self.server.kill();
+            self.server.start();
+            self.kills += 1;
         }
     }
 }
@@ -83,22 +88,15 @@ fn a_broker_that_is_killed_and_comes_back_changes_nothing() {
     let mut cluster = cluster(&server, folder.path(), 0.0);
     let name = WorkerName::new("a").unwrap();
     let options = worker::Options { access: access(&server), name, threads: 1 };
-    let (stop, is_time) = (AtomicBool::new(false), AtomicBool::new(false));
+    let stop = AtomicBool::new(false);
+    let mut killer = Killer { server: &mut server, kills: 0 };
     let files = thread::scope(|scope| {
         let worker = scope.spawn(|| work(&options, &stop, &|_| {}));
-        let killer = scope.spawn(|| {
-            while !is_time.load(Relaxed) {
-                thread::yield_now();
-            }
-            server.kill();
-            server.start();
-        });
-        let files = train(folder.path(), &mut cluster, &mut Signal(&is_time));
-        // Also when the run was quicker than the killer.
-        killer.join().unwrap();
+        let files = train(folder.path(), &mut cluster, &mut killer);
         stop.store(true, Relaxed);
         worker.join().unwrap().unwrap();
         files
     });
+    assert_eq!(killer.kills, 1);
     assert_eq!(files, expected());
 }

@@ -8,8 +8,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use selfmate_cluster::broker::Broker;
-use selfmate_cluster::{Access, ClusterError, Storage};
+use selfmate_cluster::broker::{Broker, Role};
+use selfmate_cluster::{Access, ClusterError, Storage, WorkerName};
 use server::Server;
 
 fn openssl(folder: &Path, arguments: &str) {
@@ -42,11 +42,12 @@ fn only_the_right_authority_is_believed() {
     let (ours, theirs) = (certify(brokers.path()), certify(strangers.path()));
     let server = Server::with(brokers.path(), "include \"tls.conf\"");
     let url = server.url().replace("nats://", "tls://");
+    let name = WorkerName::new("a").unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let connect = |authority: Option<PathBuf>| {
         let access = Access { url: url.clone(), authority, ..Access::default() };
         runtime.block_on(async {
-            let broker = Broker::connect(&access, "test", None).await?;
+            let broker = Broker::connect(&access, Role::Worker(&name)).await?;
             broker.set_up(Storage::default()).await
         })
     };

@@ -35,7 +35,7 @@ pub use game::{Generation, Played, SelfPlayer};
 pub use guards::{Finding, Guards, Verdict};
 pub use plan::plan_games;
 pub use play::{TICK, Tray};
-pub use source::{Source, Threads, Work};
+pub use source::{Harvest, Source, Threads, Work};
 pub(crate) use start::start_fen;
 pub use state::{MODEL, STATE, State, TRAINER, WindowEntry};
 pub use statistics::Statistics;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_chess::Seed;
-use selfmate_learn::selfplay::{RatingConfig, Source, Threads, Tray, Work};
+use selfmate_learn::selfplay::{Harvest, RatingConfig, Source, Threads, Tray, Work};
 use selfmate_learn::zero::ZeroConfig;
 use selfmate_learn::{
     Budget, End, LearnError, RunConfig, Session, Settings, Watch, train, train_from,
@@ -221,7 +221,7 @@ fn a_chunk_that_is_gone_stops_nobody() {
 struct Doubtful;
 
 impl Source for Doubtful {
-    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<(), LearnError> {
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError> {
         Threads(2).play(work, tray)?;
         let back: BTreeSet<u64> = work.numbers.iter().copied().take(3).collect();
         tray.take_back(&back)?;
@@ -256,6 +256,33 @@ fn games_that_turn_out_bad_leave_the_run() {
     assert!(!numbers(&run, 0).contains(&5));
     assert_eq!(numbers(&run, 1).len(), 14);
     assert_eq!(numbers(&run, 2), numbers(&good, 2));
+}
+
+/// Plays all games, and is stopped before it has looked at them.
+struct Hasty(Arc<AtomicBool>);
+
+impl Source for Hasty {
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError> {
+        Threads(2).play(work, tray)?;
+        self.0.store(true, Relaxed);
+        Ok(Harvest::Unripe)
+    }
+}
+
+#[test]
+fn games_that_nobody_has_looked_at_are_kept_and_not_learned_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let stop = Arc::new(AtomicBool::new(false));
+    let session = Session { seed: 3, budget: Budget::default(), threads: 2, stop: &stop };
+    let settings = config("zero").settings;
+    let mut run = Run::open(&path).unwrap();
+    let mut hasty = Hasty(Arc::clone(&stop));
+    let end = train_from(&mut run, &settings, &session, &mut hasty, &mut ()).unwrap();
+    assert_eq!(end, End::Stopped);
+    assert!(run.chunks().unwrap().is_empty());
+    let (_, games) = run.journal(0).unwrap();
+    assert_eq!(games.len(), 16, "for the next time");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::atomic;
 use crate::chunk;
@@ -59,6 +59,8 @@ impl Run {
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(RunError::io(&path))?;
         file.set_len(length).map_err(RunError::io(&path))?;
+        // Games that are synced are of no use in a file that a power cut forgets.
+        atomic::sync_folder(path.parent().unwrap_or(Path::new(".")))?;
         let journal = Journal { file, path, generation, length };
         Ok((journal, games.into_values().collect()))
     }

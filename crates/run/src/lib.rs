@@ -14,7 +14,7 @@
 //! A kill at any moment leaves a folder that can be read. Damage is found by a hash or a checksum,
 //! and named. This crate does not know how learning works.
 
-mod atomic;
+pub mod atomic;
 mod checkpoint;
 mod chunk;
 mod error;

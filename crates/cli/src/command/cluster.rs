@@ -46,7 +46,7 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
     let network = report.network.map_or("none".to_owned(), |hash| hash.short());
     let current = report.workers.iter().filter(|member| member.is_current).count();
-    writeln!(out, "network {network}, on {current} of {} workers", report.workers.len())?;
+    writeln!(out, "network {network}, on {current} of {} workers", report.members)?;
     let waiting = report.waiting.map_or("?".to_owned(), thousands);
     writeln!(out, "{} games taken, {waiting} waiting at the broker", thousands(report.games))?;
     for (kind, count) in &report.refused {
@@ -98,6 +98,7 @@ mod tests {
             games: 1684,
             refused: BTreeMap::from([("late".to_owned(), 3)]),
             waiting: Some(2),
+            members: 1,
             workers: vec![Member {
                 name: name.clone(),
                 version: "0.1.0".to_owned(),

@@ -60,7 +60,7 @@ pub struct Args {
     #[arg(long, value_name = "SHARE", default_value_t = 0.02, requires = "nats")]
     audit: f64,
     /// NATS servers that keep a copy of everything
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "nats")]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "nats", value_parser = replicas)]
     replicas: usize,
     /// Plain lines instead of the live picture, also on a terminal
     #[arg(long)]
@@ -90,7 +90,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     );
     args.check_preset();
     // Before there is a folder: settings that are refused leave nothing behind.
-    args.asked()?;
+    let asked = args.asked()?;
+    ensure!(
+        args.nats.is_none() || asked.rating().is_some(),
+        "--nats: {} plays no games against itself that others could play",
+        args.learner
+    );
     let path = runs::folder().join(name);
     ensure!(
         // What this machine could play alone says nothing about how many workers there will be.
@@ -252,6 +257,16 @@ impl Args {
             bail!("run '{name}' was started with {stored}, not {asked}: choose another --run");
         }
         Ok(())
+    }
+}
+
+/// Reads how many servers have a copy.
+fn replicas(text: &str) -> Result<usize, String> {
+    match text {
+        "1" => Ok(1),
+        "3" => Ok(3),
+        "5" => Ok(5),
+        _ => Err("expected 1, 3 or 5".to_owned()),
     }
 }
 

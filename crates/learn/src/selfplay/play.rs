@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use selfmate_run::{GameRecord, Journal, RunError};
 
 use super::game::Played;
-use super::source::{Source, Work};
+use super::source::{Harvest, Source, Work};
 use crate::desk::Desk;
 use crate::learner::LearnError;
 use crate::watch::{Status, Watch};
@@ -68,9 +68,9 @@ pub fn play(
 
     let mut tray = Tray::new(journal, games, wanted.len(), &mut **watch, limits);
     // Also when none is missing: a source may still have to look at what was found.
-    source.play(&work, &mut tray)?;
+    let harvest = source.play(&work, &mut tray)?;
     let Tray { journal, games, simulations, .. } = tray;
-    if games.len() < wanted.len() {
+    if games.len() < wanted.len() || harvest == Harvest::Unripe {
         return Ok(PlayedGeneration { games: None, simulations });
     }
     journal.seal(run, &games)?;

@@ -28,11 +28,20 @@ pub struct Work<'a> {
     pub model: &'a dyn Fn() -> Result<Vec<u8>, LearnError>,
 }
 
+/// Whether what is on a tray may be learned from, once nothing is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harvest {
+    /// It may.
+    Ripe,
+    /// There was no time to look at all of it.
+    Unripe,
+}
+
 /// Has games played.
 pub trait Source {
     /// Puts every game of the work on the tray, in any order. Ends early when the tray says so;
     /// what is missing then is asked for again another time.
-    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<(), LearnError>;
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError>;
 
     /// The numbers of games of earlier generations that turned out not to be what they should be
     /// since this was last asked. They are removed from the run.
@@ -46,9 +55,9 @@ pub trait Source {
 pub struct Threads(pub usize);
 
 impl Source for Threads {
-    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<(), LearnError> {
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError> {
         if work.numbers.is_empty() {
-            return Ok(());
+            return Ok(Harvest::Ripe);
         }
         let next = AtomicUsize::new(0);
         let cut = AtomicBool::new(false);
@@ -77,7 +86,8 @@ impl Source for Threads {
                     cut.store(true, Relaxed);
                 }
             }
-            Ok(outcome?)
+            outcome?;
+            Ok(Harvest::Ripe)
         })
     }
 }
