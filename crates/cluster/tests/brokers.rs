@@ -108,7 +108,14 @@ fn three_brokers_lose_their_leader_and_are_cut_in_two_and_keep_what_they_confirm
     println!("{confirmed} messages confirmed");
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
     runtime.block_on(async {
-        let mut messages = broker.games().await.unwrap().messages().await.unwrap();
+        // They may still be agreeing on who leads what.
+        let consumer = loop {
+            match broker.games().await {
+                Ok(consumer) => break consumer,
+                Err(_) => tokio::time::sleep(Duration::from_millis(200)).await,
+            }
+        };
+        let mut messages = consumer.messages().await.unwrap();
         let end = Duration::from_secs(5);
         while let Ok(Some(message)) = tokio::time::timeout(end, messages.next()).await {
             let message = message.unwrap();
