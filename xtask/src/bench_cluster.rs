@@ -27,6 +27,9 @@ pub struct Options {
     /// Threads of the run in one process
     #[arg(long, default_value_t = 2)]
     threads: u32,
+    /// Measure this binary instead of a release build
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Settings of the runs, such as selfplay.generation_games=256
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -35,9 +38,14 @@ pub struct Options {
 /// Prints a table.
 pub fn run(options: &Options) -> Result<()> {
     setup::run()?;
-    run_command(&mut cargo("build --release -p selfmate"))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root().join("target"), PathBuf::from);
-    let program = target.join("release/selfmate");
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => {
+            run_command(&mut cargo("build --release -p selfmate"))?;
+            let target = std::env::var_os("CARGO_TARGET_DIR");
+            target.map_or(root().join("target"), PathBuf::from).join("release/selfmate")
+        }
+    };
     let folder = std::env::temp_dir().join(format!("selfmate-bench-{}", std::process::id()));
     let bench = Bench { options, program, folder: folder.clone() };
     println!(
