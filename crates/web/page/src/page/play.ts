@@ -119,7 +119,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
         (message) => {
           if (message.kind === 'choice') chosen = message;
           else {
-            round.set(message.rank, message);
+            take(round, message);
             if (message.rank === 1) evaluate(message.value, turn);
             if (showThoughts.checked) showRound([...round.values()], turn);
           }
@@ -169,7 +169,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
         { ...line(), player: JUDGE, effort: HINT, lines: 3 },
         (message) => {
           if (message.kind !== 'thought') return;
-          round.set(message.rank, message);
+          take(round, message);
           const found = [...round.values()].sort((a, b) => a.rank - b.rank);
           board.arrows(found.map(({ line: [first] }, index) => ({ uci: first?.uci ?? 'a1a1', brush: index === 0 ? 'green' : 'paleGreen' })));
           replace(thoughts, thoughtTable(found, turn));
@@ -320,6 +320,12 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   evaluate(0, 'white');
   void newGame();
   return () => control.abort();
+}
+
+/** Puts a line in its place. It may have stood in another one a moment ago. */
+function take(round: Map<number, Thought>, thought: Thought): void {
+  for (const [rank, { line }] of round) if (line[0]?.uci === thought.line[0]?.uci) round.delete(rank);
+  round.set(thought.rank, thought);
 }
 
 /** The lines a player looks at; scores as White sees them. */
