@@ -64,6 +64,8 @@ test('a training is started, seen to learn, and stopped', async () => {
   await page.getByLabel('Minutes').fill('5');
   await page.getByLabel('Settings', { exact: true }).selectOption('tiny');
   await page.getByLabel('Threads').fill('1');
+  // On a fast machine so small a network soon knows nothing but draws, and would end the run.
+  await page.getByLabel('Single settings').fill('guards.patience=1000000');
   await page.getByRole('button', { name: 'Start', exact: true }).click();
   await page.locator('.state-training').waitFor();
   const loss = page.locator('figure', { hasText: 'Loss' });
