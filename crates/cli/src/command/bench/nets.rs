@@ -86,15 +86,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         threads = vec![1, std::thread::available_parallelism().map_or(1, Into::into)];
         threads.dedup();
     }
+    // First, as it may name a run that is not there.
+    let agreement = args.agreement.as_deref().map(agreement).transpose()?;
     let mut networks = Vec::new();
     for &name in &args.network {
         measure(name, args, &threads, time, &mut networks)
             .with_context(|| format!("network {name:?}"))?;
     }
-    let agreement = match &args.agreement {
-        Some(text) => Some(agreement(text)?),
-        None => None,
-    };
     let report = Report { kernel: Kernel::detect().name(), networks, agreement };
     output.report(&report, |report, out| {
         for row in &report.networks {
