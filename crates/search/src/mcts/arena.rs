@@ -62,16 +62,24 @@ impl<T: Zeroed> Arena<T> {
         &self.items[index as usize]
     }
 
-    /// Asks the processor for the memory from this index on, ahead of its use.
-    pub fn prefetch(&self, index: u32) {
+    /// Asks the processor for so many lines of its cache, from an item on, ahead of their use.
+    pub fn prefetch<const LINES: usize>(&self, first: u32) {
         #[cfg(target_arch = "x86_64")]
-        for line in self.items[index as usize..].chunks(64 / size_of::<T>()).take(3) {
+        {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            // SAFETY: a prefetch reads nothing and cannot fault.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+            let start = (&raw const self.items[first as usize]).cast::<i8>();
+            for line in 0..LINES {
+                // SAFETY: a prefetch reads nothing and cannot fault.
+                unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * line)) };
+            }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = index;
+        let _ = first;
+    }
+
+    /// Where the memory of an item stands.
+    pub fn address(&self, index: u32) -> usize {
+        (&raw const self.items[index as usize]).addr()
     }
 
     pub fn slice(&self, first: u32, count: usize) -> &[T] {

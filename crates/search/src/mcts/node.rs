@@ -52,6 +52,11 @@ impl Counts {
     pub fn proof(self) -> Proof {
         Proof::from_byte((self.0 >> PROOF_SHIFT) as u8)
     }
+
+    /// True when the move into the node is proven to lose.
+    pub fn is_lost(self) -> bool {
+        Proof::is_loss((self.0 >> PROOF_SHIFT) as u8)
+    }
 }
 
 /// Where a node's children stand.
@@ -107,12 +112,13 @@ impl Node {
 
     /// The mean value.
     pub fn value(&self) -> f32 {
-        unpack(self.mean.load(Relaxed)).0
+        // One is a power of two, so this is rounded only once, as by way of 64 bits.
+        signed_value(self.mean.load(Relaxed)) as f32 / VALUE_ONE as f32
     }
 
     /// The mean share of draws.
     pub fn draw(&self) -> f32 {
-        unpack(self.mean.load(Relaxed)).1
+        unpack(self.mean.load(Relaxed)).1 as f32
     }
 
     pub fn is_expanded(&self) -> bool {
@@ -170,7 +176,7 @@ impl Node {
         }
         let share = 1.0 / f64::from(counts.visits());
         let step = |bits| {
-            let (mean, mean_draw) = unpack_exact(bits);
+            let (mean, mean_draw) = unpack(bits);
             pack(
                 mean + (f64::from(value) - mean) * share,
                 mean_draw + (f64::from(draw) - mean_draw) * share,
@@ -213,15 +219,13 @@ fn pack(value: f64, draw: f64) -> u64 {
     value | ((draw * DRAW_ONE) as u64) << DRAW_SHIFT
 }
 
-fn unpack_exact(bits: u64) -> (f64, f64) {
-    // Up and down again carries the sign of the value into its upper bits.
-    let value = (bits << (64 - DRAW_SHIFT)) as i64 >> (64 - DRAW_SHIFT);
-    (value as f64 / VALUE_ONE, (bits >> DRAW_SHIFT) as f64 / DRAW_ONE)
+fn unpack(bits: u64) -> (f64, f64) {
+    (signed_value(bits) as f64 / VALUE_ONE, (bits >> DRAW_SHIFT) as f64 / DRAW_ONE)
 }
 
-fn unpack(bits: u64) -> (f32, f32) {
-    let (value, draw) = unpack_exact(bits);
-    (value as f32, draw as f32)
+fn signed_value(bits: u64) -> i64 {
+    // Up and down again carries the sign of the value into its upper bits.
+    (bits << (64 - DRAW_SHIFT)) as i64 >> (64 - DRAW_SHIFT)
 }
 
 const DRAW_SHIFT: u32 = 40;
@@ -261,7 +265,7 @@ mod tests {
         }
         assert!((node.value() - 0.25).abs() < 1e-4, "{}", node.value());
         for value in [-1.0, -0.7, 0.0, 0.5, 1.0] {
-            let (kept, draw) = unpack_exact(pack(value, 1.0 - value.abs()));
+            let (kept, draw) = unpack(pack(value, 1.0 - value.abs()));
             assert!((kept - value).abs() < 1e-9 && (draw - (1.0 - value.abs())).abs() < 1e-6);
         }
     }

@@ -130,6 +130,11 @@ impl Proof {
         }
     }
 
+    /// Whether a byte is that of a loss.
+    pub(super) fn is_loss(byte: u8) -> bool {
+        byte >> 6 == 2
+    }
+
     pub(super) fn from_byte(byte: u8) -> Proof {
         match byte >> 6 {
             0 => Proof::Unknown,

@@ -6,7 +6,6 @@ use super::edge::Edge;
 use super::gumbel::improved_policy;
 use super::node::Node;
 use super::params::{FirstPlayUrgency, InteriorRule, Puct};
-use super::result::Proof;
 use super::tree::{Children, GROUP};
 use crate::math::ln;
 
@@ -29,7 +28,7 @@ pub(super) struct Choice<'a> {
 pub(super) struct Growth(Vec<f32>);
 
 impl Growth {
-    const KEPT: u32 = 1024;
+    const KEPT: u32 = 8192;
 
     pub fn new(rule: &InteriorRule) -> Growth {
         Growth((0..Growth::KEPT).map(|visits| Growth::computed(rule, visits)).collect())
@@ -60,10 +59,9 @@ struct Lanes {
     prior: [f32; GROUP],
     /// Finished walks and those under way.
     visits: [f32; GROUP],
-    /// The mean of the finished walks, those under way counted as losses.
+    /// The mean of the finished walks, those under way counted as losses; what the rule says where
+    /// there are none.
     value: [f32; GROUP],
-    /// The prior mass of the children before each.
-    mass_before: [f32; GROUP],
 }
 
 impl Choice<'_> {
@@ -90,19 +88,15 @@ impl Choice<'_> {
         let own_value = -self.node.value();
         // Where the order is kept, all children before the first that was not tried were.
         let tried = if self.unordered { self.prior_mass_tried() } else { 0.0 };
-        self.best(|lanes| {
-            let urgency = lanes.mass_before.map(|mass_before| match puct.first_play_urgency {
-                FirstPlayUrgency::Absolute(value) => value,
-                FirstPlayUrgency::Reduced(reduction) => {
-                    let mass = if self.unordered { tried } else { mass_before };
-                    own_value - reduction * mass.sqrt()
-                }
-            });
-            std::array::from_fn(|i| {
-                let visits = lanes.visits[i];
-                let value = if visits > 0.0 { lanes.value[i] } else { urgency[i] };
-                value + exploration * lanes.prior[i] / (1.0 + visits)
-            })
+        let urgency = |mass_before: f32| match puct.first_play_urgency {
+            FirstPlayUrgency::Absolute(value) => value,
+            FirstPlayUrgency::Reduced(reduction) => {
+                let mass = if self.unordered { tried } else { mass_before };
+                own_value - reduction * mass.sqrt()
+            }
+        };
+        self.best(urgency, |Lanes { prior, visits, value }, i| {
+            value[i] + exploration * prior[i] / (1.0 + visits[i])
         })
     }
 
@@ -112,12 +106,11 @@ impl Choice<'_> {
     }
 
     fn uct(&self, c: f32, log_total: f32) -> usize {
-        self.best(|lanes| {
-            std::array::from_fn(|i| match lanes.visits[i] {
-                0.0 => f32::INFINITY,
-                visits => lanes.value[i] + c * (log_total / visits).sqrt(),
-            })
-        })
+        // Where there are no visits, the value is infinite already.
+        self.best(
+            |_| f32::INFINITY,
+            |Lanes { visits, value, .. }, i| value[i] + c * (log_total / visits[i].max(1.0)).sqrt(),
+        )
     }
 
     /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN). The node's
@@ -138,11 +131,13 @@ impl Choice<'_> {
             .unwrap_or(0)
     }
 
-    /// The first child with the best score. The innermost loop of the whole search.
+    /// The first child with the best score, where `untried` is the value of a child without walks,
+    /// given the prior mass of those before it. The innermost loop of the whole search.
     #[inline]
-    fn best(&self, scores: impl Fn(&Lanes) -> [f32; GROUP]) -> usize {
+    fn best(&self, untried: impl Fn(f32) -> f32, score: impl Fn(&Lanes, usize) -> f32) -> usize {
         let (mut best_score, mut best) = (f32::NEG_INFINITY, 0);
         let (mut first, mut mass) = (0, 0.0);
+        self.children.prefetch_later_groups();
         for (edges, nodes) in self.children.groups() {
             let mut lanes = Lanes::default();
             let mut handicap = [0.0; GROUP];
@@ -150,8 +145,6 @@ impl Choice<'_> {
             let (mut count, mut last) = (edges.len(), false);
             for (i, edge) in edges.iter().enumerate() {
                 lanes.prior[i] = Edge(edge.load(Relaxed)).prior();
-                lanes.mass_before[i] = mass;
-                mass += lanes.prior[i];
                 if let Some(node) = nodes.map(|nodes| &nodes[i]) {
                     let counts = node.counts();
                     let (finished, waiting) = (counts.visits(), counts.in_flight());
@@ -162,17 +155,21 @@ impl Choice<'_> {
                         lanes.value[i] =
                             (lanes.value[i] * finished as f32 - lost) / lanes.visits[i];
                     }
-                    if matches!(counts.proof(), Proof::Loss(_)) {
+                    if counts.is_lost() {
                         // Lost moves wait until nothing else is left.
                         handicap[i] = 1e6;
                     }
                 }
-                if lanes.visits[i] == 0.0 && !self.unordered {
-                    (count, last) = (i + 1, true);
-                    break;
+                if lanes.visits[i] == 0.0 {
+                    lanes.value[i] = untried(mass);
+                    if !self.unordered {
+                        (count, last) = (i + 1, true);
+                        break;
+                    }
                 }
+                mass += lanes.prior[i];
             }
-            let scores = scores(&lanes);
+            let scores: [f32; GROUP] = std::array::from_fn(|i| score(&lanes, i));
             for i in 0..count {
                 let score = scores[i] - handicap[i];
                 if score > best_score && self.is_allowed(first + i) {

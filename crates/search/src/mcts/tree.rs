@@ -23,6 +23,9 @@ pub(super) const ROOT: u32 = 0;
 /// Nodes in a group.
 pub(super) const GROUP: usize = 4;
 
+/// A tree of so few nodes is in the cache anyway.
+const SMALL: usize = 1 << 15;
+
 pub(super) struct Tree {
     nodes: Arena<Node>,
     /// Blocks of edges and places of groups.
@@ -57,6 +60,10 @@ impl Tree {
         self.nodes.clear();
         self.edges.clear();
         let root = self.nodes.allocate(1);
+        // Groups that start on multiples of 32 bytes touch two lines of the cache, others three.
+        while self.nodes.address(self.nodes.len() as u32) % 32 != 0 {
+            let _ = self.nodes.allocate(1);
+        }
         // Edges start at 1, so that 0 can mean none.
         let unused = self.edges.allocate(1);
         debug_assert_eq!((root, unused), (Some(ROOT), Some(0)));
@@ -90,8 +97,8 @@ impl Tree {
     /// Asks for a node's children ahead of their use.
     pub fn prefetch_children(&self, node: &Node) {
         if let Some(place) = node.children() {
-            self.edges.prefetch(place.edges);
-            self.nodes.prefetch(place.first_group);
+            self.edges.prefetch::<3>(place.edges);
+            self.nodes.prefetch::<2>(place.first_group);
         }
     }
 
@@ -282,6 +289,20 @@ impl<'a> Children<'a> {
         self.edges.chunks(GROUP).zip(places).map(move |(edges, place)| {
             (edges, (place != 0).then(|| tree.nodes.slice(place, GROUP)))
         })
+    }
+
+    /// Asks for the nodes of all groups but the first ahead of their use: together they come in
+    /// little more time than one.
+    pub fn prefetch_later_groups(&self) {
+        if self.tree.nodes.len() < SMALL {
+            return;
+        }
+        for place in self.later_groups {
+            match place.load(Relaxed) {
+                0 => break,
+                first => self.tree.nodes.prefetch::<2>(first),
+            }
+        }
     }
 
     pub fn visits(&self, child: usize) -> u32 {
