@@ -163,6 +163,26 @@ impl Trainer {
         })
     }
 
+    /// What a batch would teach: its losses and its mean gradient, unclipped. Nothing changes.
+    pub fn gradient(&self, batch: &[&Sample]) -> Result<(Losses, Weights), TrainError> {
+        if batch.is_empty() {
+            return Err(TrainError::Empty);
+        }
+        let mut gradient = Gradient::new(self.weights.config())?;
+        let losses =
+            LossWeights { value: self.config.value_weight, policy: self.config.policy_weight };
+        let (sums, length) = self.pool.install(|| {
+            let sums = gradient.add(self.kernel, &self.weights, batch, losses);
+            (sums, norm(&gradient))
+        });
+        let mean = 1.0 / batch.len() as f32;
+        for tensor in gradient.sums.tensors_mut() {
+            tensor.values.iter_mut().for_each(|value| *value *= mean);
+        }
+        let [value, policy] = sums.map(|sum| (sum / batch.len() as f64) as f32);
+        Ok((Losses { value, policy, gradient_norm: length * mean }, gradient.sums))
+    }
+
     /// The weights after the last batch.
     pub fn weights(&self) -> &Weights {
         &self.weights

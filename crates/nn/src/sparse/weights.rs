@@ -82,6 +82,14 @@ impl Weights {
         self.config
     }
 
+    /// Every tensor by the name it has in a file, with its shape and its values row by row.
+    pub fn named(&self) -> Vec<(&'static str, Vec<usize>, &[f32])> {
+        self.tensors()
+            .into_iter()
+            .map(|tensor| (tensor.name, tensor.shape, tensor.values))
+            .collect()
+    }
+
     /// Brings every weight within the bounds that integers can hold.
     pub fn clip(&mut self) {
         for tensor in self.tensors_mut() {
