@@ -87,7 +87,9 @@ fn doctor_says_what_each_thing_is_for() {
     let report = json(&["doctor", "--json"]);
     let checks = report["checks"].as_array().unwrap();
     let names: Vec<&str> = checks.iter().map(|c| c["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["cpu", "cores", "memory", "stockfish", "syzygy", "nats", "node", "gpu"]);
+    let expected =
+        ["cpu", "cores", "memory", "stockfish", "syzygy", "nats", "node", "gpu", "devices"];
+    assert_eq!(names, expected);
     assert!(checks.iter().all(|c| !c["purpose"].as_str().unwrap().is_empty()));
 }
 

@@ -6,6 +6,7 @@
 //! for policies and values, made of [`small`] parts. This crate does not know games being played or
 //! run folders.
 
+mod device;
 mod file;
 pub mod mlp;
 mod model;
@@ -15,4 +16,5 @@ pub mod small;
 pub mod sparse;
 pub mod valuenet;
 
+pub use device::{Device, DeviceError};
 pub use model::Model;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use selfmate_chess::tablebase::{Syzygy, Tablebase};
+use selfmate_nn::{Device, DeviceError};
 use serde::Serialize;
 
 use crate::output::Output;
@@ -28,7 +29,17 @@ struct Check {
 pub fn run(output: &Output) -> anyhow::Result<()> {
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
-        checks: vec![cpu(), cores(), memory(), stockfish(), syzygy(), nats(), node(), gpu()],
+        checks: vec![
+            cpu(),
+            cores(),
+            memory(),
+            stockfish(),
+            syzygy(),
+            nats(),
+            node(),
+            gpu(),
+            devices(),
+        ],
     };
     output.report(&report, |report, out| {
         writeln!(out, "selfmate {}", report.version)?;
@@ -178,6 +189,26 @@ fn gpu() -> Check {
             devices.join(" ")
         },
         purpose: "faster residual networks; nothing needs one",
+    }
+}
+
+fn devices() -> Check {
+    let names: Vec<String> = Device::available().iter().map(Device::to_string).collect();
+    let all = [Device::Flex, Device::Wgpu, Device::Cuda(0)];
+    let missing: Vec<&str> = all
+        .into_iter()
+        .filter(|device| matches!(device.check(), Err(DeviceError::NotBuilt { .. })))
+        .filter_map(Device::feature)
+        .collect();
+    let hint = match missing.as_slice() {
+        [] => String::new(),
+        features => format!("; not in this build: the cargo features {}", features.join(", ")),
+    };
+    Check {
+        name: "devices",
+        found: true,
+        detail: names.join(" ") + &hint,
+        purpose: "residual networks; `cpu` is our own kernels",
     }
 }
 
