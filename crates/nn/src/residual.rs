@@ -33,13 +33,19 @@ pub use config::{
 pub use evaluator::NetworkEvaluator;
 pub(crate) use file::ARCHITECTURE;
 pub use file::{decode, encode, load, save};
+#[cfg(feature = "burn")]
+pub(crate) use file::{decode_parts, encode_parts};
 pub use kernel::Kernel;
 pub(crate) use kernel::{Floats, LANES, Left, Right, Shape, Tiles};
 pub use network::Network;
 pub(crate) use network::{End, Layer, TileRoom, packed};
 pub use optimiser::Optimiser;
 pub(crate) use session::boards_of;
+#[cfg(feature = "burn")]
+pub(crate) use session::chances;
 pub use session::{Outputs, Session, ThreadsError};
+#[cfg(feature = "burn")]
+pub(crate) use trainer::{FIRST, SECOND};
 pub use trainer::{Losses, TrainError, Trainer, TrainingConfig};
 pub use weights::{Tensor, Weights};
 

@@ -129,7 +129,7 @@ impl Batch {
     }
 
     /// Numbers of one position.
-    pub(super) fn planes_each(&self) -> usize {
+    pub(crate) fn planes_each(&self) -> usize {
         self.planes_each
     }
 

@@ -57,7 +57,7 @@ pub fn load(path: &Path) -> Result<(Weights, WeightsInfo), WeightsError> {
 }
 
 /// Several sets of weights of one shape in one file, each with a prefix to its names.
-pub(super) fn encode_parts(
+pub(crate) fn encode_parts(
     parts: &[(&str, &Weights)],
     info: WeightsInfo,
 ) -> Result<Vec<u8>, WeightsError> {
@@ -83,7 +83,7 @@ pub(super) fn encode_parts(
 }
 
 /// Reads what [`encode_parts`] wrote with the same prefixes.
-pub(super) fn decode_parts(
+pub(crate) fn decode_parts(
     bytes: &[u8],
     prefixes: &[&str],
 ) -> Result<(Vec<Weights>, WeightsInfo), WeightsError> {

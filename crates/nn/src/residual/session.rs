@@ -55,7 +55,7 @@ impl Outputs {
 }
 
 /// The chances behind the outputs of a value head.
-pub(super) fn chances(head: ValueHead, outputs: &[f32]) -> Wdl {
+pub(crate) fn chances(head: ValueHead, outputs: &[f32]) -> Wdl {
     match head {
         ValueHead::Scalar => Wdl::new(outputs[0].tanh(), 0.0),
         ValueHead::Wdl => {

@@ -24,6 +24,7 @@ use super::session::ThreadsError;
 use super::squeeze::add_scaled;
 use super::weights::{Norm, Weights};
 use super::winograd::{self, ELEMENTS};
+use crate::device::DeviceError;
 use crate::file::{WeightsError, WeightsInfo};
 use head::Head;
 use norm::BatchNorm;
@@ -106,11 +107,14 @@ pub enum TrainError {
     /// A state that cannot be read.
     #[error("cannot go on from this training state: {0}")]
     State(#[from] WeightsError),
+    /// A device that cannot be had, or that gave up.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// Prefixes of moments in a state.
-const FIRST: &str = "first.";
-const SECOND: &str = "second.";
+pub(crate) const FIRST: &str = "first.";
+pub(crate) const SECOND: &str = "second.";
 
 /// Weights in training.
 #[derive(Debug)]

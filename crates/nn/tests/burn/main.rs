@@ -1,4 +1,5 @@
 //! What we wrote by hand against Burn: forward passes, and gradients by automatic differentiation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod residual;
 mod sparse;

@@ -1,0 +1,52 @@
+//! The residual network on Burn: the same weights as [`crate::residual`], on graphics devices too,
+//! with gradients by automatic differentiation.
+//!
+//! Burn's own layers and optimisers are not used, only its tensors: names and shapes follow the
+//! weight files; running variances, momentum and clipping follow PyTorch, as in `residual`.
+
+mod evaluator;
+mod layer;
+mod network;
+mod optimiser;
+mod trainer;
+
+use std::collections::HashMap;
+
+use ::burn::module::ParamId;
+use ::burn::tensor::{Device as BurnDevice, Tensor};
+
+pub use evaluator::NetworkEvaluator;
+pub use network::{Network, Output};
+pub use trainer::Trainer;
+
+use crate::device::{Device, DeviceError};
+
+/// Flat tensors by the parameters they belong to.
+type Tensors = HashMap<ParamId, Tensor<1>>;
+
+/// Opens one of Burn's devices.
+pub fn open(device: Device) -> Result<BurnDevice, DeviceError> {
+    device.check()?;
+    match device {
+        Device::Cpu => Err(DeviceError::NotBurn(device)),
+        Device::Flex => Ok(BurnDevice::flex()),
+        #[cfg(feature = "wgpu")]
+        Device::Wgpu => Ok(BurnDevice::wgpu(::burn::tensor::DeviceKind::DefaultDevice)),
+        #[cfg(feature = "cuda")]
+        Device::Cuda(number) => Ok(BurnDevice::cuda(number)),
+        #[cfg(not(all(feature = "wgpu", feature = "cuda")))]
+        device => Err(DeviceError::Missing(device)),
+    }
+}
+
+/// The values of a tensor in f32, whatever the device computes with.
+fn values<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, DeviceError> {
+    let read = tensor.try_into_vec_as::<f32>();
+    read.map_err(|error| DeviceError::Failed(error.to_string()))
+}
+
+/// The same numbers in one row.
+fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
+    let count = tensor.shape().num_elements();
+    tensor.reshape([count])
+}

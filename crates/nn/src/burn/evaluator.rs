@@ -1,0 +1,67 @@
+//! The network on a Burn device as the evaluator of a search: batch in, batch out.
+
+use ::burn::tensor::{Device as BurnDevice, Tensor, TensorData};
+use selfmate_chess::env::ActionSpace;
+use selfmate_encode::{MoveSpace, Planes};
+use selfmate_search::{Evaluation, Evaluator, Leaf};
+
+use super::network::{Network, Output};
+use crate::device::{Device, DeviceError};
+use crate::residual::{MOVES, Weights, chances};
+
+/// Judges leaves on a Burn device. Large batches pay there, single positions do not.
+#[derive(Clone, Debug)]
+pub struct NetworkEvaluator {
+    network: Network,
+    device: BurnDevice,
+}
+
+impl NetworkEvaluator {
+    /// Evaluates with these weights on a device.
+    pub fn new(weights: &Weights, device: Device) -> Result<NetworkEvaluator, DeviceError> {
+        let device = super::open(device)?;
+        Ok(NetworkEvaluator { network: Network::new(weights, &device), device })
+    }
+
+    /// Logits and values of boards as the encoding makes them, one after the other.
+    fn run(&self, planes: Vec<f32>, batch: usize) -> Result<[Vec<f32>; 2], DeviceError> {
+        let data = TensorData::new(planes, [batch, self.network.config().planes, 8, 8]);
+        let Output { policy, value } = self.network.forward(Tensor::from_data(data, &self.device));
+        Ok([super::values(policy)?, super::values(value)?])
+    }
+}
+
+impl Evaluator for NetworkEvaluator {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        if leaves.is_empty() {
+            return;
+        }
+        let encoding = self.network.config().encoding();
+        let mut planes = vec![0.0; leaves.len() * encoding.size()];
+        for (leaf, planes) in leaves.iter().zip(planes.chunks_exact_mut(encoding.size())) {
+            encoding.encode(&leaf.game, planes);
+        }
+        let head = self.network.config().value;
+        let [policy, value] = self.run(planes, leaves.len()).expect("the device goes on working");
+        let outputs = policy.chunks_exact(MOVES).zip(value.chunks_exact(head.outputs()));
+        for ((leaf, evaluation), (row, value)) in leaves.iter().zip(evaluations).zip(outputs) {
+            if leaf.need.value() {
+                evaluation.wdl = chances(head, value);
+            }
+            evaluation.logits.clear();
+            if leaf.need.policy() {
+                let position = leaf.game.position();
+                let number = |&m| MoveSpace::Az4672.index(position, m);
+                let logits = leaf.legal.iter().map(|m| row[number(m).expect("a legal move")]);
+                evaluation.logits.extend(logits);
+            }
+        }
+    }
+
+    fn history(&self) -> usize {
+        match self.network.config().encoding() {
+            Planes::Planes119 => 8,
+            _ => 1,
+        }
+    }
+}
