@@ -17,7 +17,8 @@ use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source::Options;
 use selfmate_cluster::worker::{self, work};
 use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName, status};
-use selfmate_learn::{Budget, End, Session, Settings, train_from};
+use selfmate_learn::{Budget, End, Hardware, Session, Settings, train_from};
+use selfmate_nn::Device;
 use selfmate_run::Run;
 use server::Server;
 
@@ -74,7 +75,7 @@ fn the_rights_are_enough_to_train() {
         let settings = Settings::preset("zero", "tiny").unwrap();
         let budget = Budget { games: Some(32), ..Budget::default() };
         let go_on = Arc::new(AtomicBool::new(false));
-        let session = Session { seed: 1, budget, threads: 1, stop: &go_on };
+        let session = Session { seed: 1, budget, hardware: Hardware { threads: 1, device: Device::Cpu }, stop: &go_on };
         let mut run = Run::open(folder.path()).unwrap();
         let end = train_from(&mut run, &settings, &session, &mut cluster, &mut ()).unwrap();
         assert_eq!(end, End::Finished);

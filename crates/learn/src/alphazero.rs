@@ -11,17 +11,17 @@ use rayon::prelude::*;
 use selfmate_chess::env::ActionSpace;
 use selfmate_chess::{Game, Seed};
 use selfmate_encode::MoveSpace;
-use selfmate_nn::Model;
+use selfmate_nn::device::{self, Trainer};
 use selfmate_nn::residual::{
-    self, Batch, Network, NetworkEvaluator, Optimiser, Trainer, TrainingConfig, ValueHead, Weights,
-    WeightsInfo,
+    self, Batch, Optimiser, TrainingConfig, ValueHead, Weights, WeightsInfo,
 };
+use selfmate_nn::{Device, Model};
 use selfmate_run::{GameRecord, Judged, RecordError};
 use selfmate_search::Wdl;
 use selfmate_search::mcts::Expansion;
 
 use crate::config::ConfigError;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::selfplay::{
     Config, Evaluators, GuardConfig, LearningConfig, Losses, Ramp, RatingConfig, Root,
     SelfPlayConfig, Student, Targets,
@@ -161,6 +161,8 @@ impl AlphaZeroConfig {
 /// A residual network in training.
 pub struct AlphaZero {
     trainer: Trainer,
+    shape: residual::Config,
+    device: Device,
     batch: Batch,
 }
 
@@ -203,8 +205,9 @@ struct Encoded {
 }
 
 impl AlphaZero {
-    fn with(trainer: Trainer) -> AlphaZero {
-        AlphaZero { batch: Batch::new(trainer.weights().config()), trainer }
+    fn with(trainer: Trainer, device: Device) -> Result<AlphaZero, LearnError> {
+        let shape = trainer.weights()?.config();
+        Ok(AlphaZero { trainer, shape, device, batch: Batch::new(shape) })
     }
 }
 
@@ -217,18 +220,18 @@ impl Student for AlphaZero {
         shape: &residual::Config,
         training: &TrainingConfig,
         seed: Seed,
-        threads: usize,
+        Hardware { threads, device }: Hardware,
     ) -> Result<AlphaZero, LearnError> {
         let weights = Weights::random(*shape, seed).map_err(residual::TrainError::from)?;
-        Ok(AlphaZero::with(Trainer::new(weights, *training, threads)?))
+        AlphaZero::with(Trainer::new(weights, *training, threads, device)?, device)
     }
 
     fn restore(
         state: &[u8],
         training: &TrainingConfig,
-        threads: usize,
+        Hardware { threads, device }: Hardware,
     ) -> Result<AlphaZero, LearnError> {
-        Ok(AlphaZero::with(Trainer::restore(state, *training, threads)?))
+        AlphaZero::with(Trainer::restore(state, *training, threads, device)?, device)
     }
 
     fn state(&self) -> Result<Vec<u8>, LearnError> {
@@ -240,9 +243,8 @@ impl Student for AlphaZero {
     }
 
     fn learn(&mut self, batch: &[&Position], rate: f32) -> Result<Losses, LearnError> {
-        let config = self.trainer.weights().config();
         let encoded: Vec<Encoded> =
-            batch.par_iter().map(|position| position.encode(config)).collect();
+            batch.par_iter().map(|position| position.encode(self.shape)).collect();
         self.batch.clear();
         for (Encoded { planes, policy }, position) in encoded.iter().zip(batch) {
             self.batch.push(planes, policy, position.wdl)?;
@@ -253,12 +255,11 @@ impl Student for AlphaZero {
     }
 
     fn model(&self) -> Result<Vec<u8>, LearnError> {
-        Ok(residual::encode(self.trainer.weights(), WeightsInfo { step: self.step() })?)
+        Ok(residual::encode(&self.trainer.weights()?, WeightsInfo { step: self.step() })?)
     }
 
-    fn evaluators(&self) -> Evaluators {
-        let network = Network::new(self.trainer.weights());
-        Box::new(move || Box::new(NetworkEvaluator::new(&network)))
+    fn evaluators(&self) -> Result<Evaluators, LearnError> {
+        Ok(device::evaluators(&self.trainer.weights()?, self.device)?)
     }
 
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Position>, RecordError> {
@@ -268,8 +269,8 @@ impl Student for AlphaZero {
         Ok(targets.wdls(record).into_iter().enumerate().map(position).collect())
     }
 
-    fn network(&self) -> Model {
-        Model::Residual(self.trainer.weights().clone())
+    fn network(&self) -> Result<Model, LearnError> {
+        Ok(Model::Residual(self.trainer.weights()?))
     }
 }
 

@@ -22,7 +22,7 @@ pub use pgn::{PgnConfig, Read, read};
 pub use teacher::TeacherConfig;
 pub use validation::{Validation, validate};
 
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes, json};
 use crate::selfplay::{MODEL, Student, TRAINER, Targets, samples};
 use crate::watch::Stage;
@@ -74,8 +74,8 @@ impl<S: Student> Method for Imitator<S> {
         config.saving
     }
 
-    fn new(config: &Self::Config, seed: Seed, threads: usize) -> Result<Self, LearnError> {
-        let student = S::new(&config.network, &config.trainer, seed, threads)?;
+    fn new(config: &Self::Config, seed: Seed, hardware: Hardware) -> Result<Self, LearnError> {
+        let student = S::new(&config.network, &config.trainer, seed, hardware)?;
         let best = student.model()?;
         Ok(Imitator { student, best, state: State::default(), lessons: None })
     }
@@ -83,10 +83,10 @@ impl<S: Student> Method for Imitator<S> {
     fn restore(
         config: &Self::Config,
         checkpoint: &Checkpoint,
-        threads: usize,
+        hardware: Hardware,
     ) -> Result<Self, LearnError> {
         Ok(Imitator {
-            student: S::restore(bytes(checkpoint, TRAINER)?, &config.trainer, threads)?,
+            student: S::restore(bytes(checkpoint, TRAINER)?, &config.trainer, hardware)?,
             best: bytes(checkpoint, MODEL)?.to_vec(),
             state: json(checkpoint, STATE)?,
             lessons: None,
@@ -238,7 +238,7 @@ impl<S: Student> Imitator<S> {
         }
         (state.passes, state.batches) = (state.passes + 1, 0);
         room.tell(Stage::Rate, 0.0);
-        let network = student.evaluators();
+        let network = student.evaluators()?;
         let found = room.pool.install(|| validate(&lessons.held_out, &network))?;
         round.add("validation.top1", found.top1);
         round.add("validation.top5", found.top5);

@@ -4,7 +4,7 @@ use crate::alphazero::{AlphaZero, AlphaZeroConfig};
 use crate::clone::{CloneConfig, ResidualCloneConfig};
 use crate::endgame::{EndgameConfig, EndingName};
 use crate::evolve::EvolveConfig;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::qlearn::QLearnConfig;
 use crate::reinforce::ReinforceConfig;
 use crate::selfplay::{RatingConfig, plan_games};
@@ -215,13 +215,22 @@ impl Settings {
         }
     }
 
+    /// True when the network is one that can be on another device than our own kernels.
+    pub fn has_residual_network(&self) -> bool {
+        matches!(self, Settings::AlphaZero(_) | Settings::CloneResidual(_))
+    }
+
     /// The games that fit into so many minutes on this machine; `None` for a learner whose plan
     /// does not follow the machine.
-    pub fn measure_plan(&self, minutes: f64, threads: usize) -> Result<Option<u64>, LearnError> {
+    pub fn measure_plan(
+        &self,
+        minutes: f64,
+        hardware: Hardware,
+    ) -> Result<Option<u64>, LearnError> {
         match self {
-            Settings::Zero(config) => plan_games::<Zero>(config, minutes, threads).map(Some),
+            Settings::Zero(config) => plan_games::<Zero>(config, minutes, hardware).map(Some),
             Settings::AlphaZero(config) => {
-                plan_games::<AlphaZero>(config, minutes, threads).map(Some)
+                plan_games::<AlphaZero>(config, minutes, hardware).map(Some)
             }
             _ => Ok(None),
         }

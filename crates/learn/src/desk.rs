@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use selfmate_run::{Checkpoint, Record, Run, RunError};
 
-use crate::learner::{End, LearnError, Session};
+use crate::learner::{End, Hardware, LearnError, Session};
 use crate::watch::Watch;
 
 /// A learner's place at its run.
@@ -91,7 +91,7 @@ impl<'a> Desk<'a> {
             self.watch.note(note);
         }
         let is_new = self.run.metrics()?.is_empty() && self.began.1 == 0.0;
-        let Session { seed, threads, .. } = *self.session;
+        let Session { seed, hardware: Hardware { threads, .. }, .. } = *self.session;
         self.append(&if is_new {
             let version = env!("CARGO_PKG_VERSION").to_owned();
             Record::Start { version, seed, threads: threads as u64 }

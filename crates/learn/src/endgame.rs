@@ -33,7 +33,7 @@ pub use replay::ReplayConfig;
 pub use thinker::{Manner, Priors, Rule, ThinkConfig};
 
 use crate::config::ConfigError;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault};
 use crate::watch::Stage;
 use game::{Played, SelfPlayer};
@@ -167,14 +167,14 @@ impl Method for Endgame {
         config.saving
     }
 
-    fn new(config: &EndgameConfig, seed: Seed, _: usize) -> Result<Endgame, LearnError> {
+    fn new(config: &EndgameConfig, seed: Seed, _: Hardware) -> Result<Endgame, LearnError> {
         Endgame::untaught(config, seed)
     }
 
     fn restore(
         config: &EndgameConfig,
         checkpoint: &Checkpoint,
-        _: usize,
+        _: Hardware,
     ) -> Result<Endgame, LearnError> {
         let replay = Replay::decode(bytes(checkpoint, REPLAY)?);
         Ok(Endgame {

@@ -25,7 +25,7 @@ pub use simple::Simple;
 
 use crate::bout::openings;
 use crate::exam::examine;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
 use crate::watch::Stage;
 
@@ -97,7 +97,7 @@ impl Method for Evolve {
         config.saving
     }
 
-    fn new(config: &EvolveConfig, _: Seed, _: usize) -> Result<Evolve, LearnError> {
+    fn new(config: &EvolveConfig, _: Seed, _: Hardware) -> Result<Evolve, LearnError> {
         let (genome, first) = (config.genome()?, config.first()?);
         let (point, sigma) = (genome.point(&first), config.sigma);
         let population = match config.strategy {
@@ -112,7 +112,7 @@ impl Method for Evolve {
     fn restore(
         config: &EvolveConfig,
         checkpoint: &Checkpoint,
-        _: usize,
+        _: Hardware,
     ) -> Result<Evolve, LearnError> {
         let evolve = Evolve { genome: config.genome()?, state: json(checkpoint, STATE)? };
         let genes = evolve.state.population.best().len();

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use selfmate_arena::MatchError;
 use selfmate_nn::sparse::{TrainError, WeightsError};
-use selfmate_nn::{mlp, residual, valuenet};
+use selfmate_nn::{Device, DeviceError, mlp, residual, valuenet};
 use selfmate_run::{RecordError, Run, RunError};
 
 use crate::alphazero::AlphaZero;
@@ -59,6 +59,9 @@ pub enum LearnError {
     /// The residual network cannot learn.
     #[error(transparent)]
     Residual(#[from] residual::TrainError),
+    /// The device cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// A position that no residual network can learn from.
     #[error(transparent)]
     Batch(#[from] residual::BatchError),
@@ -95,7 +98,8 @@ pub fn train(
     stop: &Arc<AtomicBool>,
     watch: &mut dyn Watch,
 ) -> Result<End, LearnError> {
-    let session = Session { seed: config.seed, budget, threads, stop };
+    let hardware = Hardware { threads, device: Device::Cpu };
+    let session = Session { seed: config.seed, budget, hardware, stop };
     train_from(run, &config.settings, &session, &mut Threads(threads), watch)
 }
 
@@ -125,14 +129,23 @@ pub fn train_from(
     }
 }
 
+/// What a network learns with. Threads change nothing but the speed; devices round differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hardware {
+    /// Threads to use.
+    pub threads: usize,
+    /// Where residual networks are; other networks have no choice.
+    pub device: Device,
+}
+
 /// One call of a learner: what does not belong to the run's config.
 pub struct Session<'a> {
     /// The root of all randomness.
     pub seed: u64,
     /// When to stop.
     pub budget: Budget,
-    /// Threads to use.
-    pub threads: usize,
+    /// What to learn with.
+    pub hardware: Hardware,
     /// Ends the training when set.
     pub stop: &'a Arc<AtomicBool>,
 }

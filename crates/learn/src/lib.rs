@@ -26,5 +26,5 @@ pub mod watch;
 pub mod zero;
 
 pub use config::{Budget, RunConfig, Settings};
-pub use learner::{End, LearnError, Session, train, train_from};
+pub use learner::{End, Hardware, LearnError, Session, train, train_from};
 pub use watch::{Stage, Status, Watch};

@@ -27,7 +27,7 @@ pub use knowledge::describe;
 pub use player::{TablePlayer, kind};
 pub use table::{Table, TableError};
 
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, TOTALS, bytes, fault};
 use crate::watch::Stage;
 use episode::{Episode, Manner};
@@ -53,7 +53,7 @@ impl Method for QLearn {
         config.saving
     }
 
-    fn new(config: &QLearnConfig, _: Seed, _: usize) -> Result<QLearn, LearnError> {
+    fn new(config: &QLearnConfig, _: Seed, _: Hardware) -> Result<QLearn, LearnError> {
         let starts = Starts::load(&config.start)?;
         Ok(QLearn { table: Arc::new(Table::new(config.table_mb)), starts })
     }
@@ -61,7 +61,7 @@ impl Method for QLearn {
     fn restore(
         config: &QLearnConfig,
         checkpoint: &Checkpoint,
-        _: usize,
+        _: Hardware,
     ) -> Result<QLearn, LearnError> {
         let table = Table::decode(bytes(checkpoint, TABLE)?);
         let table = table.map_err(|error| fault(checkpoint, TABLE, &error))?;

@@ -22,7 +22,7 @@ pub use player::{PolicyPlayer, build, kind};
 
 use crate::config::ConfigError;
 use crate::exam::examine;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes};
 use crate::watch::Stage;
 use game::{Played, Rival};
@@ -53,7 +53,7 @@ impl Method for Reinforce {
         config.saving
     }
 
-    fn new(config: &ReinforceConfig, seed: Seed, _: usize) -> Result<Reinforce, LearnError> {
+    fn new(config: &ReinforceConfig, seed: Seed, _: Hardware) -> Result<Reinforce, LearnError> {
         let network = Network::random(config.network, seed).map_err(|error| {
             ConfigError::Parse { file: "network".to_owned(), message: error.to_string() }
         })?;
@@ -63,7 +63,7 @@ impl Method for Reinforce {
     fn restore(
         _: &ReinforceConfig,
         checkpoint: &Checkpoint,
-        _: usize,
+        _: Hardware,
     ) -> Result<Reinforce, LearnError> {
         Ok(Reinforce {
             trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::{Desk, Keep};
-use crate::learner::{End, LearnError, Session};
+use crate::learner::{End, Hardware, LearnError, Session};
 use crate::watch::{Stage, Status, Watch};
 
 /// The file of a checkpoint that says what has been done so far: [`Totals`] as JSON.
@@ -39,13 +39,13 @@ pub trait Method: Sized {
     fn saving(config: &Self::Config) -> SavingConfig;
 
     /// A new run.
-    fn new(config: &Self::Config, seed: Seed, threads: usize) -> Result<Self, LearnError>;
+    fn new(config: &Self::Config, seed: Seed, hardware: Hardware) -> Result<Self, LearnError>;
 
     /// Goes on from a checkpoint, which has all [`Method::FILES`].
     fn restore(
         config: &Self::Config,
         checkpoint: &Checkpoint,
-        threads: usize,
+        hardware: Hardware,
     ) -> Result<Self, LearnError>;
 
     /// What a checkpoint holds.
@@ -211,14 +211,15 @@ pub fn train<M: Method>(
 ) -> Result<End, LearnError> {
     let required: Vec<&str> = M::FILES.iter().copied().chain([TOTALS]).collect();
     let (mut desk, checkpoint) = Desk::open(run, session, watch, &required)?;
-    let threads = session.threads.max(1);
+    let hardware = session.hardware;
+    let threads = hardware.threads.max(1);
     let seed = Seed::new(session.seed);
     let (mut method, mut totals) = match &checkpoint {
         Some(checkpoint) => {
             let totals: Totals = json(checkpoint, TOTALS)?;
-            (M::restore(config, checkpoint, threads)?, totals)
+            (M::restore(config, checkpoint, hardware)?, totals)
         }
-        None => (M::new(config, seed, threads)?, Totals::default()),
+        None => (M::new(config, seed, hardware)?, Totals::default()),
     };
     desk.go_back(totals.rounds, totals.elapsed_s)?;
     desk.begin(totals.steps, totals.rounds)?;

@@ -94,7 +94,7 @@ impl<'a, S: Student> Learner<'a, S> {
         watch: &'a mut dyn Watch,
     ) -> Result<Learner<'a, S>, LearnError> {
         let (mut desk, checkpoint) = Desk::open(run, session, watch, &[MODEL, TRAINER, STATE])?;
-        let (training, threads) = (&config.learning.trainer, session.threads);
+        let (training, hardware) = (&config.learning.trainer, session.hardware);
         let (student, state) = match &checkpoint {
             Some(checkpoint) => {
                 let state = serde_json::from_slice(&checkpoint.files[STATE]);
@@ -103,14 +103,15 @@ impl<'a, S: Student> Learner<'a, S> {
                     file: STATE,
                     message: error.to_string(),
                 })?;
-                (S::restore(&checkpoint.files[TRAINER], training, threads)?, state)
+                (S::restore(&checkpoint.files[TRAINER], training, hardware)?, state)
             }
             None => {
                 let seed = Seed::new(session.seed);
-                (S::new(&config.network, training, seed, threads)?, State::default())
+                (S::new(&config.network, training, seed, hardware)?, State::default())
             }
         };
         desk.go_back(state.generation, state.elapsed_s)?;
+        let threads = hardware.threads;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool =
             pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?;
@@ -182,7 +183,7 @@ impl<'a, S: Student> Learner<'a, S> {
         };
         // Always a whole generation, so that where a run pauses changes nothing.
         let numbers = self.state.games..self.state.games + selfplay.generation_games;
-        let evaluators = self.student.evaluators();
+        let evaluators = self.student.evaluators()?;
         let status = self.status(Stage::Play, 0.0);
         let deadline = self.desk.session.budget.minutes.and_then(|minutes| {
             let left =
@@ -396,8 +397,8 @@ impl<'a, S: Student> Learner<'a, S> {
         }
         self.tell(Stage::Rate, 0.0);
         let seed = self.desk.session.seed.wrapping_add(self.state.generation);
-        let Session { threads, stop, .. } = *self.desk.session;
-        let report = rating::rate(&self.student.network(), config, seed, threads, stop)?;
+        let Session { hardware, stop, .. } = *self.desk.session;
+        let report = rating::rate(&self.student.network()?, config, seed, hardware.threads, stop)?;
         self.rated_s = self.desk.elapsed_s();
         self.state.elapsed_s = self.rated_s;
         // One that was cut short would depend on when.

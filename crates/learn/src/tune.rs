@@ -34,7 +34,7 @@ pub use texel::{Example, Fit, TexelConfig, examples, fit};
 use crate::bout::openings;
 use crate::evolve::{Genome, WEIGHTS, engine_kind, first, weights};
 use crate::exam::{contest_in, examine};
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
 use crate::watch::Stage;
 
@@ -112,7 +112,7 @@ impl Method for Tune {
         config.saving
     }
 
-    fn new(config: &TuneConfig, _: Seed, _: usize) -> Result<Tune, LearnError> {
+    fn new(config: &TuneConfig, _: Seed, _: Hardware) -> Result<Tune, LearnError> {
         let (genome, champion) = (config.genome()?, first(&config.start)?);
         let state = State {
             share: config.vary.share,
@@ -123,7 +123,7 @@ impl Method for Tune {
         Ok(Tune { genome, champion, state, history, lines, book: LearnedBook::new(config.book) })
     }
 
-    fn restore(config: &TuneConfig, checkpoint: &Checkpoint, _: usize) -> Result<Tune, LearnError> {
+    fn restore(config: &TuneConfig, checkpoint: &Checkpoint, _: Hardware) -> Result<Tune, LearnError> {
         let genome = config.genome()?;
         let state: State = json(checkpoint, STATE)?;
         if state.spsa.point.len() != genome.len() {

@@ -23,7 +23,7 @@ pub use replay::{Memory, Replay};
 
 use crate::config::ConfigError;
 use crate::exam::examine;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::reinforce::Opponent;
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
 use crate::watch::Stage;
@@ -88,7 +88,7 @@ impl Method for Value {
         config.saving
     }
 
-    fn new(config: &ValueConfig, seed: Seed, _: usize) -> Result<Value, LearnError> {
+    fn new(config: &ValueConfig, seed: Seed, _: Hardware) -> Result<Value, LearnError> {
         let network = Network::random(config.network, seed).map_err(|error| {
             ConfigError::Parse { file: "network".to_owned(), message: error.to_string() }
         })?;
@@ -104,7 +104,7 @@ impl Method for Value {
     fn restore(
         config: &ValueConfig,
         checkpoint: &Checkpoint,
-        _: usize,
+        _: Hardware,
     ) -> Result<Value, LearnError> {
         let state: State = json(checkpoint, STATE)?;
         let replay = Replay::decode(bytes(checkpoint, REPLAY)?, config.replay);

@@ -12,7 +12,7 @@ use selfmate_run::{GameRecord, Judged, RecordError};
 use selfmate_search::Wdl;
 
 use crate::config::ConfigError;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 use crate::selfplay::{
     Config, Evaluators, GuardConfig, LearningConfig, Losses, Ramp, RatingConfig, SelfPlayConfig,
     Student, Targets,
@@ -95,14 +95,18 @@ impl Student for Zero {
         shape: &SparseConfig,
         training: &TrainerConfig,
         seed: Seed,
-        threads: usize,
+        hardware: Hardware,
     ) -> Result<Zero, LearnError> {
         let weights = Weights::random(*shape, seed).map_err(TrainError::from)?;
-        Ok(Zero(Trainer::new(weights, *training, threads)?))
+        Ok(Zero(Trainer::new(weights, *training, hardware.threads)?))
     }
 
-    fn restore(state: &[u8], training: &TrainerConfig, threads: usize) -> Result<Zero, LearnError> {
-        Ok(Zero(Trainer::restore(state, *training, threads)?))
+    fn restore(
+        state: &[u8],
+        training: &TrainerConfig,
+        hardware: Hardware,
+    ) -> Result<Zero, LearnError> {
+        Ok(Zero(Trainer::restore(state, *training, hardware.threads)?))
     }
 
     fn state(&self) -> Result<Vec<u8>, LearnError> {
@@ -123,9 +127,9 @@ impl Student for Zero {
         Ok(sparse::encode_for_play(self.0.average(), info)?)
     }
 
-    fn evaluators(&self) -> Evaluators {
+    fn evaluators(&self) -> Result<Evaluators, LearnError> {
         let network = Network::new(self.0.average());
-        Box::new(move || Box::new(network.clone()))
+        Ok(Box::new(move || Box::new(network.clone())))
     }
 
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Sample>, RecordError> {
@@ -139,8 +143,8 @@ impl Student for Zero {
         Ok(samples)
     }
 
-    fn network(&self) -> Model {
-        Model::Sparse(self.0.average().clone().into())
+    fn network(&self) -> Result<Model, LearnError> {
+        Ok(Model::Sparse(self.0.average().clone().into()))
     }
 }
 

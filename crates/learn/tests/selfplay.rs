@@ -11,8 +11,9 @@ use selfmate_chess::Seed;
 use selfmate_learn::selfplay::{Harvest, RatingConfig, Source, Threads, Tray, Work};
 use selfmate_learn::zero::ZeroConfig;
 use selfmate_learn::{
-    Budget, End, LearnError, RunConfig, Session, Settings, Watch, train, train_from,
+    Budget, End, Hardware, LearnError, RunConfig, Session, Settings, Watch, train, train_from,
 };
+use selfmate_nn::Device;
 use selfmate_run::{Record, Run};
 
 const GAMES: u64 = 96;
@@ -244,7 +245,7 @@ fn games_that_turn_out_bad_leave_the_run() {
     let mut run = Run::open(&folder.path().join("doubtful")).unwrap();
     let budget = Budget { games: Some(48), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let session = Session { seed: 3, budget, threads: 2, stop: &stop };
+    let session = Session { seed: 3, budget, hardware: Hardware { threads: 2, device: Device::Cpu }, stop: &stop };
     let settings = config("zero").settings;
     train_from(&mut run, &settings, &session, &mut Doubtful, &mut ()).unwrap();
     // Games that were played again are the same; those of earlier generations are gone.
@@ -274,7 +275,7 @@ fn games_that_nobody_has_looked_at_are_kept_and_not_learned_from() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let stop = Arc::new(AtomicBool::new(false));
-    let session = Session { seed: 3, budget: Budget::default(), threads: 2, stop: &stop };
+    let session = Session { seed: 3, budget: Budget::default(), hardware: Hardware { threads: 2, device: Device::Cpu }, stop: &stop };
     let settings = config("zero").settings;
     let mut run = Run::open(&path).unwrap();
     let mut hasty = Hasty(Arc::clone(&stop));

@@ -1,7 +1,11 @@
 //! Where the residual network is evaluated and trained, by the names users give.
 
+mod residual;
+
 use std::fmt;
 use std::str::FromStr;
+
+pub use residual::{Evaluators, Trainer, evaluators};
 
 /// A device: our own kernels, or one of Burn's backends.
 ///

@@ -8,7 +8,7 @@
 
 #[cfg(feature = "burn")]
 pub mod burn;
-mod device;
+pub mod device;
 mod file;
 pub mod mlp;
 mod model;

@@ -9,7 +9,10 @@ use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source as cluster;
 use selfmate_cluster::{Cluster, Storage};
 use selfmate_learn::selfplay::{Source, Threads};
-use selfmate_learn::{Budget, End, RunConfig, Session, Settings, Watch, train_from};
+use selfmate_learn::{
+    Budget, End, Hardware, RunConfig, Session, Settings, Watch, train_from,
+};
+use selfmate_nn::Device;
 use selfmate_run::{Record, Run};
 
 use crate::broker::AccessArgs;
@@ -42,6 +45,9 @@ pub struct Args {
     /// Threads [default: one for each core]
     #[arg(long, value_name = "T")]
     threads: Option<NonZeroUsize>,
+    /// Where a residual network plays and learns: cpu, or a device of Burn; `doctor` lists them
+    #[arg(long, value_name = "D", default_value_t = Device::Cpu, conflicts_with = "nats")]
+    device: Device,
     /// Settings by name
     #[arg(long, value_name = "P")]
     preset: Option<String>,
@@ -89,11 +95,19 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         NonZeroUsize::get,
     );
     args.check_preset();
+    args.device.check()?;
+    let hardware = Hardware { threads, device: args.device };
     // Before there is a folder: settings that are refused leave nothing behind.
     let asked = args.asked()?;
     ensure!(
         args.nats.is_none() || asked.rating().is_some(),
         "--nats: {} plays no games against itself that others could play",
+        args.learner
+    );
+    ensure!(
+        args.device == Device::Cpu || asked.has_residual_network(),
+        "--device {}: {} has no residual network, and only those can leave the cpu",
+        args.device,
         args.learner
     );
     let path = runs::folder().join(name);
@@ -110,7 +124,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             stored
         }
         None => {
-            let config = args.new_config(threads)?;
+            let config = args.new_config(hardware)?;
             run.write_config(&config.to_toml())?;
             config
         }
@@ -129,7 +143,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         Some(view) => view,
         None => &mut lines,
     };
-    let session = Session { seed: config.seed, budget, threads, stop: &stop };
+    let session = Session { seed: config.seed, budget, hardware, stop: &stop };
     let end = train_from(&mut run, &config.settings, &session, &mut *source, watch)?;
     // The view gives the terminal back before anything else is said.
     drop(view);
@@ -188,13 +202,13 @@ impl Args {
     }
 
     /// The config of a new run.
-    fn new_config(&self, threads: usize) -> anyhow::Result<RunConfig> {
+    fn new_config(&self, hardware: Hardware) -> anyhow::Result<RunConfig> {
         let mut settings = self.asked()?;
         if !self.plans_itself() {
             let plan = match (self.games, self.minutes) {
                 (Some(games), _) => Some(games.max(1)),
                 (None, minutes) => {
-                    settings.measure_plan(minutes.unwrap_or(DEFAULT_MINUTES), threads)?
+                    settings.measure_plan(minutes.unwrap_or(DEFAULT_MINUTES), hardware)?
                 }
             };
             if let (Some(plan), Some(games)) = (plan, settings.plan_games()) {

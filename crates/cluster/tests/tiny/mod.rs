@@ -16,7 +16,8 @@ use selfmate_cluster::source::Options;
 use selfmate_cluster::worker::{self, work};
 use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName};
 use selfmate_learn::selfplay::{Source, Threads};
-use selfmate_learn::{Budget, End, Session, Settings, Watch, train_from};
+use selfmate_learn::{Budget, End, Hardware, Session, Settings, Watch, train_from};
+use selfmate_nn::Device;
 use selfmate_run::Run;
 
 use crate::server::Server;
@@ -33,7 +34,7 @@ pub fn train(
     let settings = Settings::preset("zero", "tiny").unwrap();
     let budget = Budget { games: Some(GAMES), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let session = Session { seed: 1, budget, threads: 1, stop: &stop };
+    let session = Session { seed: 1, budget, hardware: Hardware { threads: 1, device: Device::Cpu }, stop: &stop };
     let mut run = Run::open(folder).unwrap();
     let end = train_from(&mut run, &settings, &session, source, watch).unwrap();
     assert_eq!(end, End::Finished);

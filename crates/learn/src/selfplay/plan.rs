@@ -8,7 +8,7 @@ use selfmate_chess::Seed;
 use super::config::Config;
 use super::game::{Generation, Played, SelfPlayer};
 use super::student::Student;
-use crate::learner::LearnError;
+use crate::learner::{Hardware, LearnError};
 
 /// What a run of an hour had of the speed of its first second: learning and rating take their
 /// time (0.86), and the trees of a trained network are deeper (0.84).
@@ -20,10 +20,10 @@ const SEARCHES: f64 = 90.0;
 pub fn plan_games<S: Student>(
     config: &Config<S::Shape, S::Training>,
     minutes: f64,
-    threads: usize,
+    hardware: Hardware,
 ) -> Result<u64, LearnError> {
-    let student = S::new(&config.network, &config.learning.trainer, Seed::new(1), threads)?;
-    let evaluators = student.evaluators();
+    let student = S::new(&config.network, &config.learning.trainer, Seed::new(1), hardware)?;
+    let evaluators = student.evaluators()?;
     let sims = (config.selfplay.sims.from + config.selfplay.sims.to) / 2.0;
     let generation = Generation {
         config: config.selfplay.clone(),
@@ -35,7 +35,7 @@ pub fn plan_games<S: Student>(
     let started = Instant::now();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
+        for _ in 0..hardware.threads.max(1) {
             scope.spawn(|| {
                 let mut player = SelfPlayer::new(&generation.config, evaluators());
                 let is_time = || started.elapsed() < Duration::from_secs(1);

@@ -1,15 +1,12 @@
 //! The seam between the loop of self-play and the network that it trains.
 
 use selfmate_chess::Seed;
+pub use selfmate_nn::device::Evaluators;
 use selfmate_nn::{Model, residual, sparse};
 use selfmate_run::{GameRecord, RecordError};
-use selfmate_search::Evaluator;
 
 use super::window::Targets;
-use crate::learner::LearnError;
-
-/// Gives every thread an evaluator of its own.
-pub type Evaluators = Box<dyn Fn() -> Box<dyn Evaluator> + Send + Sync>;
+use crate::learner::{Hardware, LearnError};
 
 /// The evaluators of a network that came as a file: they play as the student that wrote it.
 pub fn evaluators(model: &Model) -> Evaluators {
@@ -51,12 +48,15 @@ pub trait Student: Sized {
         shape: &Self::Shape,
         training: &Self::Training,
         seed: Seed,
-        threads: usize,
+        hardware: Hardware,
     ) -> Result<Self, LearnError>;
 
     /// Goes on from a state.
-    fn restore(state: &[u8], training: &Self::Training, threads: usize)
-    -> Result<Self, LearnError>;
+    fn restore(
+        state: &[u8],
+        training: &Self::Training,
+        hardware: Hardware,
+    ) -> Result<Self, LearnError>;
 
     /// Everything needed to go on as if nothing had happened.
     fn state(&self) -> Result<Vec<u8>, LearnError>;
@@ -71,11 +71,11 @@ pub trait Student: Sized {
     fn model(&self) -> Result<Vec<u8>, LearnError>;
 
     /// The same for the searches of self-play.
-    fn evaluators(&self) -> Evaluators;
+    fn evaluators(&self) -> Result<Evaluators, LearnError>;
 
     /// The positions of a stored game.
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Self::Sample>, RecordError>;
 
     /// The network that should play, as it is to be rated.
-    fn network(&self) -> Model;
+    fn network(&self) -> Result<Model, LearnError>;
 }

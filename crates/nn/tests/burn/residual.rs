@@ -110,7 +110,7 @@ fn our_forward_pass_is_that_of_burn() {
         for (ours, theirs) in [(&ours.policy, &policy), (&ours.value, &value)] {
             let (furthest, largest) = compare(ours, theirs);
             println!("{config:?}: off by {furthest:e}, largest {largest:e}");
-            assert!(largest > 0.5, "{largest}");
+            assert!(largest > 0.1, "{largest}");
             assert!(furthest < 1e-4, "{config:?}: {furthest:e} of {largest:e}");
         }
     }

@@ -1,0 +1,105 @@
+//! The residual network on whatever device was named: our own kernels, or Burn.
+
+use selfmate_search::Evaluator;
+
+use super::{Device, DeviceError};
+#[cfg(feature = "burn")]
+use crate::burn;
+use crate::residual::{
+    self, Batch, Losses, Network, NetworkEvaluator, TrainError, TrainingConfig, Weights,
+};
+
+/// Makes an evaluator for each thread that wants one.
+pub type Evaluators = Box<dyn Fn() -> Box<dyn Evaluator> + Send + Sync>;
+
+/// Evaluators of these weights on a device.
+pub fn evaluators(weights: &Weights, device: Device) -> Result<Evaluators, DeviceError> {
+    device.check()?;
+    #[cfg(feature = "burn")]
+    if device != Device::Cpu {
+        let weights = weights.clone();
+        return Ok(Box::new(move || {
+            let evaluator = burn::NetworkEvaluator::new(&weights, device);
+            Box::new(evaluator.expect("the device was there a moment ago"))
+        }));
+    }
+    let network = Network::new(weights);
+    Ok(Box::new(move || Box::new(NetworkEvaluator::new(&network))))
+}
+
+/// Weights in training on a device. Any device can go on from the state of any other.
+pub enum Trainer {
+    /// By our own kernels.
+    Cpu(residual::Trainer),
+    /// By Burn.
+    #[cfg(feature = "burn")]
+    Burn(burn::Trainer),
+}
+
+impl Trainer {
+    /// Starts to train weights; threads are for our own kernels.
+    pub fn new(
+        weights: Weights,
+        config: TrainingConfig,
+        threads: usize,
+        device: Device,
+    ) -> Result<Trainer, TrainError> {
+        device.check()?;
+        #[cfg(feature = "burn")]
+        if device != Device::Cpu {
+            return Ok(Trainer::Burn(burn::Trainer::new(&weights, config, device)?));
+        }
+        Ok(Trainer::Cpu(residual::Trainer::new(weights, config, threads)?))
+    }
+
+    /// Goes on from a state of the same optimiser.
+    pub fn restore(
+        state: &[u8],
+        config: TrainingConfig,
+        threads: usize,
+        device: Device,
+    ) -> Result<Trainer, TrainError> {
+        device.check()?;
+        #[cfg(feature = "burn")]
+        if device != Device::Cpu {
+            return Ok(Trainer::Burn(burn::Trainer::restore(state, config, device)?));
+        }
+        Ok(Trainer::Cpu(residual::Trainer::restore(state, config, threads)?))
+    }
+
+    /// Learns from one batch.
+    pub fn step(&mut self, batch: &Batch, learning_rate: f32) -> Result<Losses, TrainError> {
+        match self {
+            Trainer::Cpu(trainer) => trainer.step(batch, learning_rate),
+            #[cfg(feature = "burn")]
+            Trainer::Burn(trainer) => trainer.step(batch, learning_rate),
+        }
+    }
+
+    /// How many batches have been learned.
+    pub fn steps(&self) -> u64 {
+        match self {
+            Trainer::Cpu(trainer) => trainer.steps(),
+            #[cfg(feature = "burn")]
+            Trainer::Burn(trainer) => trainer.steps(),
+        }
+    }
+
+    /// The weights after the last batch.
+    pub fn weights(&self) -> Result<Weights, TrainError> {
+        match self {
+            Trainer::Cpu(trainer) => Ok(trainer.weights().clone()),
+            #[cfg(feature = "burn")]
+            Trainer::Burn(trainer) => trainer.weights(),
+        }
+    }
+
+    /// Everything needed to go on as if nothing had happened.
+    pub fn state(&self) -> Result<Vec<u8>, TrainError> {
+        match self {
+            Trainer::Cpu(trainer) => Ok(trainer.state()?),
+            #[cfg(feature = "burn")]
+            Trainer::Burn(trainer) => trainer.state(),
+        }
+    }
+}
