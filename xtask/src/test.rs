@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
     Step { name: "dependency direction", slow: false, check: direction::run },
     Step { name: "licences", slow: false, check: licence::run },
     Step { name: "tests", slow: false, check: tests },
+    Step { name: "networks against Burn", slow: true, check: burn },
     Step { name: "examples in the documentation", slow: true, check: doctests },
     Step { name: "documentation", slow: true, check: docs },
     Step { name: "the judges' own tests", slow: true, check: judge_tests },
@@ -86,6 +87,12 @@ fn tests() -> Result<()> {
     } else {
         run_command(&mut cargo("test --workspace --lib --bins --tests --examples"))
     }
+}
+
+/// What we wrote by hand against automatic differentiation, and the devices of Burn.
+fn burn() -> Result<()> {
+    run_command(&mut cargo("clippy -p selfmate-nn --features burn --all-targets -- -D warnings"))?;
+    run_command(&mut cargo("test -p selfmate-nn --features burn --test burn"))
 }
 
 fn doctests() -> Result<()> {

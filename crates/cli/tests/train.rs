@@ -83,6 +83,82 @@ fn a_stored_run_refuses_other_settings_and_bad_ones_are_named() {
     assert!(error(&["--set", "learning.batch=32"]).unwrap().contains("batch = 64, not batch = 32"));
 }
 
+/// What the last checkpoint of a run holds, but for the time that it took.
+fn learned(run: &Path) -> BTreeMap<String, Vec<u8>> {
+    let step = *RunReader::new(run).steps().unwrap().last().unwrap();
+    let files = fs::read_dir(run.join("checkpoints").join(step.to_string())).unwrap();
+    files
+        .map(|file| file.unwrap().path())
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path))
+        .filter(|(name, _)| !["totals.json", "state.json", "MANIFEST"].contains(&name.as_str()))
+        .map(|(name, path)| (name, fs::read(path).unwrap()))
+        .collect()
+}
+
+/// The other learners: killed at any moment, they go on as if nothing had happened.
+#[test]
+fn every_learner_survives_kills() {
+    let runs = tempfile::tempdir().unwrap();
+    let mut rng = Seed::new(21).rng();
+    for (learner, steps) in [
+        ("alphazero", "60"),
+        ("value", "60"),
+        ("reinforce", "30"),
+        ("qlearn", "40000"),
+        ("evolve", "12"),
+        ("tune", "8"),
+        ("krk", "60"),
+        ("clone", "200"),
+    ] {
+        let train = |name: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+            command.args(["train", learner, "--preset", "tiny", "--steps", steps, "--plain"]);
+            command.args(["--run", name, "--runs"]).arg(runs.path()).stderr(Stdio::piped());
+            command
+        };
+        let [whole, killed] = ["whole", "killed"].map(|name| format!("{learner}-{name}"));
+        let output = train(&whole).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for _ in 0..5 {
+            let mut child = train(&killed).spawn().unwrap();
+            std::thread::sleep(Duration::from_millis(20 + rng.below(200) as u64));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let output = train(&killed).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let expected = learned(&runs.path().join(&whole));
+        assert!(!expected.is_empty());
+        assert!(learned(&runs.path().join(&killed)) == expected, "{learner}");
+    }
+}
+
+#[test]
+fn a_device_that_cannot_be_had_is_named() {
+    let runs = tempfile::tempdir().unwrap();
+    let error = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+        let output =
+            command.arg("train").args(arguments).arg("--runs").arg(runs.path()).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let text = error(&["alphazero", "--device", "gpu"]);
+    assert!(text.contains("unknown device 'gpu': expected cpu, flex, wgpu"), "{text}");
+    if !cfg!(feature = "cuda") {
+        let text = error(&["alphazero", "--device", "cuda:1"]);
+        assert!(
+            text.contains("cuda:1 is not in this build: build with `--features cuda`"),
+            "{text}"
+        );
+    }
+    if cfg!(feature = "burn") {
+        let text = error(&["zero", "--device", "flex"]);
+        assert!(text.contains("zero has no residual network"), "{text}");
+    }
+    assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
+}
+
 #[test]
 fn a_preset_that_the_learner_has_not_is_wrong_usage() {
     let runs = tempfile::tempdir().unwrap();

@@ -75,7 +75,12 @@ fn the_rights_are_enough_to_train() {
         let settings = Settings::preset("zero", "tiny").unwrap();
         let budget = Budget { games: Some(32), ..Budget::default() };
         let go_on = Arc::new(AtomicBool::new(false));
-        let session = Session { seed: 1, budget, hardware: Hardware { threads: 1, device: Device::Cpu }, stop: &go_on };
+        let session = Session {
+            seed: 1,
+            budget,
+            hardware: Hardware { threads: 1, device: Device::Cpu },
+            stop: &go_on,
+        };
         let mut run = Run::open(folder.path()).unwrap();
         let end = train_from(&mut run, &settings, &session, &mut cluster, &mut ()).unwrap();
         assert_eq!(end, End::Finished);

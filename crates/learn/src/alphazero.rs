@@ -52,11 +52,12 @@ impl AlphaZeroConfig {
             plan_games: 10_000,
             network: residual::Config { value: ValueHead::Wdl, ..residual::Config::small() },
             selfplay: SelfPlayConfig {
-                generation_games: 128,
-                sims: Ramp::new(16.0, 48.0, 0.0, 1.0),
+                generation_games: 256,
+                // With half as many, and half the candidates, games soon end in draws.
+                sims: Ramp::new(32.0, 48.0, 0.0, 1.0),
                 games_at_once: 32,
                 expansion: Expansion::FirstVisit,
-                candidates: 8,
+                candidates: 16,
                 memory_mb: 2,
                 ..SelfPlayConfig::default()
             },

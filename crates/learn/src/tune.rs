@@ -123,7 +123,11 @@ impl Method for Tune {
         Ok(Tune { genome, champion, state, history, lines, book: LearnedBook::new(config.book) })
     }
 
-    fn restore(config: &TuneConfig, checkpoint: &Checkpoint, _: Hardware) -> Result<Tune, LearnError> {
+    fn restore(
+        config: &TuneConfig,
+        checkpoint: &Checkpoint,
+        _: Hardware,
+    ) -> Result<Tune, LearnError> {
         let genome = config.genome()?;
         let state: State = json(checkpoint, STATE)?;
         if state.spsa.point.len() != genome.len() {

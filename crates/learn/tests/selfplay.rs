@@ -245,7 +245,12 @@ fn games_that_turn_out_bad_leave_the_run() {
     let mut run = Run::open(&folder.path().join("doubtful")).unwrap();
     let budget = Budget { games: Some(48), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let session = Session { seed: 3, budget, hardware: Hardware { threads: 2, device: Device::Cpu }, stop: &stop };
+    let session = Session {
+        seed: 3,
+        budget,
+        hardware: Hardware { threads: 2, device: Device::Cpu },
+        stop: &stop,
+    };
     let settings = config("zero").settings;
     train_from(&mut run, &settings, &session, &mut Doubtful, &mut ()).unwrap();
     // Games that were played again are the same; those of earlier generations are gone.
@@ -275,7 +280,12 @@ fn games_that_nobody_has_looked_at_are_kept_and_not_learned_from() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let stop = Arc::new(AtomicBool::new(false));
-    let session = Session { seed: 3, budget: Budget::default(), hardware: Hardware { threads: 2, device: Device::Cpu }, stop: &stop };
+    let session = Session {
+        seed: 3,
+        budget: Budget::default(),
+        hardware: Hardware { threads: 2, device: Device::Cpu },
+        stop: &stop,
+    };
     let settings = config("zero").settings;
     let mut run = Run::open(&path).unwrap();
     let mut hasty = Hasty(Arc::clone(&stop));

@@ -9,9 +9,7 @@ use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source as cluster;
 use selfmate_cluster::{Cluster, Storage};
 use selfmate_learn::selfplay::{Source, Threads};
-use selfmate_learn::{
-    Budget, End, Hardware, RunConfig, Session, Settings, Watch, train_from,
-};
+use selfmate_learn::{Budget, End, Hardware, RunConfig, Session, Settings, Watch, train_from};
 use selfmate_nn::Device;
 use selfmate_run::{Record, Run};
 

@@ -34,7 +34,12 @@ pub fn train(
     let settings = Settings::preset("zero", "tiny").unwrap();
     let budget = Budget { games: Some(GAMES), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let session = Session { seed: 1, budget, hardware: Hardware { threads: 1, device: Device::Cpu }, stop: &stop };
+    let session = Session {
+        seed: 1,
+        budget,
+        hardware: Hardware { threads: 1, device: Device::Cpu },
+        stop: &stop,
+    };
     let mut run = Run::open(folder).unwrap();
     let end = train_from(&mut run, &settings, &session, source, watch).unwrap();
     assert_eq!(end, End::Finished);

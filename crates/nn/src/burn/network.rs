@@ -2,7 +2,7 @@
 
 use ::burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use ::burn::tensor::activation::{relu, sigmoid};
-use ::burn::tensor::{Device, Tensor, TensorData};
+use ::burn::tensor::{Device, FloatDType, Tensor, TensorData};
 
 use super::Tensors;
 use super::layer::{Convolution, Linear, Norm, Pass};
@@ -111,6 +111,11 @@ impl Network {
     /// The same network, parameter by parameter, with these weights of the same shape.
     pub(super) fn load(self, weights: &Weights) -> Network {
         self.map(&mut Load { weights, path: Vec::new() })
+    }
+
+    /// The same network in half precision.
+    pub(super) fn halved(self) -> Network {
+        self.map(&mut Halve)
     }
 
     /// The weights, brought back from the device.
@@ -247,6 +252,15 @@ impl ModuleVisitor for Save {
             Ok(values) => place.copy_from_slice(&values),
             Err(error) => self.outcome = Err(error),
         }
+    }
+}
+
+/// Rounds weights to half precision.
+struct Halve;
+
+impl ModuleMapper for Halve {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.cast(FloatDType::F16))
     }
 }
 

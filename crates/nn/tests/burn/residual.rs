@@ -11,7 +11,7 @@ use selfmate_nn::{burn as burned, sparse};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need, Wdl};
 
 /// The smallest shapes that have every part.
-fn shapes() -> [Config; 3] {
+pub fn shapes() -> [Config; 3] {
     let small = Config { planes: 13, blocks: 2, filters: 16, squeeze: 0, value: ValueHead::Scalar };
     [
         small,
@@ -21,7 +21,7 @@ fn shapes() -> [Config; 3] {
 }
 
 /// Random weights, with norms that do something and heads that say something.
-fn weights(config: Config) -> Weights {
+pub fn weights(config: Config) -> Weights {
     let mut weights = Weights::random(config, Seed::new(1)).unwrap();
     let mut rng = Seed::new(2).rng();
     let names: Vec<String> = weights.tensors().map(|tensor| tensor.name.to_owned()).collect();
@@ -43,12 +43,12 @@ fn weights(config: Config) -> Weights {
     weights
 }
 
-fn leaves(count: usize) -> Vec<Leaf> {
+pub fn leaves(count: usize) -> Vec<Leaf> {
     sparse::bench::leaves(count, Seed::new(3), Need::Both)
 }
 
 /// Positions of random games with random targets.
-fn batch(config: Config, leaves: &[Leaf]) -> Batch {
+pub fn batch(config: Config, leaves: &[Leaf]) -> Batch {
     let mut rng: Rng = Seed::new(4).rng();
     let mut batch = Batch::new(config);
     for leaf in leaves {
@@ -66,14 +66,14 @@ fn batch(config: Config, leaves: &[Leaf]) -> Batch {
 }
 
 /// The largest difference of two lists, and the largest number of the second.
-fn compare(ours: &[f32], theirs: &[f32]) -> (f32, f32) {
+pub fn compare(ours: &[f32], theirs: &[f32]) -> (f32, f32) {
     assert_eq!(ours.len(), theirs.len());
     let furthest = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     (furthest, theirs.iter().map(|b| b.abs()).fold(0.0, f32::max))
 }
 
 /// Compares tensor by tensor, to a share of the largest number of each.
-fn assert_near(ours: &Weights, theirs: &Weights, share: f32) {
+pub fn assert_near(ours: &Weights, theirs: &Weights, share: f32) {
     for (ours, theirs) in ours.tensors().zip(theirs.tensors()) {
         assert_eq!((ours.name, ours.shape), (theirs.name, theirs.shape));
         let (furthest, largest) = compare(ours.values, theirs.values);
