@@ -1,76 +1,112 @@
 //! Compares learning settings on one stored data set, by the loss on games held out:
-//! `cargo run --release -p selfmate-learn --example offline -- RUN_FOLDER PASSES [KEY=VALUE]...`,
-//! with the keys of a run's `run.toml`, such as `network.hidden=512`.
+//! `cargo run --release -p selfmate-learn --example offline -- zero|alphazero RUN_FOLDER FROM..TO
+//! PASSES [KEY=VALUE]...`, with generations of the run and the keys of its `run.toml`, such as
+//! `network.hidden=512`.
 
 use std::path::Path;
 use std::time::Instant;
 
 use rayon::prelude::*;
 use selfmate_chess::Seed;
-use selfmate_learn::Settings;
-use selfmate_learn::selfplay::{Ramp, Targets, samples};
-use selfmate_learn::zero::{Zero, ZeroConfig};
-use selfmate_nn::sparse::{Sample, Trainer, Weights, evaluate};
+use selfmate_learn::alphazero::AlphaZero;
+use selfmate_learn::selfplay::{Config, Evaluators, Ramp, Student, Targets, samples};
+use selfmate_learn::zero::Zero;
+use selfmate_learn::{Hardware, Settings};
+use selfmate_nn::Device;
 use selfmate_run::{GameRecord, RunReader};
 use selfmate_search::math::softmax;
+use selfmate_search::{Evaluation, Leaf, Need};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+type Error = Box<dyn std::error::Error>;
+
+fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, passes, settings @ ..] = &arguments[..] else {
-        return Err("expected RUN_FOLDER PASSES [KEY=VALUE]...".into());
+    let [learner, folder, range, passes, settings @ ..] = &arguments[..] else {
+        return Err("expected LEARNER RUN_FOLDER FROM..TO PASSES [KEY=VALUE]...".into());
     };
-    let passes: f64 = passes.parse()?;
-    let Settings::Zero(config) = Settings::Zero(ZeroConfig::default()).set(settings)? else {
-        unreachable!("settings stay those of their learner");
-    };
+    let (from, to) = range.split_once("..").ok_or("generations are FROM..TO")?;
     let run = RunReader::new(Path::new(folder));
-    // The first games were played at random; what matters is the level of the last.
-    let chunks = run.chunks()?;
     let mut games: Vec<GameRecord> = Vec::new();
-    for &chunk in &chunks[chunks.len() / 4..] {
-        games.extend(run.read_chunk(chunk)?);
+    for generation in from.parse()?..to.parse()? {
+        games.extend(run.read_chunk(generation)?);
     }
+    let passes: f64 = passes.parse()?;
+    println!("{settings:?}");
+    let defaults = Settings::preset(learner, "default").ok_or("an unknown learner")?;
+    match defaults.set(settings)? {
+        Settings::Zero(config) => learn::<Zero>(&config, games, passes),
+        Settings::AlphaZero(config) => learn::<AlphaZero>(&config, games, passes),
+        _ => Err("this learner does not play against itself".into()),
+    }
+}
+
+fn learn<S: Student>(
+    config: &Config<S::Shape, S::Training>,
+    mut games: Vec<GameRecord>,
+    passes: f64,
+) -> Result<(), Error> {
     let held_out = games.split_off(games.len() - games.len() / 20);
     let discount = config.selfplay.discount;
-    let weight = config.learning.result_weight.to as f32;
-    let train = samples::<Zero>(&games, Targets { result_weight: weight, discount })?;
-    let test = samples::<Zero>(&held_out, Targets { result_weight: 1.0, discount })?;
-    println!("{} positions to learn from, {} held out; {settings:?}", train.len(), test.len());
+    let result_weight = config.learning.result_weight.to as f32;
+    let train = samples::<S>(&games, Targets { result_weight, discount })?;
+    println!("{} positions to learn from, {} games held out", train.len(), held_out.len());
 
     let threads = std::thread::available_parallelism()?.get();
-    let weights = Weights::random(config.network, Seed::new(1))?;
-    let mut trainer = Trainer::new(weights, config.learning.trainer, threads)?;
+    let hardware = Hardware { threads, device: Device::Cpu };
+    let mut student = S::new(&config.network, &config.learning.trainer, Seed::new(1), hardware)?;
     let batch = config.learning.batch;
     let steps = (train.len() as f64 * passes / batch as f64) as u64;
     let rate = Ramp { begin: 0.5, end: 1.0, ..config.learning.rate };
     let started = Instant::now();
+    let mut learning_s = 0.0;
     for step in 0..steps {
         let mut rng = Seed::new(2).index(step).rng();
-        let batch: Vec<&Sample> = (0..batch).map(|_| &train[rng.below(train.len())]).collect();
-        trainer.train(&batch, rate.at(step as f64 / steps as f64) as f32)?;
+        let batch: Vec<&S::Sample> = (0..batch).map(|_| &train[rng.below(train.len())]).collect();
+        let before = started.elapsed().as_secs_f64();
+        student.learn(&batch, rate.at(step as f64 / steps as f64) as f32)?;
+        learning_s += started.elapsed().as_secs_f64() - before;
         if (step + 1) % steps.div_ceil(4) == 0 || step + 1 == steps {
-            let [value, policy] = losses(trainer.average(), &test);
-            let seconds = started.elapsed().as_secs_f64();
-            println!("step {:6}  {seconds:5.0} s  value {value:.4}  policy {policy:.4}", step + 1);
+            let targets = Targets { result_weight: 1.0, discount };
+            let [value, policy] = losses(&student.evaluators()?, &held_out, targets)?;
+            println!(
+                "step {:6} {learning_s:5.0} s  value {value:.4}  policy {policy:.4}",
+                step + 1
+            );
         }
     }
     Ok(())
 }
 
 /// Mean cross entropy of results and of policy targets.
-fn losses(weights: &Weights, samples: &[Sample]) -> [f64; 2] {
-    let of_sample = |sample: &Sample| {
-        let mut output = evaluate(weights, sample);
-        softmax(&mut output.logits, 1.0);
-        let wdl = [output.wdl.win, output.wdl.draw, output.wdl.loss];
-        let sum: f32 = sample.shares().iter().map(|&share| f32::from(share)).sum();
-        let policy: Vec<f32> =
-            sample.shares().iter().map(|&share| f32::from(share) / sum.max(1.0)).collect();
-        [entropy(&sample.wdl(), &wdl), entropy(&policy, &output.logits)]
+fn losses(
+    evaluators: &Evaluators,
+    games: &[GameRecord],
+    targets: Targets,
+) -> Result<[f64; 2], Error> {
+    let of_game = |record: &GameRecord| -> Result<[f64; 3], selfmate_run::RecordError> {
+        let (mut leaves, mut policies) = (Vec::new(), Vec::new());
+        record.replay(|game, legal, judged| {
+            let (game, legal) = (game.clone(), legal.clone());
+            leaves.push(Leaf { game, legal, need: Need::Both });
+            policies.push(judged.policy.clone());
+        })?;
+        let mut evaluations = vec![Evaluation::default(); leaves.len()];
+        evaluators().evaluate(&leaves, &mut evaluations);
+        let mut sums = [0.0, 0.0, leaves.len() as f64];
+        let wdls = targets.wdls(record);
+        for ((evaluation, policy), wdl) in evaluations.iter_mut().zip(&policies).zip(wdls) {
+            softmax(&mut evaluation.logits, 1.0);
+            let said = evaluation.wdl;
+            let target = [wdl.win, wdl.draw, wdl.loss];
+            sums[0] += entropy(&target, &[said.win, said.draw, said.loss]);
+            sums[1] += entropy(policy, &evaluation.logits);
+        }
+        Ok(sums)
     };
-    let sums = samples.par_iter().map(of_sample);
-    let sum = sums.reduce(|| [0.0; 2], |a, b| [a[0] + b[0], a[1] + b[1]]);
-    sum.map(|sum| sum / samples.len() as f64)
+    let each: Result<Vec<[f64; 3]>, _> = games.par_iter().map(of_game).collect();
+    let [value, policy, count] =
+        each?.into_iter().fold([0.0; 3], |a, b| [a[0] + b[0], a[1] + b[1], a[2] + b[2]]);
+    Ok([value / count, policy / count])
 }
 
 fn entropy(target: &[f32], output: &[f32]) -> f64 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use selfmate_chess::{Game, Move};
+use selfmate_chess::{Game, Move, MoveList, Seed};
 
 use crate::mcts::NodeView;
 use crate::value::Wdl;
@@ -60,6 +60,15 @@ pub struct Limit {
 }
 
 impl Limit {
+    /// The legal moves that may be looked at.
+    pub fn candidates(&self, game: &Game) -> MoveList {
+        let mut moves = game.legal_moves();
+        if !self.only.is_empty() {
+            moves.retain(|m| self.only.contains(m));
+        }
+        moves
+    }
+
     /// A number of simulations or nodes.
     pub fn nodes(nodes: u64) -> Limit {
         Limit { nodes: Some(nodes), ..Limit::default() }
@@ -179,6 +188,19 @@ pub struct PlayerError {
     pub player: String,
     /// What happened.
     pub reason: String,
+}
+
+impl PlayerError {
+    /// The error of a player that is asked to move when the game is over.
+    pub fn no_move(player: &str) -> PlayerError {
+        PlayerError { player: player.to_owned(), reason: "there is no legal move".to_owned() }
+    }
+}
+
+/// A child of a player's seed for this moment of this game, so that what it draws does not depend
+/// on the games before.
+pub fn seed_of(seed: Seed, game: &Game) -> Seed {
+    seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64).index(game.key())
 }
 
 #[cfg(test)]

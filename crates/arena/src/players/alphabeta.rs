@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use selfmate_chess::{Game, Seed};
 use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit};
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::player::{Limit, Score, Thought, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
 
-use super::random::{candidates, no_move, seed_of};
 use crate::limit::OwnLimit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
@@ -104,7 +103,7 @@ impl Player for AlphaBetaPlayer {
         if self.blunders.percent > 0 {
             let mut rng = seed_of(self.blunders.seed, game).rng();
             let slips = rng.below(100) < self.blunders.percent;
-            if let Some(&m) = rng.choose(&candidates(game, limit)).filter(|_| slips) {
+            if let Some(&m) = rng.choose(&limit.candidates(game)).filter(|_| slips) {
                 return Ok(Choice::bare(m));
             }
         }
@@ -124,7 +123,7 @@ impl Player for AlphaBetaPlayer {
         let stop = limit.stop.as_deref().unwrap_or(&never);
         let result =
             self.search.search(game, &until, stop, &mut |report| observe(&thought(report)));
-        let played = result.best.ok_or_else(|| no_move(&self.name))?;
+        let played = result.best.ok_or_else(|| PlayerError::no_move(&self.name))?;
         Ok(Choice {
             played,
             wdl: None,

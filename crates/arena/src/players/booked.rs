@@ -4,10 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use selfmate_chess::{Game, Seed};
-use selfmate_search::player::{Limit, Thought};
+use selfmate_search::player::{Limit, Thought, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
 
-use super::random::seed_of;
 use crate::book::PolyglotBook;
 use crate::pinned::content_hash;
 use crate::spec::{SpecError, SpecOptions};

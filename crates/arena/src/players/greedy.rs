@@ -1,10 +1,8 @@
 //! One ply of thought: mate, or the move that wins the most by exchanges on its square.
 
 use selfmate_chess::{Chess, Game, Move, Position, Role, Seed, Square};
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::player::{Limit, Score, Thought, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
-
-use super::random::{candidates, no_move, seed_of};
 
 /// Mates if it can; else plays any of the moves that win most once everyone has taken back on
 /// the square moved to. Moves that lose nothing there count 0, so it does not hang what it moves,
@@ -36,7 +34,7 @@ impl Player for GreedyPlayer {
         let position = game.position();
         let mut best = Vec::new();
         let mut most = i32::MIN;
-        for &m in &candidates(game, limit) {
+        for &m in &limit.candidates(game) {
             let mut after = position.clone();
             after.play_unchecked(m);
             if after.is_checkmate() {
@@ -52,7 +50,7 @@ impl Player for GreedyPlayer {
             }
         }
         let chosen = seed_of(self.seed, game).rng().choose(&best).copied();
-        chosen.map(Choice::bare).ok_or_else(|| no_move(&self.name))
+        chosen.map(Choice::bare).ok_or_else(|| PlayerError::no_move(&self.name))
     }
 }
 

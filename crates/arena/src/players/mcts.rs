@@ -12,7 +12,6 @@ use selfmate_search::mcts::{
 use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Evaluator, Player, PlayerError};
 
-use super::random::no_move;
 use crate::limit::OwnLimit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
@@ -239,7 +238,7 @@ impl Player for MctsPlayer {
         observe: &mut dyn FnMut(&Thought),
     ) -> Result<Choice, PlayerError> {
         let result = self.think(game, limit, observe);
-        let played = result.best.ok_or_else(|| no_move(&self.name))?;
+        let played = result.best.ok_or_else(|| PlayerError::no_move(&self.name))?;
         let best = result.moves.first();
         let score = mate_score(result.proof, 0);
         Ok(Choice {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use selfmate_arena::{PlayerKind, SpecError, SpecOptions};
 use selfmate_chess::{Game, Seed};
 use selfmate_nn::mlp::{Forward, Network};
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::player::{Limit, Score, Thought, seed_of};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
 use super::game::sample;
@@ -62,21 +62,15 @@ impl Player for PolicyPlayer {
         limit: &Limit,
         _: &mut dyn FnMut(&Thought),
     ) -> Result<Choice, PlayerError> {
-        let mut legal = game.legal_moves();
-        if !limit.only.is_empty() {
-            legal.retain(|m| limit.only.contains(m));
-        }
+        let legal = limit.candidates(game);
         self.view.look(game.position(), &legal);
         if self.view.legal.is_empty() {
             // It may be asked about other promotions alone; then any of them.
-            return legal.first().map(|&m| Choice::bare(m)).ok_or_else(|| PlayerError {
-                player: self.name.clone(),
-                reason: "there is no legal move".to_owned(),
-            });
+            let any = legal.first().map(|&m| Choice::bare(m));
+            return any.ok_or_else(|| PlayerError::no_move(&self.name));
         }
         self.network.forward(&self.view.features, &self.view.moves, &mut self.forward);
-        let seed = self.seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64);
-        let mut rng = seed.index(game.key()).rng();
+        let mut rng = seed_of(self.seed, game).rng();
         let place = sample(&self.forward.logits, self.temperature, &mut rng);
         let value = self.forward.value;
         Ok(Choice {

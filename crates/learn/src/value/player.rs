@@ -5,7 +5,7 @@ use std::sync::Arc;
 use selfmate_arena::PlayerKind;
 use selfmate_chess::{Game, Seed};
 use selfmate_nn::valuenet::{Judge, Network};
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::player::{Limit, Score, Thought, seed_of};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
 use super::game::{Eye, best};
@@ -49,17 +49,12 @@ impl Player for ValuePlayer {
         limit: &Limit,
         _: &mut dyn FnMut(&Thought),
     ) -> Result<Choice, PlayerError> {
-        let mut legal = game.legal_moves();
-        if !limit.only.is_empty() {
-            legal.retain(|m| limit.only.contains(m));
-        }
+        let legal = limit.candidates(game);
         if legal.is_empty() {
-            let reason = "there is no legal move".to_owned();
-            return Err(PlayerError { player: self.name.clone(), reason });
+            return Err(PlayerError::no_move(&self.name));
         }
         let values = self.eye.look(&self.judge, &mut game.clone(), &legal);
-        let seed = self.seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64);
-        let place = best(&values, &mut seed.index(game.key()).rng());
+        let place = best(&values, &mut seed_of(self.seed, game).rng());
         let value = values[place];
         Ok(Choice {
             wdl: Some(Wdl::new(value, 1.0 - value.abs())),

@@ -61,7 +61,7 @@ impl Tree {
         self.edges.clear();
         let root = self.nodes.allocate(1);
         // Groups that start on multiples of 32 bytes touch two lines of the cache, others three.
-        while self.nodes.address(self.nodes.len() as u32) % 32 != 0 {
+        while !self.nodes.address(self.nodes.len() as u32).is_multiple_of(32) {
             let _ = self.nodes.allocate(1);
         }
         // Edges start at 1, so that 0 can mean none.
