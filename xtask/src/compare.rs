@@ -78,7 +78,8 @@ struct Row {
     games: u64,
     bytes: u64,
     elo: f64,
-    error: f64,
+    /// `None` where all games ended alike.
+    error: Option<f64>,
 }
 
 /// Trains, plays the ladder and writes the page.
@@ -168,7 +169,7 @@ fn row(learner: &Learner, show: &Value, ladder: &Value, runs: &Path) -> Result<R
         games: show["games"].as_u64().unwrap_or(0),
         bytes: sizes.map(|size| size.len()).sum(),
         elo: number(rated, "elo")?,
-        error: number(rated, "elo_error")?,
+        error: rated["elo_error"].as_f64(),
     })
 }
 
@@ -191,14 +192,14 @@ fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
     for row in order {
         let _ = writeln!(
             text,
-            "| [{0}](learners/{0}.md) | {1} | {2:.0} min | {3} | {4} | {5:.0} ± {6:.0} |",
+            "| [{0}](learners/{0}.md) | {1} | {2:.0} min | {3} | {4} | {5:.0}{6} |",
             row.name,
             row.method,
             row.seconds / 60.0,
             row.games,
             size(row.bytes),
             row.elo,
-            row.error
+            row.error.map_or_else(String::new, |error| format!(" ± {error:.0}"))
         );
     }
     text.push_str("\n```\n");
@@ -233,7 +234,7 @@ mod tests {
             games: 12,
             bytes: 3_400_000,
             elo,
-            error: 20.0,
+            error: Some(20.0),
         };
         let page = page(&[row("qlearn", 40.0), row("tune", 1500.0)], &["selfmate x".into()], 50);
         let (tune, qlearn) = (page.find("tune").unwrap(), page.find("qlearn").unwrap());

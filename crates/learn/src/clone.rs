@@ -50,6 +50,9 @@ struct State {
     games: u64,
     /// No more games will come.
     is_gathered: bool,
+    /// Positions to learn from, once they have been read.
+    #[serde(default)]
+    positions: Option<u64>,
     /// Whole passes, and batches of the next one.
     passes: u64,
     batches: u64,
@@ -201,7 +204,15 @@ impl<S: Student> Imitator<S> {
     ) -> Result<Option<Round>, LearnError> {
         if self.lessons.is_none() {
             room.tell(Stage::Start, 0.0);
-            self.lessons = Some(self.read(config, room)?);
+            let lessons = self.read(config, room)?;
+            let (before, now) = (self.state.positions, lessons.samples.len() as u64);
+            if before.is_some_and(|before| before != now) {
+                let before = before.unwrap_or_default();
+                let message = format!("{now} positions to learn from, where there were {before}");
+                return Err(LearnError::Teacher(message));
+            }
+            self.state.positions = Some(now);
+            self.lessons = Some(lessons);
         }
         let Imitator { student, best, state, lessons } = self;
         let lessons = lessons.as_ref().expect("read just now");
@@ -263,6 +274,11 @@ impl<S: Student> Imitator<S> {
         let other = RunReader::new(Path::new(&config.run));
         let source: &RunReader = if config.source == Source::Run { &other } else { &*room.run };
         let targets = Targets { result_weight: config.result_weight as f32, discount: 1.0 };
+        // A game of each teacher is held out, then one of each again.
+        let teachers = match config.source {
+            Source::Teacher => config.teacher.players.len().max(1) as u64,
+            Source::Pgn | Source::Run => 1,
+        };
         let (mut lessons, mut games) = (Lessons { samples: Vec::new(), held_out: Vec::new() }, 0);
         for chunk in source.chunks()? {
             if games >= config.games {
@@ -270,8 +286,10 @@ impl<S: Student> Imitator<S> {
             }
             let stored = source.read_chunk(chunk)?;
             games += stored.len() as u64;
+            let is_held_out =
+                |game: &GameRecord| (game.number / teachers).is_multiple_of(config.held_out);
             let (held_out, learned): (Vec<GameRecord>, Vec<GameRecord>) =
-                stored.into_iter().partition(|game| game.number.is_multiple_of(config.held_out));
+                stored.into_iter().partition(is_held_out);
             lessons.held_out.extend(held_out);
             lessons.samples.extend(room.pool.install(|| samples::<S>(&learned, targets))?);
         }

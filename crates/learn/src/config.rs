@@ -328,6 +328,11 @@ pub(crate) fn from(least: f64, field: &'static str, value: f64) -> Check {
     (value.is_finite() && value >= least, field, value, expected)
 }
 
+/// A number of megabytes that machines have.
+pub(crate) fn megabytes(field: &'static str, value: usize) -> Check {
+    ((1..=16_384).contains(&value), field, value as f64, "megabytes from 1 to 16384")
+}
+
 /// A part of one.
 pub(crate) fn share(field: &'static str, value: f64) -> Check {
     ((0.0..=1.0).contains(&value), field, value, "a share from 0 to 1")

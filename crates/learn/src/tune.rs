@@ -190,7 +190,7 @@ impl Method for Tune {
         for (name, value) in &challenger.values {
             round.add(name, *value);
         }
-        let trial = self.conclude(config, proposal, number, challenger, &report, &records);
+        let trial = self.conclude(config, proposal, number, challenger, &report, &records)?;
         round.add("trial.score", trial.score);
         round.add("trial_elo", trial.elo);
         round.add("trial_games", trial.games as f64);
@@ -362,14 +362,17 @@ impl Tune {
         challenger: Challenger,
         report: &MatchReport,
         records: &[GameRecord],
-    ) -> Trial {
+    ) -> Result<Trial, LearnError> {
         let (from, to) = (self.genome.point(&self.champion), self.genome.point(&challenger.tuning));
         let steps: Vec<f64> = to.iter().zip(&from).map(|(to, from)| to - from).collect();
         let importance = &mut self.state.importance;
         for (steps, share, games) in &challenger.matches {
             importance.add_match(steps, *share, *games);
         }
-        importance.add_match(&steps, report.score - 0.5, report.games as f64);
+        // Where all weights were moved by design, a result says nothing about each.
+        if proposal == Proposal::Vary {
+            importance.add_match(&steps, report.score - 0.5, report.games as f64);
+        }
         if let Some(gradient) = challenger.gradient {
             importance.set_gradient(gradient);
         }
@@ -382,7 +385,7 @@ impl Tune {
         for game in played.filter(is_line) {
             let moves = game.moves.iter().take(config.book.plies as usize);
             let line = moves.fold(game.white_points().to_string(), |line, m| line + " " + m);
-            self.add_line(&line).expect("a played game has legal moves");
+            self.add_line(&line).map_err(LearnError::Teacher)?;
         }
         let sprt = report.sprt;
         let is_promoted = sprt.is_some_and(|sprt| sprt.decision == Decision::AcceptH1);
@@ -410,7 +413,7 @@ impl Tune {
             is_promoted,
         };
         self.history.push(trial.clone());
-        trial
+        Ok(trial)
     }
 
     /// Adds the first moves of a game to the book.

@@ -4,7 +4,7 @@ use selfmate_arena::Registry;
 use serde::{Deserialize, Serialize};
 
 use super::start::Starts;
-use crate::config::{ConfigError, check_all, from, positive, share};
+use crate::config::{ConfigError, check_all, from, megabytes, positive, share};
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
 use crate::selfplay::Ramp;
@@ -133,7 +133,7 @@ impl QLearnConfig {
             from(1.0, "plan_games", self.plan_games as f64),
             from(1.0, "max_plies", f64::from(self.max_plies)),
             from(1.0, "round_games", self.round_games as f64),
-            from(1.0, "table_mb", self.table_mb as f64),
+            megabytes("table_mb", self.table_mb),
             positive("alpha.from", self.alpha.from),
             positive("alpha.to", self.alpha.to),
             share("alpha.from", self.alpha.from),

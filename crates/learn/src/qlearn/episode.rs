@@ -129,8 +129,11 @@ impl Episode {
                 self.end(outcome, last_mover);
                 return self.ended(ply + done);
             }
+            if done == plies {
+                break;
+            }
             let Ok(choice) = finisher.choose(&game, &Limit::default()) else { break };
-            if done == plies || game.play(choice.played).is_err() {
+            if game.play(choice.played).is_err() {
                 break;
             }
         }
