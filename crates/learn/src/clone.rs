@@ -70,7 +70,7 @@ struct Lessons<T> {
 impl<S: Student> Method for Imitator<S> {
     type Config = Config<S::Shape, S::Training>;
     const FILES: &'static [&'static str] = &[MODEL, TRAINER, STATE];
-    const TRAINING: &'static str = TRAINER;
+    const TRAINING: &'static [&'static str] = &[TRAINER];
     const ENDS_BY_GAMES: bool = false;
 
     fn saving(config: &Self::Config) -> SavingConfig {

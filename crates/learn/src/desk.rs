@@ -33,8 +33,8 @@ pub struct Desk<'a> {
 pub struct Keep {
     /// Steps between those that are kept for good.
     pub steps: u64,
-    /// The file that only training needs: old ones lose it.
-    pub training: &'static str,
+    /// The files that only training needs: old ones lose them.
+    pub training: &'static [&'static str],
 }
 
 /// Checkpoints that stay whole.
@@ -158,7 +158,7 @@ impl<'a> Desk<'a> {
             if !self.thinned.insert(step) {
                 continue;
             }
-            match self.run.thin_checkpoint(step, &[keep.training]) {
+            match self.run.thin_checkpoint(step, keep.training) {
                 Err(RunError::Damaged(damage)) => {
                     self.watch.note(&format!("{damage}; no matter, there are newer ones"));
                 }

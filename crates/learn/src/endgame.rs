@@ -161,7 +161,7 @@ pub fn lab(ending: EndingName) -> Result<Lab, LearnError> {
 impl Method for Endgame {
     type Config = EndgameConfig;
     const FILES: &'static [&'static str] = &[NETWORK, TRAINER, REPLAY];
-    const TRAINING: &'static str = REPLAY;
+    const TRAINING: &'static [&'static str] = &[TRAINER, REPLAY];
 
     fn saving(config: &EndgameConfig) -> SavingConfig {
         config.saving

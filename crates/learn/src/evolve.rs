@@ -91,7 +91,7 @@ impl Population {
 impl Method for Evolve {
     type Config = EvolveConfig;
     const FILES: &'static [&'static str] = &[WEIGHTS, STATE];
-    const TRAINING: &'static str = STATE;
+    const TRAINING: &'static [&'static str] = &[STATE];
 
     fn saving(config: &EvolveConfig) -> SavingConfig {
         config.saving

@@ -47,7 +47,7 @@ pub struct QLearn {
 impl Method for QLearn {
     type Config = QLearnConfig;
     const FILES: &'static [&'static str] = &[TABLE];
-    const TRAINING: &'static str = TOTALS;
+    const TRAINING: &'static [&'static str] = &[TOTALS];
 
     fn saving(config: &QLearnConfig) -> SavingConfig {
         config.saving

@@ -47,7 +47,7 @@ pub struct Reinforce {
 impl Method for Reinforce {
     type Config = ReinforceConfig;
     const FILES: &'static [&'static str] = &[POLICY, TRAINER, POOL];
-    const TRAINING: &'static str = TRAINER;
+    const TRAINING: &'static [&'static str] = &[TRAINER, POOL];
 
     fn saving(config: &ReinforceConfig) -> SavingConfig {
         config.saving

@@ -29,8 +29,8 @@ pub trait Method: Sized {
 
     /// The files of its checkpoints.
     const FILES: &'static [&'static str];
-    /// The file that only training needs: old checkpoints lose it.
-    const TRAINING: &'static str;
+    /// The files that only training needs: old checkpoints lose them.
+    const TRAINING: &'static [&'static str];
     /// Whether a budget of games is spent when so many have been played. Not so where they are only
     /// the lessons.
     const ENDS_BY_GAMES: bool = true;

@@ -384,7 +384,7 @@ impl<'a, S: Student> Learner<'a, S> {
         let (model, trainer) = (self.student.model()?, self.student.state()?);
         let state = serde_json::to_vec(&self.state).expect("a state is plain data");
         let files = [(MODEL, &model[..]), (TRAINER, &trainer), (STATE, &state)];
-        let keep = Keep { steps: self.config.learning.keep_steps, training: TRAINER };
+        let keep = Keep { steps: self.config.learning.keep_steps, training: &[TRAINER] };
         self.desk.save(step, &files, keep)
     }
 

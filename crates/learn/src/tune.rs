@@ -106,7 +106,7 @@ struct Challenger {
 impl Method for Tune {
     type Config = TuneConfig;
     const FILES: &'static [&'static str] = &[WEIGHTS, HISTORY, STATE, LINES];
-    const TRAINING: &'static str = STATE;
+    const TRAINING: &'static [&'static str] = &[STATE];
 
     fn saving(config: &TuneConfig) -> SavingConfig {
         config.saving

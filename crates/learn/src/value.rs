@@ -82,7 +82,8 @@ const POOL: [&str; 8] = [
 impl Method for Value {
     type Config = ValueConfig;
     const FILES: &'static [&'static str] = &[VALUE, TRAINER, REPLAY, STATE];
-    const TRAINING: &'static str = TRAINER;
+    const TRAINING: &'static [&'static str] =
+        &[TRAINER, REPLAY, POOL[0], POOL[1], POOL[2], POOL[3], POOL[4], POOL[5], POOL[6], POOL[7]];
 
     fn saving(config: &ValueConfig) -> SavingConfig {
         config.saving
