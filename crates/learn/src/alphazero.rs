@@ -63,8 +63,10 @@ impl AlphaZeroConfig {
             },
             learning: LearningConfig {
                 batch: 256,
-                reuse: 3.0,
+                reuse: 4.0,
                 rate: Ramp::new(2e-3, 2e-4, 0.4, 1.0),
+                // With so few games the searches know nothing for long.
+                result_weight: Ramp::new(1.0, 0.5, 0.4, 0.9),
                 warmup_steps: 100,
                 window: 1_000_000,
                 trainer: TrainingConfig { optimiser: adam, ..TrainingConfig::default() },
