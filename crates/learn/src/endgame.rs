@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use selfmate_chess::{Reason, Seed};
-use selfmate_nn::mlp::{self, Lesson, Losses, Network, Trainer};
+use selfmate_nn::mlp::{Lesson, Losses, Network, Trainer};
 use selfmate_nn::sparse::WeightsInfo;
 use selfmate_run::Checkpoint;
 use selfmate_search::mcts::Walks;
@@ -187,7 +187,7 @@ impl Method for Endgame {
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError> {
         let info = WeightsInfo { step: self.trainer.step() };
         Ok(vec![
-            (NETWORK, mlp::encode(self.trainer.network(), info)?),
+            (NETWORK, self.trainer.network().encode(info)?),
             (TRAINER, self.trainer.state()?),
             (REPLAY, self.replay.encode()),
         ])

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use selfmate_arena::MatchError;
 use selfmate_nn::sparse::{TrainError, WeightsError};
-use selfmate_nn::{Device, DeviceError, mlp, residual, valuenet};
+use selfmate_nn::{Device, DeviceError, residual, small};
 use selfmate_run::{RecordError, Run, RunError};
 
 use crate::alphazero::AlphaZero;
@@ -50,12 +50,9 @@ pub enum LearnError {
     /// The network cannot learn.
     #[error(transparent)]
     Train(#[from] TrainError),
-    /// The policy network cannot learn.
+    /// A small network cannot learn.
     #[error(transparent)]
-    Policy(#[from] mlp::TrainError),
-    /// The value network cannot learn.
-    #[error(transparent)]
-    Value(#[from] valuenet::TrainError),
+    Small(#[from] small::TrainError),
     /// The residual network cannot learn.
     #[error(transparent)]
     Residual(#[from] residual::TrainError),

@@ -96,7 +96,7 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
     }
     if let Some(bytes) = file(POLICY) {
         refuse(options, &["temperature"])?;
-        let (network, _) = mlp::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        let (network, _) = mlp::Network::decode(bytes).map_err(|error| wrong(error.to_string()))?;
         let network = Arc::new(network);
         return loaded(bytes, Arc::new(move |options| reinforce::build(options, &network)));
     }
@@ -105,7 +105,7 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
             options,
             &["sims", "movetime", "root", "cpuct", "policy_temperature", "temperature"],
         )?;
-        let (network, _) = mlp::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        let (network, _) = mlp::Network::decode(bytes).map_err(|error| wrong(error.to_string()))?;
         let network = Arc::new(network);
         return loaded(
             bytes,
@@ -122,7 +122,8 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
     }
     if let Some(bytes) = file(VALUE) {
         refuse(options, &[])?;
-        let (network, _) = valuenet::decode(bytes).map_err(|error| wrong(error.to_string()))?;
+        let (network, _) =
+            valuenet::Network::decode(bytes).map_err(|error| wrong(error.to_string()))?;
         let judge = Arc::new(valuenet::Judge::new(&network));
         return loaded(
             bytes,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use selfmate_chess::{Color, Seed};
-use selfmate_nn::mlp::{self, Lesson, Network, Trainer};
+use selfmate_nn::mlp::{Lesson, Network, Trainer};
 use selfmate_nn::sparse::WeightsInfo;
 use selfmate_run::Checkpoint;
 
@@ -67,16 +67,16 @@ impl Method for Reinforce {
     ) -> Result<Reinforce, LearnError> {
         Ok(Reinforce {
             trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,
-            pool: mlp::decode_many(bytes(checkpoint, POOL)?)?,
+            pool: Network::decode_many(bytes(checkpoint, POOL)?)?,
         })
     }
 
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError> {
         let info = WeightsInfo { step: self.trainer.step() };
         Ok(vec![
-            (POLICY, mlp::encode(self.trainer.network(), info)?),
+            (POLICY, self.trainer.network().encode(info)?),
             (TRAINER, self.trainer.state()?),
-            (POOL, mlp::encode_many(&self.pool)?),
+            (POOL, Network::encode_many(&self.pool)?),
         ])
     }
 

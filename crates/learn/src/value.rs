@@ -13,7 +13,7 @@ mod replay;
 use rayon::prelude::*;
 use selfmate_chess::{Color, Seed};
 use selfmate_nn::sparse::WeightsInfo;
-use selfmate_nn::valuenet::{self, Judge, Lesson, Network, Trainer};
+use selfmate_nn::valuenet::{Judge, Lesson, Network, Trainer};
 use selfmate_run::Checkpoint;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,7 @@ pub const VALUE: &str = "value.safetensors";
 /// Files that only training needs: the optimiser, the replay memory, past selves and the best exam.
 const TRAINER: &str = "trainer.safetensors";
 const REPLAY: &str = "replay.bin";
+const POOL: &str = "pool.safetensors";
 const STATE: &str = "value.json";
 
 /// A value network in training.
@@ -56,8 +57,6 @@ struct State {
     examined: u64,
     /// The latest score, until a round has told it.
     score: Option<f64>,
-    /// How many past selves there are.
-    pool: usize,
 }
 
 /// The network that did best in an exam, and its step.
@@ -67,23 +66,10 @@ struct Best {
     step: u64,
 }
 
-/// Files of past selves.
-const POOL: [&str; 8] = [
-    "pool-0.safetensors",
-    "pool-1.safetensors",
-    "pool-2.safetensors",
-    "pool-3.safetensors",
-    "pool-4.safetensors",
-    "pool-5.safetensors",
-    "pool-6.safetensors",
-    "pool-7.safetensors",
-];
-
 impl Method for Value {
     type Config = ValueConfig;
-    const FILES: &'static [&'static str] = &[VALUE, TRAINER, REPLAY, STATE];
-    const TRAINING: &'static [&'static str] =
-        &[TRAINER, REPLAY, POOL[0], POOL[1], POOL[2], POOL[3], POOL[4], POOL[5], POOL[6], POOL[7]];
+    const FILES: &'static [&'static str] = &[VALUE, TRAINER, REPLAY, STATE, POOL];
+    const TRAINING: &'static [&'static str] = &[TRAINER, REPLAY, POOL];
 
     fn saving(config: &ValueConfig) -> SavingConfig {
         config.saving
@@ -109,15 +95,11 @@ impl Method for Value {
     ) -> Result<Value, LearnError> {
         let state: State = json(checkpoint, STATE)?;
         let replay = Replay::decode(bytes(checkpoint, REPLAY)?, config.replay);
-        let (network, info) = valuenet::decode(bytes(checkpoint, VALUE)?)?;
-        let pool: Result<Vec<Network>, LearnError> = POOL[..state.pool.min(POOL.len())]
-            .iter()
-            .map(|file| Ok(valuenet::decode(bytes(checkpoint, file)?)?.0))
-            .collect();
+        let (network, info) = Network::decode(bytes(checkpoint, VALUE)?)?;
         Ok(Value {
             trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,
             replay: replay.map_err(|message| fault(checkpoint, REPLAY, &message))?,
-            pool: pool?,
+            pool: Network::decode_many(bytes(checkpoint, POOL)?)?,
             best: state.best_score.map(|_| Best { network, step: info.step }),
             state,
         })
@@ -128,17 +110,13 @@ impl Method for Value {
             Some(best) => (&best.network, best.step),
             None => (self.trainer.network(), self.trainer.step()),
         };
-        let state = State { pool: self.pool.len(), ..self.state.clone() };
-        let mut files = vec![
-            (VALUE, valuenet::encode(playing, WeightsInfo { step })?),
+        Ok(vec![
+            (VALUE, playing.encode(WeightsInfo { step })?),
             (TRAINER, self.trainer.state()?),
             (REPLAY, self.replay.encode()),
-            (STATE, serde_json::to_vec(&state).expect("a state is plain data")),
-        ];
-        for (file, network) in POOL.iter().zip(&self.pool) {
-            files.push((file, valuenet::encode(network, WeightsInfo::default())?));
-        }
-        Ok(files)
+            (STATE, serde_json::to_vec(&self.state).expect("a state is plain data")),
+            (POOL, Network::encode_many(&self.pool)?),
+        ])
     }
 
     fn round(
@@ -160,7 +138,7 @@ impl Method for Value {
         self.learn(config, &games, room, &mut round)?;
         if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
             self.pool.push(self.trainer.network().clone());
-            if self.pool.len() > config.pool.min(POOL.len()) {
+            if self.pool.len() > config.pool {
                 self.pool.remove(0);
             }
         }

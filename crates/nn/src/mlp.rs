@@ -11,7 +11,5 @@ mod network;
 mod trainer;
 
 pub use gradient::{Lesson, LossWeights, Losses, Target, gradient, loss};
-pub use network::{
-    Forward, MlpConfig, MlpConfigError, Network, decode, decode_many, encode, encode_many,
-};
-pub use trainer::{TrainError, Trainer};
+pub use network::{Forward, MlpConfig, MlpConfigError, Network};
+pub use trainer::Trainer;

@@ -14,5 +14,5 @@ mod trainer;
 
 pub use gradient::{Lesson, gradient, loss};
 pub use judge::{Judge, JudgeRoom};
-pub use network::{Network, Scratch, ValueNetConfig, ValueNetConfigError, decode, encode};
-pub use trainer::{TrainError, Trainer};
+pub use network::{Network, Scratch, ValueNetConfig, ValueNetConfigError};
+pub use trainer::Trainer;

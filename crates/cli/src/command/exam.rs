@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use selfmate_chess::Seed;
 use selfmate_learn::endgame::{self, EndgameConfig, ExamConfig, ExamReport};
 use selfmate_learn::{RunConfig, Settings};
-use selfmate_nn::mlp::{self, Network};
+use selfmate_nn::mlp::Network;
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
@@ -61,7 +61,7 @@ pub fn load(name: &str) -> anyhow::Result<(EndgameConfig, u64, Arc<Network>)> {
     let (checkpoint, _) = run.latest_checkpoint(&[endgame::NETWORK])?;
     let checkpoint = checkpoint.with_context(|| format!("run '{name}' has no checkpoint yet"))?;
     let bytes = checkpoint.files.get(endgame::NETWORK).context("checked by the run")?;
-    let (network, _) = mlp::decode(bytes).with_context(|| format!("run '{name}'"))?;
+    let (network, _) = Network::decode(bytes).with_context(|| format!("run '{name}'"))?;
     Ok((config, checkpoint.step, Arc::new(network)))
 }
 

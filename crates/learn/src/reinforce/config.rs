@@ -1,7 +1,7 @@
 //! The settings of the `reinforce` learner.
 
 use selfmate_nn::mlp::{LossWeights, MlpConfig};
-use selfmate_nn::small::AdamConfig;
+use selfmate_nn::small::{AdamConfig, Shape};
 use serde::{Deserialize, Serialize};
 
 use super::game::Manner;

@@ -1,6 +1,6 @@
 //! The settings of the `value` learner.
 
-use selfmate_nn::small::AdamConfig;
+use selfmate_nn::small::{AdamConfig, Shape};
 use selfmate_nn::valuenet::ValueNetConfig;
 use serde::{Deserialize, Serialize};
 

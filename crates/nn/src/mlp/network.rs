@@ -6,10 +6,7 @@ use selfmate_chess::Seed;
 use selfmate_encode::sparse::SPARSE768_LEN;
 use serde::{Deserialize, Serialize};
 
-use crate::file::{WeightsError, WeightsInfo};
-use crate::small::{self, Layout, Parameters};
-
-pub(super) const ARCHITECTURE: &str = "mlp";
+use crate::small::{self, Layout, Shape};
 
 /// Places of the parts.
 pub(super) const INPUT: usize = 0;
@@ -45,9 +42,11 @@ impl Default for MlpConfig {
     }
 }
 
-impl MlpConfig {
-    /// Says what is wrong with the shape, if anything is.
-    pub fn check(&self) -> Result<(), MlpConfigError> {
+impl Shape for MlpConfig {
+    const ARCHITECTURE: &'static str = "mlp";
+    type Error = MlpConfigError;
+
+    fn check(&self) -> Result<(), MlpConfigError> {
         let units = [self.first, self.second].into_iter();
         match units.clone().find(|units| !(1..=4096).contains(units)) {
             Some(units) => Err(MlpConfigError(units)),
@@ -55,7 +54,7 @@ impl MlpConfig {
         }
     }
 
-    pub(super) fn layout(&self) -> Arc<Layout> {
+    fn layout(&self) -> Arc<Layout> {
         Layout::new(&[
             ("input.weight", &[SPARSE768_LEN, self.first]),
             ("input.bias", &[self.first]),
@@ -70,11 +69,7 @@ impl MlpConfig {
 }
 
 /// The network.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Network {
-    config: MlpConfig,
-    pub(super) weights: Parameters,
-}
+pub type Network = small::Network<MlpConfig>;
 
 /// What a network says of a position, and what it computed on the way.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,25 +85,15 @@ pub struct Forward {
 impl Network {
     /// Random weights; the first policy is almost uniform, the first value almost zero.
     pub fn random(config: MlpConfig, seed: Seed) -> Result<Network, MlpConfigError> {
-        config.check()?;
-        let mut weights = Parameters::zeros(&config.layout());
+        let mut network = Network::zeros(config)?;
+        let weights = &mut network.weights;
         let mut rng = seed.derive("mlp").rng();
         // About thirty of the inputs are on.
         weights.randomise(INPUT, 32, 1.0, &mut rng);
         weights.randomise(MIDDLE, config.first, 1.0, &mut rng);
         weights.randomise(POLICY, config.second, 0.1, &mut rng);
         weights.randomise(VALUE, config.second, 0.1, &mut rng);
-        Ok(Network { config, weights })
-    }
-
-    /// The shape.
-    pub fn config(&self) -> MlpConfig {
-        self.config
-    }
-
-    /// How many weights there are.
-    pub fn parameters(&self) -> usize {
-        self.weights.len()
+        Ok(network)
     }
 
     /// Looks at a position: the features that are on, and the numbers of its legal moves.
@@ -150,59 +135,21 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     sums.iter().sum::<f32>() + rest
 }
 
-/// A network as the bytes of a file.
-pub fn encode(network: &Network, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
-    small::encode(ARCHITECTURE, network.config, info.step, &[("", &network.weights)])
-}
-
-/// A network from the bytes of a file.
-pub fn decode(bytes: &[u8]) -> Result<(Network, WeightsInfo), WeightsError> {
-    let (network, step, _) = decode_set(bytes, "")?;
-    Ok((network, WeightsInfo { step }))
-}
-
-/// Several networks of one shape in one file; at least one.
-pub fn encode_many(networks: &[Network]) -> Result<Vec<u8>, WeightsError> {
-    let prefixes: Vec<String> = (0..networks.len()).map(|index| format!("{index}.")).collect();
-    let sets: Vec<(&str, &Parameters)> =
-        prefixes.iter().map(String::as_str).zip(networks.iter().map(|n| &n.weights)).collect();
-    let config = networks.first().map_or(MlpConfig::default(), Network::config);
-    small::encode(ARCHITECTURE, config, 0, &sets)
-}
-
-/// The networks of a file that [`encode_many`] wrote.
-pub fn decode_many(bytes: &[u8]) -> Result<Vec<Network>, WeightsError> {
-    let (first, _, tensors) = decode_set(bytes, "0.")?;
-    let parts = first.weights.tensors().count();
-    (0..tensors.len() / parts).map(|index| Ok(decode_set(bytes, &format!("{index}."))?.0)).collect()
-}
-
-/// The weights with a prefix, the step, and all tensors of a file.
-pub(super) fn decode_set<'a>(
-    bytes: &'a [u8],
-    prefix: &str,
-) -> Result<(Network, u64, safetensors::SafeTensors<'a>), WeightsError> {
-    let (config, step, tensors) = small::decode::<MlpConfig>(bytes, ARCHITECTURE)?;
-    config.check().map_err(|error| WeightsError::Config(error.to_string()))?;
-    let mut weights = Parameters::zeros(&config.layout());
-    small::read_part(&tensors, prefix, &mut weights)?;
-    Ok((Network { config, weights }, step, tensors))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::WeightsInfo;
 
     #[test]
     fn a_network_comes_back_from_its_file() {
         let config = MlpConfig { first: 16, second: 24 };
         let network = Network::random(config, Seed::new(1)).unwrap();
-        let bytes = encode(&network, WeightsInfo { step: 7 }).unwrap();
-        assert_eq!(decode(&bytes).unwrap(), (network, WeightsInfo { step: 7 }));
-        assert!(decode(&bytes[..bytes.len() - 1]).is_err());
+        let bytes = network.encode(WeightsInfo { step: 7 }).unwrap();
+        assert_eq!(Network::decode(&bytes).unwrap(), (network, WeightsInfo { step: 7 }));
+        assert!(Network::decode(&bytes[..bytes.len() - 1]).is_err());
         let many: Vec<Network> =
             (0..3).map(|seed| Network::random(config, Seed::new(seed)).unwrap()).collect();
-        assert_eq!(decode_many(&encode_many(&many).unwrap()).unwrap(), many);
+        assert_eq!(Network::decode_many(&Network::encode_many(&many).unwrap()).unwrap(), many);
         assert!(Network::random(MlpConfig { first: 0, second: 1 }, Seed::new(1)).is_err());
     }
 

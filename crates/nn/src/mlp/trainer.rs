@@ -1,54 +1,13 @@
 //! The trainer: lessons in, better weights out.
 
 use super::gradient::{Lesson, LossWeights, Losses, gradient};
-use super::network::{ARCHITECTURE, Network, decode_set};
-use crate::file::WeightsError;
-use crate::small::{self, Adam, AdamConfig};
+use super::network::MlpConfig;
+use crate::small::{self, AdamConfig, TrainError};
 
 /// A network in training.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Trainer {
-    network: Network,
-    adam: Adam,
-    step: u64,
-}
-
-/// Why a batch cannot be learned from.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum TrainError {
-    /// No lessons.
-    #[error("the batch is empty")]
-    Empty,
-    /// A loss that is no number; the weights are as before the batch.
-    #[error("step {step}: policy loss {policy}, value loss {value}, entropy {entropy}")]
-    NotFinite {
-        /// The step.
-        step: u64,
-        /// The policy loss.
-        policy: f64,
-        /// The value loss.
-        value: f64,
-        /// The entropy.
-        entropy: f64,
-    },
-}
+pub type Trainer = small::Trainer<MlpConfig>;
 
 impl Trainer {
-    /// Starts to train a network.
-    pub fn new(network: Network) -> Trainer {
-        Trainer { adam: Adam::new(&network.weights), network, step: 0 }
-    }
-
-    /// The network as it is now.
-    pub fn network(&self) -> &Network {
-        &self.network
-    }
-
-    /// How many batches have been learned.
-    pub fn step(&self) -> u64 {
-        self.step
-    }
-
     /// Learns from a batch; also the length of its gradient before clipping.
     pub fn learn(
         &mut self,
@@ -60,33 +19,9 @@ impl Trainer {
         if lessons.is_empty() {
             return Err(TrainError::Empty);
         }
-        let (losses, gradient) = gradient(&self.network, lessons, weights);
-        if !losses.total(weights).is_finite() || gradient.values.iter().any(|v| !v.is_finite()) {
-            let Losses { policy, value, entropy } = losses;
-            return Err(TrainError::NotFinite { step: self.step, policy, value, entropy });
-        }
-        self.step += 1;
-        let norm = self.adam.step(&mut self.network.weights, &gradient, adam, rate, self.step);
+        let (losses, gradient) = gradient(self.network(), lessons, weights);
+        let norm = self.follow(losses.total(weights), &gradient, adam, rate)?;
         Ok((losses, norm))
-    }
-
-    /// Everything needed to go on as if nothing had happened.
-    pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
-        let sets = [
-            ("", &self.network.weights),
-            ("first.", &self.adam.first),
-            ("second.", &self.adam.second),
-        ];
-        small::encode(ARCHITECTURE, self.network.config(), self.step, &sets)
-    }
-
-    /// Goes on from a state.
-    pub fn restore(bytes: &[u8]) -> Result<Trainer, WeightsError> {
-        let (network, step, tensors) = decode_set(bytes, "")?;
-        let mut adam = Adam::new(&network.weights);
-        small::read_part(&tensors, "first.", &mut adam.first)?;
-        small::read_part(&tensors, "second.", &mut adam.second)?;
-        Ok(Trainer { network, adam, step })
     }
 }
 
@@ -96,7 +31,7 @@ mod tests {
 
     use super::super::gradient::Target;
     use super::super::gradient::tests::lessons;
-    use super::super::network::{Forward, MlpConfig};
+    use super::super::network::{Forward, Network};
     use super::*;
 
     const WEIGHTS: LossWeights = LossWeights { value: 1.0, entropy: 0.0 };

@@ -6,11 +6,8 @@ use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
 use super::board::{SQUARES, TAPS, unfold};
-use crate::file::{WeightsError, WeightsInfo};
 use crate::small::kernel::{multiply, multiply_transposed};
-use crate::small::{self, Layout, Parameters};
-
-pub(super) const ARCHITECTURE: &str = "valuenet";
+use crate::small::{self, Layout, Shape};
 
 /// Planes that come in.
 pub(super) const PLANES: usize = 13;
@@ -45,48 +42,6 @@ impl Default for ValueNetConfig {
 }
 
 impl ValueNetConfig {
-    /// Says what is wrong with the shape, if anything is.
-    pub fn check(&self) -> Result<(), ValueNetConfigError> {
-        let fields = [
-            ("channels", self.channels, 512),
-            ("blocks", self.blocks, 32),
-            ("head", self.head, 512),
-            ("hidden", self.hidden, 4096),
-        ];
-        for (field, got, most) in fields {
-            if !(1..=most).contains(&got) {
-                return Err(ValueNetConfigError { field, got, most });
-            }
-        }
-        Ok(())
-    }
-
-    pub(super) fn layout(&self) -> Arc<Layout> {
-        let ValueNetConfig { channels, blocks, head, hidden } = *self;
-        let mut shapes: Vec<(String, Vec<usize>)> = vec![
-            ("stem.weight".to_owned(), vec![channels, PLANES, 3, 3]),
-            ("stem.bias".to_owned(), vec![channels]),
-        ];
-        for block in 0..blocks {
-            for half in ["first", "second"] {
-                let name = format!("blocks.{block}.{half}");
-                shapes.push((format!("{name}.weight"), vec![channels, channels, 3, 3]));
-                shapes.push((format!("{name}.bias"), vec![channels]));
-            }
-        }
-        shapes.extend([
-            ("head.weight".to_owned(), vec![head, channels, 1, 1]),
-            ("head.bias".to_owned(), vec![head]),
-            ("hidden.weight".to_owned(), vec![hidden, head * SQUARES]),
-            ("hidden.bias".to_owned(), vec![hidden]),
-            ("output.weight".to_owned(), vec![1, hidden]),
-            ("output.bias".to_owned(), vec![1]),
-        ]);
-        let shapes: Vec<(&str, &[usize])> =
-            shapes.iter().map(|(name, shape)| (name.as_str(), shape.as_slice())).collect();
-        Layout::new(&shapes)
-    }
-
     /// Places of the parts: those of a convolution are weight and bias, one after the other.
     pub(super) const STEM: usize = 0;
 
@@ -111,12 +66,54 @@ impl ValueNetConfig {
     }
 }
 
-/// The network.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Network {
-    config: ValueNetConfig,
-    pub(super) weights: Parameters,
+impl Shape for ValueNetConfig {
+    const ARCHITECTURE: &'static str = "valuenet";
+    type Error = ValueNetConfigError;
+
+    fn check(&self) -> Result<(), ValueNetConfigError> {
+        let fields = [
+            ("channels", self.channels, 512),
+            ("blocks", self.blocks, 32),
+            ("head", self.head, 512),
+            ("hidden", self.hidden, 4096),
+        ];
+        for (field, got, most) in fields {
+            if !(1..=most).contains(&got) {
+                return Err(ValueNetConfigError { field, got, most });
+            }
+        }
+        Ok(())
+    }
+
+    fn layout(&self) -> Arc<Layout> {
+        let ValueNetConfig { channels, blocks, head, hidden } = *self;
+        let mut shapes: Vec<(String, Vec<usize>)> = vec![
+            ("stem.weight".to_owned(), vec![channels, PLANES, 3, 3]),
+            ("stem.bias".to_owned(), vec![channels]),
+        ];
+        for block in 0..blocks {
+            for half in ["first", "second"] {
+                let name = format!("blocks.{block}.{half}");
+                shapes.push((format!("{name}.weight"), vec![channels, channels, 3, 3]));
+                shapes.push((format!("{name}.bias"), vec![channels]));
+            }
+        }
+        shapes.extend([
+            ("head.weight".to_owned(), vec![head, channels, 1, 1]),
+            ("head.bias".to_owned(), vec![head]),
+            ("hidden.weight".to_owned(), vec![hidden, head * SQUARES]),
+            ("hidden.bias".to_owned(), vec![hidden]),
+            ("output.weight".to_owned(), vec![1, hidden]),
+            ("output.bias".to_owned(), vec![1]),
+        ]);
+        let shapes: Vec<(&str, &[usize])> =
+            shapes.iter().map(|(name, shape)| (name.as_str(), shape.as_slice())).collect();
+        Layout::new(&shapes)
+    }
 }
+
+/// The network.
+pub type Network = small::Network<ValueNetConfig>;
 
 /// What is computed for one position, to be used again for the next.
 #[derive(Clone, Debug, Default)]
@@ -132,8 +129,8 @@ pub struct Scratch {
 impl Network {
     /// Random weights; blocks begin as almost nothing, so that the first signal is the stem's.
     pub fn random(config: ValueNetConfig, seed: Seed) -> Result<Network, ValueNetConfigError> {
-        config.check()?;
-        let mut weights = Parameters::zeros(&config.layout());
+        let mut network = Network::zeros(config)?;
+        let weights = &mut network.weights;
         let mut rng = seed.derive("valuenet").rng();
         weights.randomise(ValueNetConfig::STEM, PLANES * TAPS, 1.0, &mut rng);
         for block in 0..config.blocks {
@@ -144,17 +141,7 @@ impl Network {
         weights.randomise(config.head_place(), config.channels, 1.0, &mut rng);
         weights.randomise(config.hidden_place(), config.head * SQUARES, 1.0, &mut rng);
         weights.randomise(config.output_place(), config.hidden, 0.1, &mut rng);
-        Ok(Network { config, weights })
-    }
-
-    /// The shape.
-    pub fn config(&self) -> ValueNetConfig {
-        self.config
-    }
-
-    /// How many weights there are.
-    pub fn parameters(&self) -> usize {
-        self.weights.len()
+        Ok(network)
     }
 
     /// What the side to move may expect of a position, from -1 to 1.
@@ -219,32 +206,10 @@ fn relu(values: &mut [f32]) {
     values.iter_mut().for_each(|value| *value = value.max(0.0));
 }
 
-/// A network as the bytes of a file.
-pub fn encode(network: &Network, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
-    small::encode(ARCHITECTURE, network.config, info.step, &[("", &network.weights)])
-}
-
-/// A network from the bytes of a file.
-pub fn decode(bytes: &[u8]) -> Result<(Network, WeightsInfo), WeightsError> {
-    let (network, step, _) = decode_set(bytes, "")?;
-    Ok((network, WeightsInfo { step }))
-}
-
-/// The weights with a prefix, the step, and all tensors of a file.
-pub(super) fn decode_set<'a>(
-    bytes: &'a [u8],
-    prefix: &str,
-) -> Result<(Network, u64, safetensors::SafeTensors<'a>), WeightsError> {
-    let (config, step, tensors) = small::decode::<ValueNetConfig>(bytes, ARCHITECTURE)?;
-    config.check().map_err(|error| WeightsError::Config(error.to_string()))?;
-    let mut weights = Parameters::zeros(&config.layout());
-    small::read_part(&tensors, prefix, &mut weights)?;
-    Ok((Network { config, weights }, step, tensors))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::WeightsInfo;
 
     #[test]
     fn the_default_shape_has_the_weights_it_should() {
@@ -263,8 +228,8 @@ mod tests {
     fn a_network_comes_back_from_its_file() {
         let config = ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 };
         let network = Network::random(config, Seed::new(1)).unwrap();
-        let bytes = encode(&network, WeightsInfo { step: 3 }).unwrap();
-        assert_eq!(decode(&bytes).unwrap(), (network, WeightsInfo { step: 3 }));
+        let bytes = network.encode(WeightsInfo { step: 3 }).unwrap();
+        assert_eq!(Network::decode(&bytes).unwrap(), (network, WeightsInfo { step: 3 }));
         let error = Network::random(ValueNetConfig { blocks: 0, ..config }, Seed::new(1));
         assert_eq!(error.unwrap_err().to_string(), "blocks is 0: expected 1 to 32");
     }

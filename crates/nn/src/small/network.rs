@@ -1,0 +1,93 @@
+//! A small network of any shape: its weights, and its files.
+
+use std::sync::Arc;
+
+use safetensors::SafeTensors;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::file;
+use super::parameters::{Layout, Parameters};
+use crate::file::{WeightsError, WeightsInfo};
+
+/// What a kind of small network looks like.
+pub trait Shape: Copy + Serialize + DeserializeOwned {
+    /// The name of the kind in files.
+    const ARCHITECTURE: &'static str;
+    /// Why there is no such network.
+    type Error: std::fmt::Display;
+
+    /// Says what is wrong with the shape, if anything is.
+    fn check(&self) -> Result<(), Self::Error>;
+
+    /// Where the weights are.
+    fn layout(&self) -> Arc<Layout>;
+}
+
+/// A network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network<S> {
+    pub(crate) config: S,
+    pub(crate) weights: Parameters,
+}
+
+impl<S: Shape> Network<S> {
+    /// A network of this shape whose weights are all zero.
+    pub(crate) fn zeros(config: S) -> Result<Network<S>, S::Error> {
+        config.check()?;
+        Ok(Network { config, weights: Parameters::zeros(&config.layout()) })
+    }
+
+    /// The shape.
+    pub fn config(&self) -> S {
+        self.config
+    }
+
+    /// How many weights there are.
+    pub fn parameters(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// The bytes of a file.
+    pub fn encode(&self, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
+        file::encode(S::ARCHITECTURE, self.config, info.step, &[("", &self.weights)])
+    }
+
+    /// A network from the bytes of a file.
+    pub fn decode(bytes: &[u8]) -> Result<(Network<S>, WeightsInfo), WeightsError> {
+        let (network, step, _) = Network::decode_set(bytes, "")?;
+        Ok((network, WeightsInfo { step }))
+    }
+
+    /// Several networks of one shape in one file.
+    pub fn encode_many(networks: &[Network<S>]) -> Result<Vec<u8>, WeightsError> {
+        let Some(first) = networks.first() else {
+            return Err(WeightsError::Config("a file of no networks".to_owned()));
+        };
+        let prefixes: Vec<String> = (0..networks.len()).map(|index| format!("{index}.")).collect();
+        let weights = networks.iter().map(|network| &network.weights);
+        let sets: Vec<(&str, &Parameters)> =
+            prefixes.iter().map(String::as_str).zip(weights).collect();
+        file::encode(S::ARCHITECTURE, first.config, 0, &sets)
+    }
+
+    /// The networks of a file that [`Network::encode_many`] wrote.
+    pub fn decode_many(bytes: &[u8]) -> Result<Vec<Network<S>>, WeightsError> {
+        let (first, _, tensors) = Network::<S>::decode_set(bytes, "0.")?;
+        let parts = first.weights.tensors().count();
+        let network = |index| Ok(Network::decode_set(bytes, &format!("{index}."))?.0);
+        (0..tensors.len() / parts).map(network).collect()
+    }
+
+    /// The weights with a prefix, the step, and all tensors of a file.
+    pub(super) fn decode_set<'a>(
+        bytes: &'a [u8],
+        prefix: &str,
+    ) -> Result<(Network<S>, u64, SafeTensors<'a>), WeightsError> {
+        let (config, step, tensors) = file::decode::<S>(bytes, S::ARCHITECTURE)?;
+        let mut network =
+            Network::zeros(config).map_err(|error| WeightsError::Config(error.to_string()))?;
+        file::read_part(&tensors, prefix, &mut network.weights)?;
+        Ok((network, step, tensors))
+    }
+}
