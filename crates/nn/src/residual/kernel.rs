@@ -9,6 +9,7 @@ mod element;
 mod floats;
 mod integer;
 mod product;
+mod stem;
 mod vector;
 mod winograd;
 
@@ -17,6 +18,7 @@ pub(crate) use floats::Floats;
 pub(super) use integer::{ByteFilters, ByteFinish, IntegerKernel, SIDE, bytes_of};
 pub(super) use product::PANEL;
 pub(crate) use product::{Left, Right, Shape};
+pub(super) use stem::Stem;
 pub(super) use winograd::Finish;
 pub(crate) use winograd::Tiles;
 

@@ -6,7 +6,9 @@ use rayon::prelude::*;
 
 use super::config::{Config, MOVES, NORM_EPSILON, POLICY_CHANNELS, VALUE_HIDDEN};
 use super::integer::IntegerTower;
-use super::kernel::{Finish, Floats, IntegerKernel, Kernel, LANES, Left, Right, Shape, Tiles};
+use super::kernel::{
+    Finish, Floats, IntegerKernel, Kernel, LANES, Left, Right, Shape, Stem, Tiles,
+};
 use super::session::largest_inputs;
 use super::squeeze::Gate;
 use super::weights::{Convolution, Weights};
@@ -28,7 +30,8 @@ pub struct Network {
 #[derive(Debug)]
 pub(super) struct Folded {
     pub config: Config,
-    /// The stem, then two for each block.
+    pub stem: StemLayer,
+    /// Two for each block.
     pub tower: Vec<Layer>,
     /// The matrices of squeeze and excitation are used as they are.
     pub weights: Weights,
@@ -40,6 +43,14 @@ pub(super) struct Folded {
     pub policy: Floats,
     /// Packed, 64 × 256.
     pub hidden: Floats,
+}
+
+/// The first convolution.
+#[derive(Debug)]
+pub(super) struct StemLayer {
+    taps: Floats,
+    sums: Floats,
+    bias: Floats,
 }
 
 /// A convolution.
@@ -78,7 +89,8 @@ impl Network {
         }
         let folded = Folded {
             config,
-            tower: layout.tower.iter().map(|place| Layer::new(weights, place)).collect(),
+            stem: StemLayer::new(weights, &layout.tower[0]),
+            tower: layout.tower[1..].iter().map(|place| Layer::new(weights, place)).collect(),
             weights: weights.clone(),
             head,
             head_bias,
@@ -127,6 +139,39 @@ impl Folded {
     pub fn gate(&self, block: usize) -> Option<Gate<'_>> {
         let place = self.weights.layout().squeezes.get(block)?;
         Some(Gate::new(&self.weights, place))
+    }
+}
+
+impl StemLayer {
+    fn new(weights: &Weights, place: &Convolution) -> StemLayer {
+        let &Convolution { inputs, outputs, .. } = place;
+        let (scale, shift) = folded_norm(weights, place);
+        let mut taps = Floats::zeros(inputs * 9 * outputs);
+        for (number, filter) in weights.at(&place.weight).as_chunks::<9>().0.iter().enumerate() {
+            let (output, input) = (number / inputs, number % inputs);
+            for (tap, weight) in filter.iter().enumerate() {
+                taps[(input * 9 + tap) * outputs + output] = weight * scale[output];
+            }
+        }
+        let mut sums = Floats::zeros(taps.len());
+        for (place, sum) in sums.chunks_exact_mut(outputs).enumerate() {
+            let (input, edge) = (place / 9, place % 9);
+            // On the first rank the filter's first row looks over the edge, on the last its last.
+            let is_seen = |edge: usize, row: usize| edge + row != 0 && edge + row != 4;
+            for tap in (0..9).filter(|tap| is_seen(edge / 3, tap / 3) && is_seen(edge % 3, tap % 3))
+            {
+                let taps = &taps[(input * 9 + tap) * outputs..][..outputs];
+                sum.iter_mut().zip(taps).for_each(|(sum, tap)| *sum += tap);
+            }
+        }
+        let mut bias = Floats::zeros(outputs);
+        bias.copy_from_slice(&shift);
+        StemLayer { taps, sums, bias }
+    }
+
+    /// As the kernels want it.
+    pub fn parts(&self) -> Stem<'_> {
+        Stem { taps: &self.taps, sums: &self.sums, bias: &self.bias }
     }
 }
 

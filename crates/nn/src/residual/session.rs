@@ -184,8 +184,8 @@ impl Session {
 /// Room for the numbers of one thread.
 #[derive(Debug, Default)]
 struct Room {
-    /// The planes of a block, channel by channel in each square.
-    input: Floats,
+    /// For the stem.
+    edges: Floats,
     /// The tower's state.
     tower: Floats,
     /// Between the convolutions of a block.
@@ -205,12 +205,12 @@ struct Room {
 impl Room {
     fn grow(&mut self, network: &Network, count: usize) {
         let config = network.config();
-        let (planes, filters) = (config.planes.next_multiple_of(LANES), config.filters);
+        let filters = config.filters;
         let (group, block) = (count.min(GROUP), count.min(BLOCK));
-        self.input.grow(block * 64 * planes);
+        self.edges.grow(9 * filters);
         self.tower.grow(group * 64 * filters);
         self.between.grow(group * 64 * filters);
-        self.tiles.tiles.grow(Tiles { boards: block, channels: planes.max(filters) }.len());
+        self.tiles.tiles.grow(Tiles { boards: block, channels: filters }.len());
         self.tiles.products.grow(Tiles { boards: block, channels: filters }.len());
         self.gate.grow(GateState::len(filters, config.squeeze));
         self.head.grow(block * 64 * LANES);
@@ -242,12 +242,9 @@ impl Room {
     /// Brings a group of positions through the stem.
     fn stem(&mut self, network: &Network, planes: &[f32]) {
         let (folded, kernel) = (&*network.folded, network.kernel);
-        let size = folded.config.planes * 64;
-        let boards = self.tower.chunks_mut(BLOCK * 64 * folded.config.filters);
-        for (planes, out) in planes.chunks(BLOCK * size).zip(boards) {
-            let count = planes.len() / size;
-            boards_of(planes, folded.config.planes, &mut self.input);
-            folded.tower[0].run(kernel, count, &self.input, &mut self.tiles, out, End::Relu);
+        let boards = self.tower.chunks_exact_mut(64 * folded.config.filters);
+        for (planes, out) in planes.chunks_exact(folded.config.planes * 64).zip(boards) {
+            kernel.stem(planes, folded.stem.parts(), &mut self.edges, out);
         }
     }
 
@@ -261,7 +258,7 @@ impl Room {
         let (block, board) = (BLOCK * 64 * filters, 64 * filters);
         let tower = &mut self.tower[..count * board];
         let between = &mut self.between[..count * board];
-        for (number, layers) in folded.tower[1..].chunks_exact(2).enumerate() {
+        for (number, layers) in folded.tower.chunks_exact(2).enumerate() {
             observe(2 * number, tower);
             for (from, to) in tower.chunks(block).zip(between.chunks_mut(block)) {
                 let count = from.len() / board;

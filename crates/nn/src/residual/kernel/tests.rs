@@ -1,7 +1,9 @@
 use selfmate_chess::{Rng, Seed};
 
+use super::super::network::Network;
 use super::super::reference::convolve;
 use super::super::winograd::{ELEMENTS, Filters, gradient};
+use super::super::{Config, Weights};
 use super::*;
 
 fn floats(rng: &mut Rng, len: usize) -> Floats {
@@ -92,6 +94,37 @@ fn a_row_has_the_same_bits_in_any_company() {
         for row in 0..40 {
             assert_eq!(&product(1, row)[..], &all[row * 64..(row + 1) * 64]);
         }
+    }
+}
+
+#[test]
+fn a_stem_is_a_convolution() {
+    let mut rng = Seed::new(9).rng();
+    let config = Config { planes: 13, blocks: 1, filters: 32, ..Config::small() };
+    let weights = Weights::random(config, Seed::new(1)).unwrap();
+    for kernel in Kernel::all() {
+        let network = Network::with_kernel(&weights, kernel);
+        let mut planes = vec![0.0; 13 * 64];
+        for plane in planes.chunks_exact_mut(64).skip(1) {
+            // Full planes of one number, and a few pieces, corners among them.
+            match rng.chance(0.3) {
+                true => plane.fill(rng.unit() as f32),
+                false => (0..6).for_each(|_| plane[rng.below(64)] = rng.normal() as f32),
+            }
+            plane[[0, 7, 56, 63][rng.below(4)]] += 0.5;
+        }
+        planes[64..128].fill(0.25);
+        let (mut edges, mut out) = (Floats::zeros(9 * 32), floats(&mut rng, 64 * 32));
+        let stem = network.folded.stem.parts();
+        kernel.stem(&planes, stem, &mut edges, &mut out);
+        let wide: Vec<f64> = planes.iter().map(|value| f64::from(*value)).collect();
+        let filters: Vec<f64> = (0..32 * 13 * 9)
+            .map(|i| f64::from(stem.taps[(i / 9 % 13 * 9 + i % 9) * 32 + i / (13 * 9)]))
+            .collect();
+        let truth = convolve(&wide, &filters, 32, 3);
+        let expected = (0..64 * 32)
+            .map(|i| (truth[i % 32 * 64 + i / 32] + f64::from(stem.bias[i % 32])).max(0.0));
+        assert_near(&out, expected, 1e-5, &format!("{kernel:?}"));
     }
 }
 

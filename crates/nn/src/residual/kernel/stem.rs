@@ -1,0 +1,133 @@
+//! The first convolution. Its input is almost empty: most planes hold a few pieces, and most of the
+//! others the same number everywhere. So pieces are added one by one, at a tenth of the work.
+
+use super::vector::Vector;
+use super::{Call, Kernel, LANES};
+
+/// Filters of 3×3 over planes of 64 squares.
+#[derive(Clone, Copy, Debug)]
+pub struct Stem<'a> {
+    /// [planes, 9, filters]
+    pub taps: &'a [f32],
+    /// What a plane of ones adds to a square, by where the square stands: [planes, 9, filters], the
+    /// second by [`edge`].
+    pub sums: &'a [f32],
+    /// One for each filter.
+    pub bias: &'a [f32],
+}
+
+/// Where a square stands: the rank's number × 3 + the file's, each 0 on the first, 2 on the last, 1
+/// between.
+fn edge(square: usize) -> usize {
+    let place = |line: usize| match line {
+        0 => 0,
+        7 => 2,
+        _ => 1,
+    };
+    place(square / 8) * 3 + place(square % 8)
+}
+
+impl Kernel {
+    /// Convolves the planes of a position into 64 squares of filters; what is below 0 becomes 0.
+    /// `edges` is room for nine squares.
+    pub(in crate::residual) fn stem(
+        self,
+        planes: &[f32],
+        stem: Stem<'_>,
+        edges: &mut [f32],
+        out: &mut [f32],
+    ) {
+        let filters = stem.bias.len();
+        assert!(filters > 0 && filters.is_multiple_of(LANES), "{filters} filters");
+        let (planes, rest) = planes.as_chunks::<64>();
+        assert!(rest.is_empty(), "whole planes");
+        assert_eq!(stem.taps.len(), planes.len() * 9 * filters);
+        assert_eq!(stem.sums.len(), stem.taps.len());
+        assert_eq!((edges.len(), out.len()), (9 * filters, 64 * filters));
+        self.run(Convolve { planes, stem, edges, out });
+    }
+}
+
+struct Convolve<'a> {
+    planes: &'a [[f32; 64]],
+    stem: Stem<'a>,
+    edges: &'a mut [f32],
+    out: &'a mut [f32],
+}
+
+impl Call for Convolve<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Vector>(self) {
+        let Convolve { planes, stem, edges, out } = self;
+        let filters = stem.bias.len();
+        for edge in edges.chunks_exact_mut(filters) {
+            edge.copy_from_slice(stem.bias);
+        }
+        out.fill(0.0);
+        for (number, plane) in planes.iter().enumerate() {
+            let first = plane[0].to_bits();
+            let is_even = plane.iter().fold(0, |bits, value| bits | (value.to_bits() ^ first)) == 0;
+            let place = number * 9 * filters;
+            if is_even {
+                if plane[0] != 0.0 {
+                    let sums = &stem.sums[place..place + 9 * filters];
+                    // SAFETY: both are nine squares long.
+                    unsafe { add::<V>(edges, sums, plane[0]) };
+                }
+                continue;
+            }
+            for (square, &value) in plane.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+                let (rank, file) = (square / 8, square % 8);
+                // The filter's middle row looks at the square from its own rank, the first from
+                // the rank above, the last from the one below.
+                for row in reach(rank) {
+                    for column in reach(file) {
+                        let to = ((rank + 1 - row) * 8 + file + 1 - column) * filters;
+                        let tap = place + (row * 3 + column) * filters;
+                        let out = &mut out[to..to + filters];
+                        // SAFETY: both are one square long.
+                        unsafe { add::<V>(out, &stem.taps[tap..tap + filters], value) };
+                    }
+                }
+            }
+        }
+        for (square, out) in out.chunks_exact_mut(filters).enumerate() {
+            let edge = &edges[edge(square) * filters..][..filters];
+            let mut channel = 0;
+            while channel < filters {
+                // SAFETY: both are as long as there are filters, a multiple of 16.
+                unsafe {
+                    let to = out.as_mut_ptr().add(channel);
+                    let sum = V::load(to).add(V::load(edge.as_ptr().add(channel)));
+                    sum.max(V::splat(0.0)).store(to);
+                }
+                channel += V::LANES;
+            }
+        }
+    }
+}
+
+/// The rows of a filter that see a rank from ranks on the board: all three but at the edges.
+#[inline(always)]
+fn reach(rank: usize) -> std::ops::RangeInclusive<usize> {
+    usize::from(rank == 7)..=1 + usize::from(rank > 0)
+}
+
+/// Adds `factor` times `values`.
+///
+/// # Safety
+/// As [`Call::run`]; both are equally long, a multiple of 16.
+#[inline(always)]
+unsafe fn add<V: Vector>(out: &mut [f32], values: &[f32], factor: f32) {
+    debug_assert_eq!(out.len(), values.len());
+    let mut place = 0;
+    // SAFETY: the caller promises the lengths.
+    unsafe {
+        let factor = V::splat(factor);
+        while place < out.len() {
+            let to = out.as_mut_ptr().add(place);
+            V::load(values.as_ptr().add(place)).mul_add(factor, V::load(to)).store(to);
+            place += V::LANES;
+        }
+    }
+}
