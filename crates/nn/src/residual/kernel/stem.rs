@@ -76,7 +76,13 @@ impl Call for Convolve<'_> {
                 }
                 continue;
             }
-            for (square, &value) in plane.iter().enumerate().filter(|(_, value)| **value != 0.0) {
+            let occupied =
+                |bits, (square, value): (usize, &f32)| bits | u64::from(*value != 0.0) << square;
+            let mut squares = plane.iter().enumerate().fold(0u64, occupied);
+            while squares != 0 {
+                let square = squares.trailing_zeros() as usize;
+                squares &= squares - 1;
+                let value = plane[square];
                 let (rank, file) = (square / 8, square % 8);
                 // The filter's middle row looks at the square from its own rank, the first from
                 // the rank above, the last from the one below.
