@@ -90,7 +90,7 @@ fn learned(run: &Path) -> BTreeMap<String, Vec<u8>> {
     files
         .map(|file| file.unwrap().path())
         .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path))
-        .filter(|(name, _)| !["totals.json", "state.json", "MANIFEST"].contains(&name.as_str()))
+        .filter(|(name, _)| !["totals.json", "learner.json", "MANIFEST"].contains(&name.as_str()))
         .map(|(name, path)| (name, fs::read(path).unwrap()))
         .collect()
 }

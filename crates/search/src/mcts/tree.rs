@@ -30,6 +30,9 @@ pub(super) struct Tree {
     nodes: Arena<Node>,
     /// Blocks of edges and places of groups.
     edges: Arena<AtomicU32>,
+    /// Nodes after the root that stay unused, so that groups start on multiples of 32 bytes: they
+    /// touch two lines of the cache then, and three elsewhere.
+    padding: usize,
     max_bytes: usize,
 }
 
@@ -46,8 +49,12 @@ pub(super) struct Keep {
 impl Tree {
     /// A tree of at most this many bytes, holding only an unvisited root.
     pub fn new(max_bytes: usize) -> Tree {
+        let nodes: Arena<Node> = Arena::new(max_bytes / size_of::<Node>());
+        let is_even =
+            |node: &usize| (nodes.address(0) + node * size_of::<Node>()).is_multiple_of(32);
         let tree = Tree {
-            nodes: Arena::new(max_bytes / size_of::<Node>()),
+            padding: (1..5).find(is_even).unwrap_or(1) - 1,
+            nodes,
             edges: Arena::new(max_bytes / size_of::<AtomicU32>()),
             max_bytes,
         };
@@ -59,11 +66,7 @@ impl Tree {
     pub fn clear(&self) {
         self.nodes.clear();
         self.edges.clear();
-        let root = self.nodes.allocate(1);
-        // Groups that start on multiples of 32 bytes touch two lines of the cache, others three.
-        while !self.nodes.address(self.nodes.len() as u32).is_multiple_of(32) {
-            let _ = self.nodes.allocate(1);
-        }
+        let root = self.nodes.allocate(1 + self.padding);
         // Edges start at 1, so that 0 can mean none.
         let unused = self.edges.allocate(1);
         debug_assert_eq!((root, unused), (Some(ROOT), Some(0)));
@@ -72,17 +75,18 @@ impl Tree {
 
     /// Nodes in use.
     pub fn len(&self) -> usize {
-        self.nodes.len()
+        self.nodes.len() - self.padding
     }
 
     /// Memory in use.
     pub fn bytes(&self) -> usize {
-        self.nodes.len() * size_of::<Node>() + self.edges.len() * size_of::<AtomicU32>()
+        self.len() * size_of::<Node>() + self.edges.len() * size_of::<AtomicU32>()
     }
 
     /// Memory that was ever in use.
     pub fn touched_bytes(&self) -> usize {
-        self.nodes.touched() * size_of::<Node>() + self.edges.touched() * size_of::<AtomicU32>()
+        let nodes = self.nodes.touched() - self.padding;
+        nodes * size_of::<Node>() + self.edges.touched() * size_of::<AtomicU32>()
     }
 
     /// The most memory that may be in use.
