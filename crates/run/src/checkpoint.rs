@@ -61,19 +61,24 @@ impl RunReader {
         &self,
         required: &[&str],
     ) -> Result<(Option<Checkpoint>, Vec<Damage>), RunError> {
-        let mut damages = Vec::new();
-        for step in self.steps()?.into_iter().rev() {
-            match self.find_checkpoint(step)? {
-                Found::Whole(checkpoint) => {
-                    if required.iter().all(|&name| checkpoint.files.contains_key(name)) {
-                        return Ok((Some(checkpoint), damages));
+        loop {
+            let (mut damages, mut is_gone) = (Vec::new(), false);
+            for step in self.steps()?.into_iter().rev() {
+                match self.find_checkpoint(step)? {
+                    Found::Whole(checkpoint) => {
+                        if required.iter().all(|&name| checkpoint.files.contains_key(name)) {
+                            return Ok((Some(checkpoint), damages));
+                        }
                     }
+                    Found::Damaged(damage) => damages.push(damage),
+                    Found::Nothing => is_gone = true,
                 }
-                Found::Damaged(damage) => damages.push(damage),
-                Found::Nothing => {}
+            }
+            // A writer that removed one has made newer ones since.
+            if !is_gone {
+                return Ok((None, damages));
             }
         }
-        Ok((None, damages))
     }
 
     fn checkpoint_path(&self, step: u64) -> PathBuf {
