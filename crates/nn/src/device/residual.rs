@@ -30,10 +30,10 @@ pub fn evaluators(weights: &Weights, device: Device) -> Result<Evaluators, Devic
 /// Weights in training on a device. Any device can go on from the state of any other.
 pub enum Trainer {
     /// By our own kernels.
-    Cpu(residual::Trainer),
+    Cpu(Box<residual::Trainer>),
     /// By Burn.
     #[cfg(feature = "burn")]
-    Burn(burn::Trainer),
+    Burn(Box<burn::Trainer>),
 }
 
 impl Trainer {
@@ -47,9 +47,9 @@ impl Trainer {
         device.check()?;
         #[cfg(feature = "burn")]
         if device != Device::Cpu {
-            return Ok(Trainer::Burn(burn::Trainer::new(&weights, config, device)?));
+            return Ok(Trainer::Burn(burn::Trainer::new(&weights, config, device)?.into()));
         }
-        Ok(Trainer::Cpu(residual::Trainer::new(weights, config, threads)?))
+        Ok(Trainer::Cpu(residual::Trainer::new(weights, config, threads)?.into()))
     }
 
     /// Goes on from a state of the same optimiser.
@@ -62,9 +62,9 @@ impl Trainer {
         device.check()?;
         #[cfg(feature = "burn")]
         if device != Device::Cpu {
-            return Ok(Trainer::Burn(burn::Trainer::restore(state, config, device)?));
+            return Ok(Trainer::Burn(burn::Trainer::restore(state, config, device)?.into()));
         }
-        Ok(Trainer::Cpu(residual::Trainer::restore(state, config, threads)?))
+        Ok(Trainer::Cpu(residual::Trainer::restore(state, config, threads)?.into()))
     }
 
     /// Learns from one batch.
