@@ -62,8 +62,9 @@ impl RunReader {
         required: &[&str],
     ) -> Result<(Option<Checkpoint>, Vec<Damage>), RunError> {
         loop {
-            let (mut damages, mut is_gone) = (Vec::new(), false);
-            for step in self.steps()?.into_iter().rev() {
+            let mut damages = Vec::new();
+            let steps = self.steps()?;
+            for &step in steps.iter().rev() {
                 match self.find_checkpoint(step)? {
                     Found::Whole(checkpoint) => {
                         if required.iter().all(|&name| checkpoint.files.contains_key(name)) {
@@ -71,11 +72,11 @@ impl RunReader {
                         }
                     }
                     Found::Damaged(damage) => damages.push(damage),
-                    Found::Nothing => is_gone = true,
+                    Found::Nothing => {}
                 }
             }
-            // A writer that removed one has made newer ones since.
-            if !is_gone {
+            // A writer may have removed all of them meanwhile and made newer ones.
+            if self.steps()? == steps {
                 return Ok((None, damages));
             }
         }

@@ -60,6 +60,16 @@ fn the_newest_comes_back_with_all_its_files() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_nowhere_is_no_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run(folder.path());
+    std::os::unix::fs::symlink("nowhere", folder.path().join("checkpoints/99")).unwrap();
+    assert_eq!(run.latest_checkpoint(&["optimiser"]).unwrap().0.unwrap().step, 20);
+    assert_eq!(run.latest_checkpoint(&["no such file"]).unwrap(), (None, vec![]));
+}
+
 #[test]
 fn every_flipped_bit_is_found_named_and_the_one_before_used() {
     let folder = tempfile::tempdir().unwrap();
