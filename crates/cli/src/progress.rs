@@ -60,7 +60,8 @@ pub fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
         }
         // A live view says it in its own place.
         if !screen::is_open() {
-            eprintln!("\nstopping; once more to stop at once");
+            // Whoever listened may be gone; a panic here would lose the second signal.
+            let _ = writeln!(io::stderr(), "\nstopping; once more to stop at once");
         }
     })
     .context("cannot listen for Ctrl-C")?;

@@ -195,3 +195,17 @@ fn a_run_is_a_player_in_every_command() {
         assert!(!done && text.contains(message), "{text}");
     }
 }
+
+/// As when the page that started it has crashed: nobody hears its lines any more.
+#[test]
+fn a_training_that_nobody_hears_goes_on() {
+    let runs = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+    command.args(["train", "--plain", "--preset", "tiny", "--games", "64", "--seed", "5"]);
+    command.args(["--run", "unheard", "--runs"]).arg(runs.path()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stderr.take());
+    assert!(child.wait().unwrap().success());
+    let metrics = RunReader::new(&runs.path().join("unheard")).metrics().unwrap();
+    assert!(matches!(metrics.last(), Some(Record::End { .. })), "{metrics:?}");
+}

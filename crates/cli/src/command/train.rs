@@ -149,7 +149,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         bail!("{reason}");
     }
     let seconds = run.metrics()?.last().and_then(Record::elapsed_s).unwrap_or_default();
-    eprintln!("{}", lines::closing(name, &end, seconds));
+    lines::say(&lines::closing(name, &end, seconds));
     Ok(())
 }
 

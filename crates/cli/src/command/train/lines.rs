@@ -1,5 +1,6 @@
 //! Training as plain lines, where there is no terminal.
 
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use selfmate_learn::End;
@@ -32,10 +33,10 @@ impl Lines {
         }
         self.last = Some(Instant::now());
         if !progress.values.contains_key("simulations_per_second") {
-            return eprintln!("{}", round(progress));
+            return say(&round(progress));
         }
         let value = |name: &str| progress.values.get(name).copied().unwrap_or(f64::NAN);
-        eprintln!(
+        say(&format!(
             "{}  generation {}  games {}  positions {}  steps {}  {:.0} k sims/s  loss {:.3} {:.3}  \
              draws {:.0} %  capped {:.0} %  {:.0} plies",
             clock(progress.elapsed_s),
@@ -49,7 +50,7 @@ impl Lines {
             100.0 * value("draw_share"),
             100.0 * value("capped_share"),
             value("plies"),
-        );
+        ));
     }
 }
 
@@ -57,15 +58,15 @@ impl Watch for Lines {
     fn record(&mut self, record: &Record) {
         match record {
             Record::Progress(progress) => self.progress(progress),
-            Record::Rating(rating) => eprintln!(
+            Record::Rating(rating) => say(&format!(
                 "{}  Elo {:.0} [{:.0}, {:.0}] after {} games",
                 clock(rating.elapsed_s),
                 rating.elo,
                 rating.low,
                 rating.high,
                 rating.games
-            ),
-            Record::Alarm(alarm) => eprintln!(
+            )),
+            Record::Alarm(alarm) => say(&format!(
                 "{}  alarm: {} is {:.3} (bound {:.3}): {}; {}",
                 clock(alarm.elapsed_s),
                 alarm.name,
@@ -73,17 +74,23 @@ impl Watch for Lines {
                 alarm.bound,
                 alarm.meaning,
                 alarm.action
-            ),
+            )),
             Record::Resume { step, generation, .. } => {
-                eprintln!("going on from step {step}, generation {generation}");
+                say(&format!("going on from step {step}, generation {generation}"));
             }
             Record::Start { .. } | Record::End { .. } => {}
         }
     }
 
     fn note(&mut self, text: &str) {
-        eprintln!("note: {text}");
+        say(&format!("note: {text}"));
     }
+}
+
+/// Says a line. Whoever listened may be gone, such as a page that was closed; the training is not
+/// hurt by that.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// A round of a learner that does not play against itself, with all of its own numbers.
