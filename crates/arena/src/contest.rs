@@ -237,19 +237,21 @@ pub(crate) fn stored_result(
 
 /// A match as its file tells it, while it is played or later: what it has shown, and its games by
 /// number. `config` says how many games there are and by what test it ends; a file that is not
-/// there, or is just being begun, has no games.
+/// there, or is just being begun, has no games. Players have the exact names under which they were
+/// found when it was begun: who was asked for may be another one today.
 pub fn stored_match(
     path: &Path,
     config: &MatchConfig,
 ) -> Result<(MatchReport, Vec<Option<GameRecord>>), StoreError> {
     let mut games = vec![None; usize::try_from(config.games).unwrap_or(usize::MAX)];
+    let mut names = [config.a.clone(), config.b.clone()];
     if path.exists()
-        && let Some((_, stored)) = RecordStore::read::<GameRecord>(path)?
+        && let Some((header, stored)) = RecordStore::read::<GameRecord>(path)?
     {
+        names = ["a", "b"].map(|role| Entrant::stored(&header, role).name);
         place(&mut games, stored);
     }
-    let names = (config.a.as_str(), config.b.as_str());
-    let mut board = Scoreboard::new(names, games.len(), config.sprt);
+    let mut board = Scoreboard::new((&names[0], &names[1]), games.len(), config.sprt);
     games.iter().flatten().for_each(|record| board.add(record));
     Ok((MatchReport { duplicates: duplicates(&games), ..board.report() }, games))
 }
@@ -262,5 +264,32 @@ fn place(games: &mut [Option<GameRecord>], stored: Vec<GameRecord>) {
         {
             *place = Some(record);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_match_names_the_players_it_was_begun_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("match.jsonl");
+        let config = MatchConfig::new("run:first", "random", 2);
+        let report = |config| stored_match(&path, config).unwrap().0;
+        assert_eq!(report(&config).a, "run:first");
+        let entrant = |name: &str, asked: &str| Entrant {
+            name: name.to_owned(),
+            asked: asked.to_owned(),
+            identity: None,
+        };
+        let [a, b] = [entrant("run:first@640", "run:first"), entrant("random", "random")];
+        let openings = Openings::load(&config.openings, Seed::new(1).derive("openings")).unwrap();
+        let header = header::of_match(&config, [&a, &b], &openings);
+        RecordStore::open::<GameRecord>(&path, &header).unwrap();
+        assert_eq!(
+            (report(&config).a, report(&config).b),
+            ("run:first@640".into(), "random".into())
+        );
     }
 }
