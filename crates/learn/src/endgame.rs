@@ -14,6 +14,7 @@ mod heat;
 mod lab;
 mod replay;
 mod thinker;
+mod trained;
 mod view;
 
 use std::sync::Arc;
@@ -27,10 +28,11 @@ use selfmate_search::mcts::Walks;
 
 pub use config::EndgameConfig;
 pub use exam::{ExamConfig, ExamReport, examine};
-pub use heat::{Heat, Placement, PlacementError};
+pub use heat::{Heat, Insight, JudgedMove, Placement, PlacementError};
 pub use lab::{Defender, EndingName, Lab};
 pub use replay::ReplayConfig;
 pub use thinker::{Manner, Priors, Rule, ThinkConfig};
+pub use trained::{Trained, TrainedError};
 
 use crate::config::ConfigError;
 use crate::learner::{Hardware, LearnError};

@@ -2,14 +2,11 @@
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use selfmate_chess::Seed;
-use selfmate_learn::endgame::{self, EndgameConfig, ExamConfig, ExamReport};
-use selfmate_learn::{RunConfig, Settings};
-use selfmate_nn::mlp::Network;
+use selfmate_learn::endgame::{self, ExamConfig, ExamReport, Trained};
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
@@ -50,23 +47,8 @@ struct Report {
     simulations_per_second: f64,
 }
 
-/// A run's settings, the step of its newest checkpoint and the network in it.
-pub fn load(name: &str) -> anyhow::Result<(EndgameConfig, u64, Arc<Network>)> {
-    let run = runs::find(name)?;
-    let text = run.config()?.unwrap_or_default();
-    let config = RunConfig::parse(&text).with_context(|| run.path().display().to_string())?;
-    let Settings::Endgame(config) = config.settings else {
-        bail!("run '{name}' is one of {}: expected krk, kqk or kpk", config.settings.learner());
-    };
-    let (checkpoint, _) = run.latest_checkpoint(&[endgame::NETWORK])?;
-    let checkpoint = checkpoint.with_context(|| format!("run '{name}' has no checkpoint yet"))?;
-    let bytes = checkpoint.files.get(endgame::NETWORK).context("checked by the run")?;
-    let (network, _) = Network::decode(bytes).with_context(|| format!("run '{name}'"))?;
-    Ok((config, checkpoint.step, Arc::new(network)))
-}
-
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let (config, step, network) = load(&args.run)?;
+    let Trained { config, step, network } = Trained::load(&runs::find(&args.run)?, None)?;
     let exam = ExamConfig {
         every_rounds: 0,
         positions: args.positions.max(1),

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use selfmate_chess::Color;
-use selfmate_learn::endgame::{self, Heat, Placement};
+use selfmate_learn::endgame::{self, Heat, Placement, Trained};
 
 use crate::output::Output;
+use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -25,7 +26,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let (config, step, network) = super::exam::load(&args.run)?;
+    let Trained { config, step, network } = Trained::load(&runs::find(&args.run)?, None)?;
     let lab = endgame::lab(config.ending)?;
     let turn = Color::from_white(!args.black);
     let heat = Heat::new(&lab, &network, config.discount, &args.place, turn).context("--place")?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use selfmate_arena::svg::{HeatBoard, heat_svg};
 use selfmate_chess::tablebase::{Verdict, position};
-use selfmate_chess::{Color, Game, Piece, Position, Role, Square};
+use selfmate_chess::{Chess, Color, Game, Move, Piece, Position, Role, Square};
 use selfmate_nn::mlp::Network;
 use serde::Serialize;
 
@@ -30,6 +30,19 @@ pub enum PlacementError {
         /// The ending.
         ending: String,
     },
+    /// Other men than those of the ending.
+    #[error("'{text}': expected all men of {ending}")]
+    All {
+        /// The placement.
+        text: String,
+        /// The ending.
+        ending: String,
+    },
+    /// Men who cannot stand so.
+    #[error(
+        "'{0}': no position, because two men share a square or the side that moved is in check"
+    )]
+    Position(String),
 }
 
 /// Values from the side to move, for each square of the man who is moved around.
@@ -145,6 +158,75 @@ impl Heat {
     }
 }
 
+/// A position with what the network thinks of it and its moves, beside the truth.
+#[derive(Clone, Debug)]
+pub struct Insight {
+    /// The position.
+    pub position: Chess,
+    /// What the network expects for the side to move.
+    pub learned: f64,
+    /// What is true.
+    pub verdict: Verdict,
+    /// Its moves, best first; none when the game is over.
+    pub moves: Vec<JudgedMove>,
+}
+
+/// A move and what is thought of it, for the side that makes it.
+#[derive(Clone, Copy, Debug)]
+pub struct JudgedMove {
+    /// The move.
+    pub played: Move,
+    /// What the network expects of the position after it, a ply further from the end; the result
+    /// where the game is over.
+    pub learned: f64,
+    /// What is true.
+    pub verdict: Verdict,
+    /// No other move is better.
+    pub is_best: bool,
+}
+
+impl Insight {
+    /// Looks at a position in which all men of the ending stand.
+    pub fn new(
+        lab: &Lab,
+        network: &Arc<Network>,
+        discount: f64,
+        placement: &Placement,
+        turn: Color,
+    ) -> Result<Insight, PlacementError> {
+        let (men, squares): (Vec<Piece>, Vec<Square>) = placement.0.iter().copied().unzip();
+        let sorted = |men: &[Piece]| {
+            let mut letters: Vec<char> = men.iter().map(|man| man.char()).collect();
+            letters.sort_unstable();
+            letters
+        };
+        if sorted(&men) != sorted(lab.material().men()) {
+            let (text, ending) = (placement.to_string(), lab.material().to_string());
+            return Err(PlacementError::All { text, ending });
+        }
+        let position = position(&men, &squares, turn)
+            .filter(|found| found.board().occupied().count() == men.len())
+            .ok_or_else(|| PlacementError::Position(placement.to_string()))?;
+        let mut evaluator = NetworkEvaluator::new(Arc::clone(network), Priors::Uniform);
+        let game = Game::from_position(position.clone());
+        let all = if game.outcome().is_some() { Vec::new() } else { lab.moves(&position) };
+        let best = all.first().map(|(_, verdict)| verdict.rank());
+        let mut judge = |(played, verdict): &(Move, Verdict)| {
+            let mut after = game.clone();
+            after.play_unchecked(*played);
+            let learned = match after.outcome() {
+                Some(outcome) => outcome.points(turn) * 2.0 - 1.0,
+                None => -f64::from(evaluator.value(&after)),
+            };
+            let is_best = Some(verdict.rank()) == best;
+            JudgedMove { played: *played, learned: discount * learned, verdict: *verdict, is_best }
+        };
+        let moves = all.iter().map(&mut judge).collect();
+        let learned = f64::from(evaluator.value(&game));
+        Ok(Insight { verdict: lab.verdict(&position), position, learned, moves })
+    }
+}
+
 fn symbol(man: Piece) -> char {
     let white = ['♙', '♘', '♗', '♖', '♕', '♔'];
     let black = ['♟', '♞', '♝', '♜', '♛', '♚'];
@@ -182,6 +264,38 @@ mod tests {
         assert!(errors.iter().all(Result::is_err));
         for text in ["", "Kz9", "Xa1", "K"] {
             assert!(text.parse::<Placement>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_position_has_its_moves_the_best_first() {
+        let lab = Lab::new(EndingName::Krk).unwrap();
+        let shape = MlpConfig { first: 8, second: 8 };
+        let network = Arc::new(Network::random(shape, Seed::new(1)).unwrap());
+        let look =
+            |text: &str, turn| Insight::new(&lab, &network, 0.5, &text.parse().unwrap(), turn);
+        let mate = look("Kg6,kg8,Ra1", Color::White).unwrap();
+        assert_eq!(mate.verdict, Verdict::Win(1));
+        let first = mate.moves[0];
+        assert_eq!((first.played.to(), first.verdict), (Square::A8, Verdict::Win(1)));
+        // Mate is on the board, so that nothing is left to be learned.
+        assert_eq!((first.learned, first.is_best), (0.5, true));
+        assert!(mate.moves[1..].iter().all(|other| !other.is_best));
+        assert!(mate.moves.iter().all(|other| other.learned.abs() <= 0.5));
+        // Taking the rook is a draw and the only good move.
+        let draw = look("Ka1,ke4,Re5", Color::Black).unwrap();
+        assert_eq!((draw.verdict, draw.moves[0].learned), (Verdict::Draw, 0.0));
+        assert_eq!(draw.moves.iter().filter(|other| other.is_best).count(), 1);
+        let over = look("Kg6,kg8,Ra8", Color::Black).unwrap();
+        assert_eq!((over.verdict, over.moves.len()), (Verdict::Loss(0), 0));
+        for (text, turn) in [
+            ("Kg6,kg8", Color::White),
+            ("Kg6,kg8,Qa1", Color::White),
+            ("Kg6,kg7,Ra1", Color::White),
+            ("Kg6,kg8,Rg8", Color::White),
+            ("Kg6,kg8,Ra8", Color::White),
+        ] {
+            assert!(look(text, turn).is_err(), "{text}");
         }
     }
 }

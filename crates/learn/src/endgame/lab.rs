@@ -37,7 +37,8 @@ impl EndingName {
         EndingName::ALL.into_iter().find(|ending| ending.name() == name)
     }
 
-    fn material(self) -> Material {
+    /// Its men: White's king, Black's king, White's other man.
+    pub fn material(self) -> Material {
         self.name().parse().expect("the names are those of endings")
     }
 }

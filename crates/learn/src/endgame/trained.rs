@@ -1,0 +1,84 @@
+//! What a run of an ending has learned, as its checkpoints keep it.
+
+use std::sync::Arc;
+
+use selfmate_nn::mlp::Network;
+use selfmate_nn::sparse::WeightsError;
+use selfmate_run::{RunError, RunReader};
+
+use super::{EndgameConfig, NETWORK};
+use crate::config::{ConfigError, RunConfig, Settings};
+
+/// The network of a checkpoint, and how it was trained.
+#[derive(Clone, Debug)]
+pub struct Trained {
+    /// The run's settings.
+    pub config: EndgameConfig,
+    /// The step of the checkpoint.
+    pub step: u64,
+    /// What it knows.
+    pub network: Arc<Network>,
+}
+
+/// Why there is nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainedError {
+    /// The run cannot be read.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// Its settings cannot be read.
+    #[error("run '{run}': {error}")]
+    Config {
+        /// The run.
+        run: String,
+        /// What is wrong.
+        error: ConfigError,
+    },
+    /// It learns something else.
+    #[error("run '{run}' is one of {learner}: expected krk, kqk or kpk")]
+    Learner {
+        /// The run.
+        run: String,
+        /// Its learner.
+        learner: String,
+    },
+    /// It has only begun.
+    #[error("run '{0}' has no checkpoint yet")]
+    Untrained(String),
+    /// The network cannot be read.
+    #[error("run '{run}', step {step}: {error}")]
+    Network {
+        /// The run.
+        run: String,
+        /// The checkpoint.
+        step: u64,
+        /// What is wrong.
+        error: WeightsError,
+    },
+}
+
+impl Trained {
+    /// The network of a step of a run, or its newest.
+    pub fn load(run: &RunReader, step: Option<u64>) -> Result<Trained, TrainedError> {
+        let name = run.name();
+        let text = run.config()?.unwrap_or_default();
+        let settings = RunConfig::parse(&text)
+            .map_err(|error| TrainedError::Config { run: name.clone(), error })?
+            .settings;
+        let Settings::Endgame(config) = settings else {
+            let learner = settings.learner().to_owned();
+            return Err(TrainedError::Learner { run: name, learner });
+        };
+        let checkpoint = match step {
+            Some(step) => Some(run.load_checkpoint(step)?),
+            None => run.latest_checkpoint(&[NETWORK])?.0,
+        };
+        let found = checkpoint
+            .as_ref()
+            .and_then(|checkpoint| Some((checkpoint.step, checkpoint.files.get(NETWORK)?)));
+        let Some((step, bytes)) = found else { return Err(TrainedError::Untrained(name)) };
+        let (network, _) =
+            Network::decode(bytes).map_err(|error| TrainedError::Network { run: name, step, error })?;
+        Ok(Trained { config, step, network: Arc::new(network) })
+    }
+}
