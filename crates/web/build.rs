@@ -1,6 +1,6 @@
 //! Builds the page with npm and leaves it in `OUT_DIR/page`, from where it becomes part of the
 //! binary. Without npm the build succeeds all the same: the page is then one file that says what is
-//! missing, and `selfmate serve` repeats it.
+//! missing, and `selfmate serve` repeats it. With `SELFMATE_NEED_PAGE` set that is an error.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,6 +22,7 @@ const MISSING: &str = "missing.txt";
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=SELFMATE_NO_PAGE");
+    println!("cargo::rerun-if-env-changed=SELFMATE_NEED_PAGE");
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }
@@ -29,6 +30,10 @@ fn main() {
     let page = out.join("page");
     let built = fresh(&page).map_err(|error| error.to_string()).and_then(|()| build(&out, &page));
     if let Err(missing) = built {
+        if env::var_os("SELFMATE_NEED_PAGE").is_some() {
+            println!("cargo::error=the page is not built: {missing}");
+            return;
+        }
         println!("cargo::warning=the page is not built: {missing}");
         let text = format!("{missing}\n");
         fresh(&page)
@@ -60,7 +65,8 @@ fn build(out: &Path, page: &Path) -> Result<(), String> {
     let installed = sources.join("node_modules/.package-lock.json");
     let is_newer = || Some(modified(&lock)? > modified(&installed)?);
     if is_newer().unwrap_or(true) {
-        npm(&sources, &["ci", "--no-audit", "--no-fund", "--loglevel=error"])?;
+        // No script of a package runs on the machine of whoever builds this.
+        npm(&sources, &["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])?;
     }
     let target = page.to_string_lossy();
     npm(&sources, &["run", "--silent", "build", "--", "--outDir", &target, "--emptyOutDir"])

@@ -19,7 +19,7 @@ const SOURCES: [&str; 4] = ["package.json", "package-lock.json", "lab.mjs", "pag
 pub fn run() -> Result<()> {
     NPM.meet()?;
     CHROMIUM.meet()?;
-    run_command(&mut cargo("build --release -p selfmate"))?;
+    run_command(cargo("build --release -p selfmate").env("SELFMATE_NEED_PAGE", "1"))?;
     let target = target_dir()?;
     // A copy, so that nothing is installed among the sources.
     let folder = target.join("e2e");
@@ -29,7 +29,11 @@ pub fn run() -> Result<()> {
         fs::copy(&from, folder.join(name))
             .with_context(|| format!("cannot copy {}", from.display()))?;
     }
-    run_command(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
+    run_command(
+        Command::new("npm")
+            .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
+            .current_dir(&folder),
+    )?;
     let mut tests = Command::new("node");
     tests.args(["--test", "page.test.mjs"]).current_dir(&folder);
     tests.env("SELFMATE", target.join("release/selfmate"));

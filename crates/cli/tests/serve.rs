@@ -115,6 +115,23 @@ fn what_others_can_reach_needs_a_token_which_is_shown() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let _ = child.kill();
     let _ = child.wait();
+    assert!(!line.contains("0.0.0.0"), "{line}");
     let token = line.trim().rsplit("#/?token=").next().unwrap();
     assert!(token.len() == 32 && token.bytes().all(|byte| byte.is_ascii_hexdigit()), "{line}");
+}
+
+#[test]
+fn a_token_that_can_be_guessed_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for token in ["", "short"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_selfmate"))
+            .arg("--runs")
+            .arg(folder.path())
+            .args(["serve", "--port", "0"])
+            .env("SELFMATE_TOKEN", token)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("at least 16"), "'{token}': {said}");
+    }
 }

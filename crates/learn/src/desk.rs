@@ -175,6 +175,7 @@ impl<'a> Desk<'a> {
             End::Stopped => "stopped".to_owned(),
             End::Done(reason) | End::Collapsed(reason) => reason.clone(),
         };
+        self.run.hide_live()?;
         self.append(&Record::End { elapsed_s: self.elapsed_s(), reason })?;
         Ok(end)
     }

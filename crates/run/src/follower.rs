@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::mem;
 
 use crate::error::RunError;
 use crate::metric::Record;
@@ -11,11 +12,14 @@ use crate::reader::RunReader;
 #[derive(Debug)]
 pub struct Follower {
     reader: RunReader,
-    /// Which file was read; another one has taken its place when a resume went back.
-    file: Option<u64>,
     /// Bytes and lines read.
     place: u64,
     lines: usize,
+    /// The last line that was read. When it is no longer where it was, a resume went back and
+    /// another file has taken the place of the one that was read.
+    last: Vec<u8>,
+    /// What was read before no longer counts, and nobody was told so yet.
+    restarted: bool,
 }
 
 /// What was added since the last look.
@@ -30,7 +34,7 @@ pub struct News {
 impl Follower {
     /// Follows from the first record on.
     pub fn new(reader: RunReader) -> Follower {
-        Follower { reader, file: None, place: 0, lines: 0 }
+        Follower { reader, place: 0, lines: 0, last: Vec::new(), restarted: false }
     }
 
     /// The run.
@@ -44,27 +48,20 @@ impl Follower {
         let mut file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let restarted = self.place > 0;
-                (self.file, self.place, self.lines) = (None, 0, 0);
-                return Ok(News { restarted, records: Vec::new() });
+                self.start_over();
+                return Ok(News { restarted: mem::take(&mut self.restarted), records: Vec::new() });
             }
             Err(error) => return Err(RunError::Io { path, error }),
         };
-        let metadata = file.metadata().map_err(RunError::io(&path))?;
-        let identity = identity(&metadata);
-        let restarted =
-            self.place > 0 && (self.file != Some(identity) || metadata.len() < self.place);
-        if restarted {
-            (self.place, self.lines) = (0, 0);
+        if self.place > 0 && !self.has_last(&mut file).map_err(RunError::io(&path))? {
+            self.start_over();
         }
-        self.file = Some(identity);
         let mut bytes = Vec::new();
-        if metadata.len() > self.place {
-            file.seek(SeekFrom::Start(self.place)).map_err(RunError::io(&path))?;
-            file.read_to_end(&mut bytes).map_err(RunError::io(&path))?;
-        }
+        file.seek(SeekFrom::Start(self.place)).map_err(RunError::io(&path))?;
+        file.read_to_end(&mut bytes).map_err(RunError::io(&path))?;
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
         let mut records = Vec::new();
+        let mut last: &[u8] = &[];
         for line in bytes[..whole].split_inclusive(|&byte| byte == b'\n') {
             let record = serde_json::from_slice(line).map_err(|error| RunError::Line {
                 path: path.clone(),
@@ -72,23 +69,34 @@ impl Follower {
                 what: error.to_string(),
             })?;
             records.push(record);
+            last = line;
+        }
+        if !last.is_empty() {
+            self.last = last.to_vec();
         }
         self.place += whole as u64;
         self.lines += records.len();
-        Ok(News { restarted, records })
+        Ok(News { restarted: mem::take(&mut self.restarted), records })
     }
-}
 
-/// A number that another file in the same place does not have.
-#[cfg(unix)]
-fn identity(metadata: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
+    /// Whether the line that was read last is still in its place.
+    fn has_last(&self, file: &mut File) -> io::Result<bool> {
+        let mut found = vec![0; self.last.len()];
+        file.seek(SeekFrom::Start(self.place - self.last.len() as u64))?;
+        match file.read_exact(&mut found) {
+            Ok(()) => Ok(found == self.last),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
 
-/// Elsewhere only a shorter file is known to be another.
-#[cfg(not(unix))]
-fn identity(_: &std::fs::Metadata) -> u64 {
-    0
+    /// Reads from the first record on. That is told with the next news, also when a line that is
+    /// no record comes in between.
+    fn start_over(&mut self) {
+        self.restarted |= self.place > 0;
+        (self.place, self.lines) = (0, 0);
+        self.last.clear();
+    }
 }
 
 #[cfg(test)]
@@ -137,5 +145,31 @@ mod tests {
         file.write_all(b"nonsense\n").unwrap();
         let error = follower.read().unwrap_err().to_string();
         assert!(error.contains("metrics.jsonl, line 2: "), "{error}");
+    }
+    #[test]
+    fn a_file_that_went_back_is_told_of_even_when_it_has_grown_again_or_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("metrics.jsonl");
+        let write = |generations: &[u64], rest: &str| {
+            let lines = generations
+                .iter()
+                .map(|&generation| serde_json::to_string(&progress(generation)).unwrap() + "\n");
+            // In its place, as the same file: nothing but what it says shows the difference.
+            std::fs::write(&path, lines.collect::<String>() + rest).unwrap();
+        };
+        let mut follower = Follower::new(RunReader::new(folder.path()));
+        write(&[1, 2, 3], "");
+        assert_eq!(follower.read().unwrap().records.len(), 3);
+        write(&[1, 2, 4, 5], "");
+        let news = follower.read().unwrap();
+        let all = vec![progress(1), progress(2), progress(4), progress(5)];
+        assert_eq!((news.restarted, news.records), (true, all));
+        write(&[1, 6], "nonsense\n");
+        follower.read().unwrap_err();
+        follower.read().unwrap_err();
+        write(&[1, 6, 7], "");
+        let news = follower.read().unwrap();
+        assert_eq!((news.restarted, news.records.len()), (true, 3));
+        assert_eq!(follower.read().unwrap(), News::default());
     }
 }

@@ -26,18 +26,51 @@ pub struct Journal {
     length: u64,
 }
 
+/// The games of the generation that is being played, as they stand on disk. They are decoded when
+/// they are asked for: whoever wants one pays for one.
+#[derive(Clone, Debug)]
+pub struct OpenGames {
+    /// The generation.
+    pub generation: u64,
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl OpenGames {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.records().count()
+    }
+
+    /// All of them, in the order in which they ended.
+    pub fn all(&self) -> Result<Vec<GameRecord>, RunError> {
+        self.records().map(|record| self.decode(record)).collect()
+    }
+
+    /// The one that ended last.
+    pub fn last(&self) -> Result<Option<GameRecord>, RunError> {
+        self.records().last().map(|record| self.decode(record)).transpose()
+    }
+
+    /// A record that is just being written is left out.
+    fn records(&self) -> impl Iterator<Item = &[u8]> {
+        Frames::new(&self.bytes).map_while(Result::ok)
+    }
+
+    fn decode(&self, record: &[u8]) -> Result<GameRecord, RunError> {
+        GameRecord::decode(record).map_err(|error| RunError::damaged(&self.path, error))
+    }
+}
+
 impl RunReader {
-    /// The generation that is being played and its games so far, in the order in which they ended;
-    /// `None` between generations. A record that is just being written is left out.
-    pub fn open_games(&self) -> Result<Option<(u64, Vec<GameRecord>)>, RunError> {
+    /// The games of the generation that is being played; `None` between generations.
+    pub fn open_games(&self) -> Result<Option<OpenGames>, RunError> {
         let names = atomic::names(&self.games_path())?;
         let generation = |name: &String| name.strip_suffix(".open")?.parse::<u64>().ok();
         let Some(generation) = names.iter().filter_map(generation).max() else { return Ok(None) };
         let path = self.journal_path(generation);
-        let Some(bytes) = atomic::read(&path)? else { return Ok(None) };
-        let records = Frames::new(&bytes).map_while(Result::ok);
-        let games = records.map(GameRecord::decode).collect::<Result<_, _>>();
-        Ok(Some((generation, games.map_err(|error| RunError::damaged(&path, error))?)))
+        let bytes = atomic::read(&path)?;
+        Ok(bytes.map(|bytes| OpenGames { generation, path, bytes }))
     }
 }
 

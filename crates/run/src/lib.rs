@@ -7,6 +7,7 @@
 //!   checkpoints/STEP/      files, and a MANIFEST with the hash of each, written last
 //!   games/NNNNNNNN.games   the sealed games of a generation
 //!   games/NNNNNNNN.open    the games of the generation that is being played
+//!   live.json              the games that are being played, while they are
 //!   metrics.jsonl          typed records, one a line
 //!   matches/               what the arena found
 //! ```
@@ -22,6 +23,7 @@ mod follower;
 mod frame;
 mod game;
 mod journal;
+mod live;
 mod manifest;
 mod metric;
 mod policy;
@@ -33,7 +35,8 @@ pub use checkpoint::Checkpoint;
 pub use error::{Damage, RunError};
 pub use follower::{Follower, News};
 pub use game::{GameRecord, Judged, RecordError};
-pub use journal::Journal;
+pub use journal::{Journal, OpenGames};
+pub use live::LiveGame;
 pub use metric::{Alarm, Progress, Rating, Record};
 pub use reader::{RunReader, list};
 pub use writer::Run;

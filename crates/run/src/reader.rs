@@ -86,6 +86,13 @@ impl RunReader {
         chunk::decode(generation, &bytes).map_err(|what| RunError::damaged(&path, what))
     }
 
+    /// The length of a generation's sealed games and when they were written: what was read of
+    /// them counts as long as both are the same. `None` when they are not there.
+    pub fn chunk_stamp(&self, generation: u64) -> Option<(u64, SystemTime)> {
+        let chunk = fs::metadata(self.chunk_path(generation)).ok()?;
+        Some((chunk.len(), chunk.modified().ok()?))
+    }
+
     /// Where what the arena finds is kept.
     pub fn matches_path(&self) -> PathBuf {
         self.path.join("matches")
@@ -101,6 +108,10 @@ impl RunReader {
 
     pub(crate) fn metrics_path(&self) -> PathBuf {
         self.path.join("metrics.jsonl")
+    }
+
+    pub(crate) fn live_path(&self) -> PathBuf {
+        self.path.join("live.json")
     }
 
     pub(crate) fn checkpoints_path(&self) -> PathBuf {

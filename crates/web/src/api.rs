@@ -1,6 +1,7 @@
 //! The HTTP API: what there is under which path, and what every request passes through.
 
 pub mod about;
+pub mod endgame;
 pub mod feed;
 pub mod game;
 pub mod inside;
@@ -52,6 +53,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/runs/{run}/stop", post(runs::stop))
         .route("/runs/{run}/games", get(game::generations))
         .route("/runs/{run}/games/latest", get(game::latest))
+        .route("/runs/{run}/live", get(game::live))
         .route("/runs/{run}/games/{generation}", get(game::list))
         .route("/runs/{run}/games/{generation}/{number}", get(game::show))
         .route("/position", post(play::position))
@@ -67,6 +69,9 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/matches/{id}/pgn", get(matches::pgn))
         .route("/matches/{id}/games/{number}", get(matches::game))
         .route("/ladders", get(matches::ladders))
+        .route("/endgames", get(endgame::list))
+        .route("/endgames/{run}/heat", get(endgame::heat))
+        .route("/endgames/{run}/position", get(endgame::position))
         .fallback(nothing);
     Router::new()
         .nest("/api", api)

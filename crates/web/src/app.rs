@@ -3,12 +3,14 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
 use crate::arena::Arena;
 use crate::child::Trainings;
 use crate::counter::Counters;
+use crate::endgame::Endgames;
 use crate::error::{ApiError, without_paths};
 use crate::guard::Guard;
 use crate::openenv::Episodes;
@@ -30,6 +32,7 @@ pub struct App {
     pub trainings: Trainings,
     pub arena: Arena,
     pub episodes: Episodes,
+    pub endgames: Endgames,
     pub counters: Counters,
     /// A place for each stream.
     pub streams: Arc<Semaphore>,
@@ -38,12 +41,14 @@ pub struct App {
     /// A place for each search that waits or runs.
     pub queue: Arc<Semaphore>,
     pub cores: usize,
+    /// A WebSocket that has not been heard of for so long is closed.
+    pub socket_idle: Duration,
 }
 
 impl App {
     pub fn new(config: Config) -> App {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let players = Players::new(&config.runs);
+        let players = Players::new(&config.runs, cores);
         App {
             guard: Guard::new(config.token.as_deref(), &config.hosts),
             runs: Runs::new(&config.runs),
@@ -54,10 +59,12 @@ impl App {
             players,
             trees: Trees::default(),
             episodes: Episodes::default(),
+            endgames: Endgames::default(),
             counters: Counters::default(),
             searches: Arc::new(Semaphore::new(cores)),
             queue: Arc::new(Semaphore::new(cores + MAX_WAITING)),
             cores,
+            socket_idle: config.limits.socket_idle,
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod hall;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
@@ -18,7 +19,7 @@ use utoipa::ToSchema;
 use crate::error::ApiError;
 use crate::player::{Effort, Players};
 use crate::run::lock;
-use hall::Hall;
+use hall::{Hall, Queue, Stored};
 
 /// Matches that may wait.
 const MAX_WAITING: usize = 200;
@@ -46,7 +47,8 @@ pub struct MatchOrder {
     /// Milliseconds for each move.
     #[serde(default)]
     pub movetime_ms: Option<u64>,
-    /// The seed of openings and players.
+    /// The seed of openings and players; the match's number when it is left out, so that the same
+    /// match once more has other games.
     #[serde(default)]
     pub seed: Option<u64>,
 }
@@ -69,6 +71,23 @@ pub struct MatchView {
     pub report: MatchReport,
 }
 
+/// A game of a match in a list.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct MatchGameRow {
+    /// Its number; 2n and 2n + 1 share an opening.
+    pub number: u64,
+    /// A has White.
+    pub a_is_white: bool,
+    /// A's points: 1, ½ or 0.
+    pub a_points: f64,
+    /// Why it ended.
+    pub reason: String,
+    /// Moves of both sides.
+    pub plies: usize,
+    /// The name of the opening, if it has one.
+    pub opening: Option<String>,
+}
+
 /// Where a match stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -86,6 +105,8 @@ pub struct Ladder {
     pub limit: String,
     /// The matches behind it.
     pub matches: u64,
+    /// Games that were left out because they repeat another one move for move.
+    pub repeated: u64,
     /// Best first.
     #[schema(value_type = Vec<Object>)]
     pub players: Vec<Rated>,
@@ -99,27 +120,30 @@ impl Arena {
     /// Queues a match for each pair; returns their names.
     pub fn start(&self, players: &Players, order: &MatchOrder) -> Result<Vec<String>, ApiError> {
         let configs = configs(players, order)?;
+        has_room(&lock(&self.hall.queue), configs.len())?;
         // A player that cannot be built is told now, not by a match that never begins.
         for text in &order.players {
             players.build(&players.parse(text)?, 1)?;
         }
-        let ids: Vec<String> =
-            configs.iter().map(|config| self.hall.create(config)).collect::<Result<_, _>>()?;
-        self.enqueue(&ids)?;
+        let mut queue = lock(&self.hall.queue);
+        // Others may have come meanwhile; nothing is written down that cannot be played.
+        has_room(&queue, configs.len())?;
+        let create = |config: &MatchConfig| self.hall.create(config, order.seed);
+        let ids: Vec<String> = configs.iter().map(create).collect::<Result<_, _>>()?;
+        self.push(&mut queue, &ids);
         Ok(ids)
     }
 
     /// Lets a match go on that was stopped.
     pub fn resume(&self, id: &str) -> Result<(), ApiError> {
         self.hall.config(id)?;
-        self.enqueue(&[id.to_owned()])
+        let mut queue = lock(&self.hall.queue);
+        has_room(&queue, 1)?;
+        self.push(&mut queue, &[id.to_owned()]);
+        Ok(())
     }
 
-    fn enqueue(&self, ids: &[String]) -> Result<(), ApiError> {
-        let mut queue = lock(&self.hall.queue);
-        if queue.waiting.len() + ids.len() > MAX_WAITING {
-            return Err(ApiError::Busy(format!("{MAX_WAITING} matches wait already")));
-        }
+    fn push(&self, queue: &mut Queue, ids: &[String]) {
         for id in ids {
             let is_there = queue.waiting.contains(id)
                 || queue.playing.as_ref().is_some_and(|playing| playing.id == *id);
@@ -134,7 +158,6 @@ impl Arena {
             thread::spawn(move || hall.serve());
         }
         self.hall.changed.notify_all();
-        Ok(())
     }
 
     /// Stops a match; its finished games stay.
@@ -163,33 +186,42 @@ impl Arena {
     /// All matches, the newest first.
     pub fn list(&self) -> Vec<MatchView> {
         let mut ids = self.hall.ids();
+        self.hall.forget_all_but(&ids);
         ids.reverse();
-        ids.iter().filter_map(|id| self.hall.read(id).ok()).map(|(view, ..)| view).collect()
+        ids.iter().filter_map(|id| self.hall.look(id).ok()).map(|(view, _)| view).collect()
+    }
+
+    /// One match with a row for each finished game.
+    pub fn show(&self, id: &str) -> Result<(MatchView, Vec<MatchGameRow>), ApiError> {
+        self.hall.look(id).map(|(view, stored)| (view, stored.rows.clone()))
     }
 
     /// One match with its games by number.
-    pub fn show(
-        &self,
-        id: &str,
-    ) -> Result<(MatchView, MatchConfig, Vec<Option<GameRecord>>), ApiError> {
-        self.hall.read(id)
+    pub fn games(&self, id: &str) -> Result<(MatchView, Vec<Option<GameRecord>>), ApiError> {
+        Ok((self.hall.look(id)?.0, self.hall.games(id)?))
     }
 
     /// A rating list for each way to play.
     pub fn ladders(&self) -> Vec<Ladder> {
-        let mut groups: Vec<(GameSettings, Vec<MatchReport>)> = Vec::new();
+        let mut groups: Vec<(GameSettings, Vec<Arc<Stored>>)> = Vec::new();
         for id in self.hall.ids() {
-            let Ok((view, config, _)) = self.hall.read(&id) else { continue };
-            if view.report.games == 0 {
-                continue;
-            }
-            match groups.iter_mut().find(|(settings, _)| *settings == config.settings) {
-                Some((_, reports)) => reports.push(view.report),
-                None => groups.push((config.settings, vec![view.report])),
+            let Ok((_, stored)) = self.hall.look(&id) else { continue };
+            match groups.iter_mut().find(|(settings, _)| *settings == stored.settings) {
+                Some((_, matches)) => matches.push(stored),
+                None => groups.push((stored.settings.clone(), vec![stored])),
             }
         }
-        groups.iter().map(|(settings, reports)| ladder(settings, reports)).collect()
+        let ladders = groups.iter().map(|(settings, matches)| ladder(settings, matches));
+        ladders.filter(|ladder| !ladder.players.is_empty()).collect()
     }
+}
+
+/// Whether so many more matches may wait.
+fn has_room(queue: &Queue, more: usize) -> Result<(), ApiError> {
+    if queue.waiting.len() + more > MAX_WAITING {
+        return Err(ApiError::Busy(format!("{MAX_WAITING} matches wait already")));
+    }
+    Ok(())
 }
 
 /// A match for each pair of players.
@@ -216,7 +248,6 @@ fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, Ap
             }
             configs.push(MatchConfig {
                 settings: GameSettings { limit, adjudication, ..GameSettings::default() },
-                seed: order.seed.unwrap_or(1),
                 ..MatchConfig::new(a, b, order.games)
             });
         }
@@ -224,25 +255,40 @@ fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, Ap
     Ok(configs)
 }
 
-/// Fits one scale to all results.
-fn ladder(settings: &GameSettings, reports: &[MatchReport]) -> Ladder {
+/// Fits one scale to all results. A game that repeats another one move for move says nothing new:
+/// it counts once, however often the same match was played.
+fn ladder(settings: &GameSettings, matches: &[Arc<Stored>]) -> Ladder {
+    let mut seen = HashSet::new();
+    let mut repeated = 0;
+    let mut results: Vec<(&str, &str, Tally)> = Vec::new();
+    for stored in matches {
+        let mut tally = Tally::default();
+        for game in &stored.games {
+            if seen.insert(game.print) {
+                tally.add(game.a_points);
+            } else {
+                repeated += 1;
+            }
+        }
+        if tally.games() > 0 {
+            results.push((&stored.report.a, &stored.report.b, tally));
+        }
+    }
     let mut names: Vec<String> =
-        reports.iter().flat_map(|report| [report.a.clone(), report.b.clone()]).collect();
+        results.iter().flat_map(|(a, b, _)| [(*a).to_owned(), (*b).to_owned()]).collect();
     names.sort_unstable();
     names.dedup();
-    let place = |name: &String| names.iter().position(|known| known == name).unwrap_or_default();
-    let meeting = |report: &MatchReport| Meeting {
-        a: place(&report.a),
-        b: place(&report.b),
-        tally: Tally::new(report.wins, report.draws, report.losses),
-    };
-    let meetings: Vec<Meeting> = reports.iter().map(meeting).collect();
+    let place = |name: &str| names.iter().position(|known| known == name).unwrap_or_default();
+    let meeting =
+        |(a, b, tally): &(&str, &str, Tally)| Meeting { a: place(a), b: place(b), tally: *tally };
+    let meetings: Vec<Meeting> = results.iter().map(meeting).collect();
     let anchor = names.iter().any(|name| name == ANCHOR).then(|| (ANCHOR.to_owned(), 0.0));
     let anchor: Vec<(String, f64)> = anchor.into_iter().collect();
     let anchors = place_anchors(&names, &anchor).unwrap_or_else(|_| vec![None; names.len()]);
     Ladder {
         limit: settings.limit.to_string(),
-        matches: reports.len() as u64,
+        matches: results.len() as u64,
+        repeated,
         players: rating_list(&names, &meetings, &anchors),
     }
 }
@@ -271,7 +317,7 @@ mod tests {
     #[test]
     fn everyone_meets_everyone_and_is_rated() {
         let folder = tempfile::tempdir().unwrap();
-        let players = Players::new(folder.path());
+        let players = Players::new(folder.path(), 2);
         let arena = Arena::new(folder.path(), players.registry().clone(), 2);
         let ids =
             arena.start(&players, &order(&["random", "greedy", "alphabeta:depth=1"], 4)).unwrap();
@@ -284,14 +330,74 @@ mod tests {
         assert_eq!((ladders.len(), ladders[0].players.len(), ladders[0].matches), (1, 3, 3));
         let random = ladders[0].players.iter().find(|player| player.name == "random").unwrap();
         assert!(random.is_anchor && random.elo == 0.0);
-        let (_, _, games) = arena.show("000001").unwrap();
+        let (_, games) = arena.games("000001").unwrap();
         assert!(games.iter().all(Option::is_some));
+        assert_eq!(arena.show("000001").unwrap().1.len(), 4);
+    }
+
+    #[test]
+    fn the_same_match_again_is_no_new_evidence() {
+        let folder = tempfile::tempdir().unwrap();
+        let players = Players::new(folder.path(), 2);
+        let arena = Arena::new(folder.path(), players.registry().clone(), 2);
+        let once = MatchOrder { seed: Some(7), ..order(&["random", "greedy"], 4) };
+        let ladder = |arena: &Arena| {
+            let ladder = arena.ladders().remove(0);
+            let greedy = ladder.players.iter().find(|player| player.name == "greedy").unwrap();
+            (greedy.games, greedy.elo_error, ladder.repeated)
+        };
+        arena.start(&players, &once).unwrap();
+        wait(&arena);
+        let (games, error, repeated) = ladder(&arena);
+        assert_eq!((games, repeated), (4, 0));
+        arena.start(&players, &once).unwrap();
+        wait(&arena);
+        assert_eq!(ladder(&arena), (4, error, 4));
+        // Without a seed each match has one of its own, and other games.
+        let again = order(&["random", "greedy"], 4);
+        arena.start(&players, &again).unwrap();
+        wait(&arena);
+        assert_eq!(ladder(&arena).0, 8);
+        assert_eq!(arena.hall.config("000003").unwrap().seed, 3);
+    }
+
+    #[test]
+    fn a_finished_match_is_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let players = Players::new(folder.path(), 2);
+        let arena = Arena::new(folder.path(), players.registry().clone(), 2);
+        let ids = arena.start(&players, &order(&["random", "greedy"], 2)).unwrap();
+        wait(&arena);
+        let look = || arena.hall.look(&ids[0]).unwrap().1;
+        let first = look();
+        assert!(Arc::ptr_eq(&first, &look()));
+        arena.ladders();
+        assert!(Arc::ptr_eq(&first, &look()));
+        // What has changed is read again.
+        let store = folder.path().join(".matches/000001.jsonl");
+        let text = std::fs::read_to_string(&store).unwrap();
+        std::fs::write(&store, text.lines().next().unwrap().to_owned() + "\n").unwrap();
+        assert_eq!(look().rows.len(), 0);
+    }
+
+    #[test]
+    fn what_cannot_wait_is_not_written_down() {
+        let folder = tempfile::tempdir().unwrap();
+        let players = Players::new(folder.path(), 2);
+        let arena = Arena::new(folder.path(), players.registry().clone(), 1);
+        // Served by nobody, so that all of them wait.
+        lock(&arena.hall.queue).is_served = true;
+        lock(&arena.hall.queue).waiting = vec!["000009".to_owned(); MAX_WAITING - 2];
+        let three = order(&["random", "greedy", "material:sims=2"], 2);
+        assert!(matches!(arena.start(&players, &three), Err(ApiError::Busy(_))));
+        assert!(arena.hall.ids().is_empty());
+        assert_eq!(arena.start(&players, &order(&["random", "greedy"], 2)).unwrap().len(), 1);
     }
 
     #[test]
     fn orders_and_names_that_make_no_sense_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let players = Players::new(folder.path());
+        let players = Players::new(folder.path(), 2);
         let arena = Arena::new(folder.path(), players.registry().clone(), 1);
         for wrong in [
             order(&["random"], 2),

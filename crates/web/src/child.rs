@@ -7,16 +7,23 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, without_paths};
 use crate::learner::learners;
 use crate::run::lock;
 
+/// Trainings at the same time: each takes all cores that it is given.
+const MAX_TRAININGS: usize = 4;
+/// Trainings that have ended and are remembered, for what they said last.
+const KEPT_ENDED: usize = 32;
 /// Lines of a training's standard error that are kept.
 const KEPT_LINES: usize = 40;
+/// Where `selfmate serve` finds its token.
+const TOKEN_VARIABLE: &str = "SELFMATE_TOKEN";
 /// The longest line that is kept.
 const LINE_BYTES: u64 = 4096;
 
@@ -33,7 +40,8 @@ struct Training {
     /// The end of what it said.
     said: Arc<Mutex<VecDeque<String>>>,
     listener: Option<JoinHandle<()>>,
-    ended: Option<TrainingState>,
+    /// How it ended, and when.
+    ended: Option<(TrainingState, Instant)>,
 }
 
 /// How a training of ours stands.
@@ -108,8 +116,9 @@ impl Order {
         if self.minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes <= 1e6)) {
             return bad("minutes: expected a number above 0".into());
         }
-        if self.threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
-            return bad("threads: expected 1 to 1024".into());
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        if self.threads.is_some_and(|threads| !(1..=cores).contains(&usize::from(threads))) {
+            return bad(format!("threads: expected 1 to {cores}, the cores of this machine"));
         }
         if self.seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
             return bad("seed: expected a number below 2^63".into());
@@ -171,7 +180,16 @@ impl Trainings {
             let text = format!("run '{}' is being trained already", order.name);
             return Err(ApiError::Conflict(text));
         }
+        let active =
+            children.values_mut().filter_map(|training| training.look().is_active().then_some(()));
+        if active.count() >= MAX_TRAININGS {
+            let text = format!("{MAX_TRAININGS} trainings run already: stop one of them first");
+            return Err(ApiError::Busy(text));
+        }
+        forget_old(&mut children);
         let mut command = Command::new(&self.program);
+        // Whoever trains needs no token, and what it starts even less.
+        command.env_remove(TOKEN_VARIABLE);
         command.arg("--runs").arg(&self.runs).args(order.arguments());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // A Ctrl-C in the terminal of the server is ours to pass on, once.
@@ -204,13 +222,19 @@ impl Trainings {
 
     /// How a training of ours stands; `None` when this server has never trained the run.
     pub fn state(&self, name: &str) -> Option<TrainingState> {
-        lock(&self.children).get_mut(name).map(Training::look)
+        let state = lock(&self.children).get_mut(name).map(Training::look)?;
+        Some(match state {
+            TrainingState::Failed(why) => TrainingState::Failed(without_paths(&why, &self.runs)),
+            state => state,
+        })
     }
 
     /// The end of what a training of ours said.
     pub fn said(&self, name: &str) -> Vec<String> {
         let said = lock(&self.children).get(name).map(|training| Arc::clone(&training.said));
-        said.map(|said| lock(&said).iter().cloned().collect()).unwrap_or_default()
+        let Some(said) = said else { return Vec::new() };
+        let said = lock(&said);
+        said.iter().map(|line| without_paths(line, &self.runs)).collect()
     }
 
     /// The runs that are being trained.
@@ -245,7 +269,7 @@ impl TrainingState {
 
 impl Training {
     fn look(&mut self) -> TrainingState {
-        if let Some(ended) = &self.ended {
+        if let Some((ended, _)) = &self.ended {
             return ended.clone();
         }
         let state = match self.child.try_wait() {
@@ -253,16 +277,18 @@ impl Training {
             Ok(None) => return TrainingState::Running,
             Ok(Some(status)) if status.success() => TrainingState::Ended,
             Ok(Some(status)) => {
-                // All it said is there once its pipe is closed.
-                if let Some(listener) = self.listener.take() {
-                    let _ = listener.join();
-                }
                 let last = lock(&self.said).back().cloned();
-                TrainingState::Failed(last.unwrap_or_else(|| status.to_string()))
+                let state = TrainingState::Failed(last.unwrap_or_else(|| status.to_string()));
+                // All it said is there once its pipe is closed, which is not waited for: whatever
+                // it has started may hold the pipe open.
+                if self.listener.as_ref().is_some_and(|listener| !listener.is_finished()) {
+                    return state;
+                }
+                state
             }
             Err(error) => TrainingState::Failed(error.to_string()),
         };
-        self.ended = Some(state.clone());
+        self.ended = Some((state.clone(), Instant::now()));
         state
     }
 
@@ -281,6 +307,17 @@ impl Training {
     fn interrupt(&mut self) {
         self.stopping = true;
         let _ = self.child.kill();
+    }
+}
+
+/// Of the trainings that have ended only the latest are remembered.
+fn forget_old(children: &mut BTreeMap<String, Training>) {
+    let ended =
+        |(name, training): (&String, &Training)| Some((training.ended.as_ref()?.1, name.clone()));
+    let mut ended: Vec<(Instant, String)> = children.iter().filter_map(ended).collect();
+    ended.sort_unstable();
+    for (_, name) in ended.iter().rev().skip(KEPT_ENDED - 1) {
+        children.remove(name);
     }
 }
 
@@ -322,6 +359,7 @@ mod tests {
         let error = |order: Order| order.check().unwrap_err().to_string();
         assert!(error(Order { learner: Some("--x".into()), ..order("a") }).contains("learner"));
         assert!(error(Order { preset: Some("x".into()), ..order("a") }).contains("preset 'x'"));
+        assert!(error(Order { threads: Some(60_000), ..order("a") }).contains("threads"));
         assert!(error(Order { minutes: Some(f64::NAN), ..order("a") }).contains("minutes"));
         for setting in [
             "--runs=/",
@@ -356,5 +394,70 @@ mod tests {
         assert_eq!(said.len(), KEPT_LINES);
         assert!(said.iter().all(|line| line.len() as u64 <= LINE_BYTES));
         assert!(said.contains(&"line 99".to_owned()));
+    }
+
+    /// Trainings that are a script of the shell.
+    #[cfg(unix)]
+    fn trainings(folder: &std::path::Path, script: &str) -> Trainings {
+        let program = folder.join("program");
+        // Written by a child, so that no process that another test starts just now has it open.
+        let write = format!("cat > {0} && chmod +x {0}", program.display());
+        let mut shell =
+            Command::new("sh").args(["-c", &write]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = shell.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+        drop(input);
+        assert!(shell.wait().unwrap().success());
+        Trainings::new(program, folder.to_owned())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn there_is_an_end_to_trainings_at_the_same_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let trainings = trainings(folder.path(), "exec sleep 600");
+        for number in 0..MAX_TRAININGS {
+            trainings.start(&order(&format!("run-{number}"))).unwrap();
+        }
+        assert!(matches!(trainings.start(&order("one-more")), Err(ApiError::Busy(_))));
+        assert!(matches!(trainings.start(&order("run-0")), Err(ApiError::Conflict(_))));
+        trainings.stop_all();
+        assert!(trainings.names().is_empty());
+        trainings.start(&order("one-more")).unwrap();
+        trainings.stop_all();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_training_that_failed_says_why_also_while_its_pipe_is_held_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path().display().to_string();
+        let script =
+            format!("sleep 600 & echo $! > {here}/held; echo {here}/a is broken >&2; exit 3");
+        let trainings = trainings(folder.path(), &script);
+        trainings.start(&order("broken")).unwrap();
+        let failed = TrainingState::Failed("runs/a is broken".to_owned());
+        while trainings.state("broken") != Some(failed.clone()) {
+            thread::yield_now();
+        }
+        assert_eq!(trainings.said("broken"), ["runs/a is broken"]);
+        let held = std::fs::read_to_string(folder.path().join("held")).unwrap();
+        assert!(Command::new("kill").arg(held.trim()).status().unwrap().success());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn trainings_that_ended_long_ago_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let trainings = trainings(folder.path(), "true");
+        for number in 0..KEPT_ENDED + 3 {
+            let name = format!("run-{number:02}");
+            trainings.start(&order(&name)).unwrap();
+            while trainings.state(&name) != Some(TrainingState::Ended) {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(lock(&trainings.children).len(), KEPT_ENDED);
+        assert_eq!(trainings.state("run-00"), None);
     }
 }

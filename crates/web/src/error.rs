@@ -67,6 +67,24 @@ impl ApiError {
     }
 }
 
+impl ApiError {
+    /// The same, without the path of the folder of runs.
+    #[must_use]
+    pub fn without_paths(self, runs: &Path) -> ApiError {
+        let clean = |text: String| without_paths(&text, runs);
+        match self {
+            ApiError::Bad(text) => ApiError::Bad(clean(text)),
+            ApiError::Token => ApiError::Token,
+            ApiError::Forbidden(text) => ApiError::Forbidden(clean(text)),
+            ApiError::NotFound(text) => ApiError::NotFound(clean(text)),
+            ApiError::Conflict(text) => ApiError::Conflict(clean(text)),
+            ApiError::Busy(text) => ApiError::Busy(clean(text)),
+            ApiError::Refused(status, text) => ApiError::Refused(status, clean(text)),
+            ApiError::Internal(text) => ApiError::Internal(clean(text)),
+        }
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let problem = Json(Problem { error: self.to_string() });
@@ -85,9 +103,13 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// An error as a client may read it: where the runs are is nobody's business.
-pub fn without_paths(error: &dyn Display, runs: &Path) -> String {
-    error.to_string().replace(&runs.display().to_string(), "runs")
+/// A text as a client may read it: where the runs are is nobody's business.
+pub fn without_paths(text: &dyn Display, runs: &Path) -> String {
+    let (text, folder) = (text.to_string(), runs.display().to_string());
+    let inside = format!("{folder}{}", std::path::MAIN_SEPARATOR);
+    let text = text.replace(&inside, "runs/");
+    // A short name such as `.` stands in many texts without meaning the folder.
+    if runs.is_absolute() { text.replace(&folder, "runs") } else { text }
 }
 
 /// The body of a request, as JSON.
@@ -136,5 +158,18 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T
         let extract::Path(value) =
             extract::Path::from_request_parts(parts, state).await.map_err(refused)?;
         Ok(Named(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_do_not_say_where_the_runs_are() {
+        let clean = |text: &str, runs: &str| without_paths(&text, Path::new(runs));
+        assert_eq!(clean("no run 'x' in /home/me/lab", "/home/me/lab"), "no run 'x' in runs");
+        assert_eq!(clean("/home/me/lab/a/run.toml: 1.5", "/home/me/lab"), "runs/a/run.toml: 1.5");
+        assert_eq!(clean("./a/run.toml: 1.5", "."), "runs/a/run.toml: 1.5");
     }
 }

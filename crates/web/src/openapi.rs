@@ -1,8 +1,9 @@
 //! The description of the API, made from its handlers.
 
 use utoipa::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 
-use crate::api::{about, feed, game, inside, matches, play, runs};
+use crate::api::{about, endgame, feed, game, inside, matches, play, runs};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -24,6 +25,7 @@ use crate::api::{about, feed, game, inside, matches, play, runs};
         game::list,
         game::show,
         game::latest,
+        game::live,
         play::position,
         play::think,
         play::review,
@@ -38,6 +40,9 @@ use crate::api::{about, feed, game, inside, matches, play, runs};
         matches::game,
         matches::pgn,
         matches::ladders,
+        endgame::list,
+        endgame::heat,
+        endgame::position,
     ),
     components(schemas(crate::view::ChoiceView, crate::tree::Ready))
 )]
@@ -45,5 +50,12 @@ struct Document;
 
 /// The document at `/openapi.json`.
 pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+    let mut document = Document::openapi();
+    let components = document.components.get_or_insert_with(Default::default);
+    let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    components.add_security_scheme("token", token);
+    // Reading is free, and so is everything on a server without a token.
+    let needs = SecurityRequirement::new("token", Vec::<String>::new());
+    document.security = Some(vec![needs, SecurityRequirement::default()]);
+    document
 }

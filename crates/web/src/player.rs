@@ -44,23 +44,25 @@ const OFFERED: [&str; 18] = [
 const KEPT: usize = 8;
 /// Options that say how long to think: a request says that itself.
 const EFFORT: [&str; 4] = ["sims", "nodes", "depth", "movetime"];
-/// The largest value of options that cost something.
-const CEILINGS: [(&str, u64); 7] = [
+/// The largest value of options that cost something; of `threads`, the cores there are.
+const CEILINGS: [(&str, u64); 6] = [
     ("sims", 1_000_000),
     ("nodes", 100_000_000),
     ("depth", 40),
     ("movetime", 60_000),
     ("memory", 1024),
     ("hash", 1024),
-    ("threads", 64),
 ];
 /// Megabytes for a tree when nobody says: several may be open at the same time.
 const TREE_MEMORY: u64 = 64;
+/// What the opponents of environments have, whatever their specs say: there may be many of them.
+const OPPONENT: [(&str, &str); 3] = [("memory", "16"), ("hash", "16"), ("threads", "1")];
 
 /// All players there are.
 pub struct Players {
     registry: Registry,
     runs: PathBuf,
+    cores: usize,
     kept: Mutex<Vec<(Key, Box<dyn Player>)>>,
 }
 
@@ -116,14 +118,14 @@ impl Effort {
 }
 
 impl Players {
-    pub fn new(runs: &Path) -> Players {
+    pub fn new(runs: &Path, cores: usize) -> Players {
         let mut all = Registry::standard();
         learner::register(&mut all, runs);
         let mut registry = Registry::empty();
         for kind in all.kinds().iter().filter(|kind| !HIDDEN.contains(&kind.name())) {
             registry.register(kind.clone());
         }
-        Players { registry, runs: runs.to_owned(), kept: Mutex::default() }
+        Players { registry, runs: runs.to_owned(), cores, kept: Mutex::default() }
     }
 
     /// The kinds that are offered.
@@ -168,16 +170,34 @@ impl Players {
             // What is no number is refused when the player is built, with the right words.
             if let Ok(value) = value.parse::<u64>() {
                 check_ceiling(name, value)?;
+                if name == "threads" && value > self.cores as u64 {
+                    let cores = self.cores;
+                    let text = format!("threads is {value}: expected at most the {cores} cores");
+                    return Err(ApiError::Bad(text));
+                }
             }
         }
-        let has = |name: &str| {
-            let kind = self.registry.kinds().iter().find(|kind| kind.name() == spec.kind);
-            kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name))
-        };
-        if has("memory") && spec.option("memory").is_none() {
+        if self.has(&spec, "memory") && spec.option("memory").is_none() {
             spec.options.push(("memory".to_owned(), TREE_MEMORY.to_string()));
         }
         Ok(spec)
+    }
+
+    /// A spec for the opponent of an environment: it has one thread and little memory.
+    pub fn parse_opponent(&self, text: &str) -> Result<PlayerSpec, ApiError> {
+        let mut spec = self.parse(text)?;
+        for (name, value) in OPPONENT {
+            if self.has(&spec, name) {
+                spec.options.retain(|(option, _)| option != name);
+                spec.options.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        Ok(spec)
+    }
+
+    fn has(&self, spec: &PlayerSpec, name: &str) -> bool {
+        let kind = self.registry.kinds().iter().find(|kind| kind.name() == spec.kind);
+        kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name))
     }
 
     /// The same player without its own idea of how long to think, when the request has one.
@@ -189,9 +209,7 @@ impl Players {
         // `sims` also says that a network plays in a tree search.
         let in_tree = spec.option("sims").is_some() || effort.sims.is_some();
         spec.options.retain(|(name, _)| !EFFORT.contains(&name.as_str()));
-        let kind = self.registry.kinds().iter().find(|kind| kind.name() == spec.kind);
-        let has_search = kind.is_some_and(|kind| kind.options().any(|(name, _)| name == "search"));
-        if in_tree && has_search && spec.option("search").is_none() {
+        if in_tree && self.has(&spec, "search") && spec.option("search").is_none() {
             spec.options.push(("search".to_owned(), "mcts".to_owned()));
         }
         Ok(spec)
@@ -238,6 +256,11 @@ impl Players {
     }
 }
 
+/// The threads that a player with this spec has.
+pub fn threads(spec: &PlayerSpec) -> usize {
+    spec.option("threads").and_then(|value| value.parse().ok()).unwrap_or(1)
+}
+
 /// The options of a kind that are offered.
 fn shown(kind: &PlayerKind) -> impl Iterator<Item = (&str, &str)> {
     kind.options().filter(|(name, _)| OFFERED.contains(name))
@@ -260,7 +283,7 @@ mod tests {
     use super::*;
 
     fn players() -> Players {
-        Players::new(Path::new("nowhere"))
+        Players::new(Path::new("nowhere"), 2)
     }
 
     #[test]
@@ -288,7 +311,16 @@ mod tests {
         for spec in ["material:memory=99999", "material:threads=1000", "rollout:sims=0"] {
             assert!(players.parse(spec).is_err(), "{spec}");
         }
+        assert!(players.parse("material:threads=3").unwrap_err().to_string().contains("2 cores"));
+        assert_eq!(threads(&players.parse("material:threads=2").unwrap()), 2);
         assert_eq!(players.parse("material").unwrap().to_string(), "material:memory=64");
+        for (asked, given) in [
+            ("material:threads=2,memory=999,sims=5", "material:sims=5,memory=16,threads=1"),
+            ("alphabeta:depth=3", "alphabeta:depth=3,hash=16,threads=1"),
+            ("greedy", "greedy"),
+        ] {
+            assert_eq!(players.parse_opponent(asked).unwrap().to_string(), given);
+        }
         assert!(Effort { movetime_ms: Some(10_000_000), ..Effort::default() }.limit().is_err());
         assert!(Effort { depth: Some(0), ..Effort::default() }.limit().is_err());
     }

@@ -8,11 +8,12 @@ pub use summary::RunSummary;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use selfmate_run::{Follower, GameRecord, Record, RunError, RunReader};
 
 use crate::child::Trainings;
+use crate::error::without_paths;
 
 /// Files are looked at again when the last look is older than this.
 const FRESH: Duration = Duration::from_millis(400);
@@ -36,15 +37,44 @@ struct Followed {
 /// The records of a run at some moment.
 #[derive(Clone, Default)]
 pub struct Metrics {
-    /// Goes up whenever records that were read no longer count.
-    pub epoch: u64,
     /// In order.
     pub records: Arc<Vec<Record>>,
+    /// For each record what it and all before it come to: whoever was told the same records knows
+    /// the same mark, whichever server told them and whatever the run did since.
+    marks: Arc<Vec<u64>>,
+}
+
+impl Metrics {
+    /// The mark of the first `count` records; `None` when there are not so many.
+    pub fn mark(&self, count: usize) -> Option<u64> {
+        match count.checked_sub(1) {
+            None => Some(0),
+            Some(last) => self.marks.get(last).copied(),
+        }
+    }
+
+    /// Adds records.
+    pub fn extend(&mut self, records: Vec<Record>) {
+        let marks = Arc::make_mut(&mut self.marks);
+        for record in &records {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&marks.last().copied().unwrap_or_default().to_le_bytes());
+            // Numbers and texts under known names are JSON.
+            hasher.update(&serde_json::to_vec(record).unwrap_or_default());
+            let hash = hasher.finalize();
+            let mut mark = [0; 8];
+            mark.copy_from_slice(&hash.as_bytes()[..8]);
+            marks.push(u64::from_le_bytes(mark));
+        }
+        Arc::make_mut(&mut self.records).extend(records);
+    }
 }
 
 struct Chunk {
     run: String,
     generation: u64,
+    /// A generation may be played again, a run begun anew under an old name.
+    stamp: (u64, SystemTime),
     games: Arc<Vec<GameRecord>>,
 }
 
@@ -91,8 +121,7 @@ impl Runs {
             RunSummary::new(&reader, &metrics.records, trainings.state(name).as_ref())
         };
         read().unwrap_or_else(|error| {
-            let folder = self.folder.display().to_string();
-            RunSummary::unreadable(name, &error.to_string().replace(&folder, "runs"))
+            RunSummary::unreadable(name, &without_paths(&error, &self.folder))
         })
     }
 
@@ -100,13 +129,17 @@ impl Runs {
     pub fn games(&self, name: &str, generation: u64) -> Result<Arc<Vec<GameRecord>>, RunError> {
         let reader = self.find(name)?;
         let is_it = |chunk: &Chunk| chunk.run == name && chunk.generation == generation;
-        if let Some(chunk) = lock(&self.chunks).iter().find(|chunk| is_it(chunk)) {
+        let Some(stamp) = reader.chunk_stamp(generation) else {
+            let open = reader.open_games()?.filter(|open| open.generation == generation);
+            return match open {
+                Some(open) => Ok(Arc::new(open.all()?)),
+                // Sealed just now, or not there: the error says which.
+                None => Ok(Arc::new(reader.read_chunk(generation)?)),
+            };
+        };
+        let is_same = |chunk: &Chunk| is_it(chunk) && chunk.stamp == stamp;
+        if let Some(chunk) = lock(&self.chunks).iter().find(|chunk| is_same(chunk)) {
             return Ok(Arc::clone(&chunk.games));
-        }
-        if let Some((open, games)) = reader.open_games()?
-            && open == generation
-        {
-            return Ok(Arc::new(games));
         }
         let games = Arc::new(reader.read_chunk(generation)?);
         let mut chunks = lock(&self.chunks);
@@ -114,7 +147,8 @@ impl Runs {
         if chunks.len() >= CHUNKS {
             chunks.remove(0);
         }
-        chunks.push(Chunk { run: name.to_owned(), generation, games: Arc::clone(&games) });
+        let run = name.to_owned();
+        chunks.push(Chunk { run, generation, stamp, games: Arc::clone(&games) });
         Ok(games)
     }
 }
@@ -124,11 +158,10 @@ impl Followed {
         let news = self.follower.read()?;
         self.looked = Some(Instant::now());
         if news.restarted {
-            self.metrics.epoch += 1;
-            self.metrics.records = Arc::default();
+            self.metrics = Metrics::default();
         }
         if !news.records.is_empty() {
-            Arc::make_mut(&mut self.metrics.records).extend(news.records);
+            self.metrics.extend(news.records);
         }
         Ok(())
     }
@@ -179,5 +212,52 @@ mod tests {
         std::fs::write(folder.path().join("first/run.toml"), "learner = ").unwrap();
         let summary = &runs.summaries(&trainings)[0];
         assert!(summary.error.as_ref().unwrap().contains("runs/first/run.toml"), "{summary:?}");
+    }
+
+    #[test]
+    fn a_mark_tells_histories_apart() {
+        let metrics = |generations: &[u64]| {
+            let mut metrics = Metrics::default();
+            metrics.extend(generations.iter().map(|&generation| progress(generation)).collect());
+            metrics
+        };
+        let (first, other) = (metrics(&[1, 2, 3, 4]), metrics(&[1, 2, 5, 4]));
+        assert_eq!(first.mark(2), other.mark(2));
+        assert_ne!(first.mark(3), other.mark(3));
+        assert_ne!(first.mark(4), other.mark(4), "it knows what was before");
+        assert_eq!((first.mark(0), first.mark(5)), (Some(0), None));
+        let mut grown = metrics(&[1, 2]);
+        grown.extend(vec![progress(3)]);
+        assert_eq!(grown.mark(3), first.mark(3));
+    }
+
+    #[test]
+    fn games_that_were_played_again_are_shown_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(&folder.path().join("first")).unwrap();
+        run.write_config("learner = \"zero\"").unwrap();
+        let game = |number| GameRecord {
+            number,
+            network: 0,
+            start: None,
+            moves: Vec::new(),
+            outcome: selfmate_chess::Outcome {
+                winner: None,
+                reason: selfmate_chess::Reason::Adjudication,
+            },
+            positions: Vec::new(),
+        };
+        let runs = Runs::new(folder.path());
+        let shown = || runs.games("first", 1).map(|games| games.len());
+        let (mut journal, _) = run.journal(1).unwrap();
+        journal.append(&game(0)).unwrap();
+        assert_eq!(shown().unwrap(), 1);
+        journal.seal(&run, &[game(0), game(1)]).unwrap();
+        assert_eq!((shown().unwrap(), shown().unwrap()), (2, 2));
+        run.set_aside(1).unwrap();
+        assert!(shown().is_err());
+        let (journal, _) = run.journal(1).unwrap();
+        journal.seal(&run, &[game(0), game(1), game(2)]).unwrap();
+        assert_eq!(shown().unwrap(), 3);
     }
 }

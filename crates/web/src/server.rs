@@ -12,16 +12,19 @@ use axum::http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tower::Service;
 
 use crate::api;
 use crate::app::App;
+use crate::connection::{Connection, Places};
 
 /// The longest head of a request.
 const HEAD_BYTES: usize = 32 << 10;
+/// The fewest characters of a token.
+const SHORTEST_TOKEN: usize = 16;
 /// How long open requests may go on once the server is to stop.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -45,17 +48,31 @@ pub struct Config {
 /// What keeps one client from starving the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections. More wait in the system's queue until one closes.
+    /// Open connections, WebSockets among them. More wait in the system's queue until one closes.
     pub connections: usize,
+    /// Of those, the most that one address of another machine may have; more are closed at once.
+    pub connections_each: usize,
     /// Streams among them.
     pub streams: usize,
     /// Whoever has not sent the head of a request by then is let go.
     pub head_timeout: Duration,
+    /// And so is whoever has taken nothing of an answer for so long.
+    pub write_timeout: Duration,
+    /// And a WebSocket that does not even answer pings for so long. Agents that compute between
+    /// their moves may not answer for a while.
+    pub socket_idle: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { connections: 512, streams: 200, head_timeout: Duration::from_secs(10) }
+        Limits {
+            connections: 512,
+            connections_each: 64,
+            streams: 200,
+            head_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(60),
+            socket_idle: Duration::from_secs(30 * 60),
+        }
     }
 }
 
@@ -73,6 +90,9 @@ pub enum ServeError {
     /// Others can reach the address, and there is no token.
     #[error("{0} can be reached from other machines: expected a token")]
     Open(SocketAddr),
+    /// A token that can be guessed is none.
+    #[error("the token has {0} characters: expected at least {SHORTEST_TOKEN}")]
+    ShortToken(usize),
     /// The threads cannot be started.
     #[error("cannot start the server's threads: {0}")]
     Runtime(io::Error),
@@ -95,6 +115,11 @@ impl Server {
         let wanted = config.address;
         if !wanted.ip().is_loopback() && config.token.is_none() {
             return Err(ServeError::Open(wanted));
+        }
+        if let Some(length) = config.token.as_ref().map(String::len)
+            && length < SHORTEST_TOKEN
+        {
+            return Err(ServeError::ShortToken(length));
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -143,10 +168,10 @@ async fn accept(
     limits: Limits,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(limits);
     loop {
         let next = async {
-            let place = Arc::clone(&places).acquire_owned().await.ok()?;
+            let place = places.wait().await?;
             Some((listener.accept().await, place))
         };
         let accepted = tokio::select! {
@@ -154,9 +179,15 @@ async fn accept(
             _ = stopped.changed() => return,
         };
         match accepted {
-            Some((Ok((stream, _)), place)) => {
+            Some((Ok((stream, peer)), place)) => {
+                // Whoever has more than its share is closed at once.
+                let Some(place) = places.share(place, peer.ip()) else { continue };
+                // Without it small events would wait for each other; the connection works all the
+                // same.
+                let _ = stream.set_nodelay(true);
+                let stream = Connection::new(stream, place, limits.write_timeout);
                 let (router, stopped) = (router.clone(), stopped.clone());
-                tokio::spawn(converse(stream, router, limits.head_timeout, stopped, place));
+                tokio::spawn(converse(stream, router, limits.head_timeout, stopped));
             }
             // Out of file descriptors, say: those in use come back.
             Some((Err(_), _)) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -167,14 +198,11 @@ async fn accept(
 
 /// Answers the requests of one connection.
 async fn converse(
-    stream: TcpStream,
+    stream: Connection,
     router: Router,
     head_timeout: Duration,
     mut stopped: watch::Receiver<bool>,
-    place: OwnedSemaphorePermit,
 ) {
-    // Without it small events would wait for each other; the connection works all the same.
-    let _ = stream.set_nodelay(true);
     let service =
         hyper::service::service_fn(move |request: Request<Incoming>| router.clone().call(request));
     let mut builder = http1::Builder::new();
@@ -189,5 +217,4 @@ async fn converse(
             let _ = tokio::time::timeout(GOODBYE, connection).await;
         }
     }
-    drop(place);
 }

@@ -161,7 +161,8 @@ impl Trees {
                 })
                 .map_err(|error| ApiError::Internal(error.to_string()))?;
             if teller.is_stopped() {
-                return Ok(());
+                let text = "the search took too long: try with fewer simulations";
+                return Err(ApiError::Busy(text.into()));
             }
             let position = game.position();
             let branch = |thought: &Thought| Branch {
@@ -270,7 +271,7 @@ mod tests {
 
     #[test]
     fn only_tree_searches_have_a_tree() {
-        let players = Players::new(Path::new("nowhere"));
+        let players = Players::new(Path::new("nowhere"), 2);
         let spec = |text, root| tree_spec(&players, text, root).map(|spec| spec.to_string());
         assert_eq!(
             spec("material:sims=9,cpuct=2", Root::Puct).unwrap(),

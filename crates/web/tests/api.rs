@@ -5,9 +5,12 @@ mod client;
 
 use client::{Lines, Socket, get, post, serve};
 use selfmate_chess::notation::parse_uci;
-use selfmate_chess::{Color, Game, Outcome, Reason};
-use selfmate_run::{GameRecord, Judged, Progress, Rating, Record, Run};
-use serde_json::json;
+use selfmate_chess::{Color, Game, Outcome, Reason, Seed};
+use selfmate_learn::endgame::Endgame;
+use selfmate_learn::rounds::Method;
+use selfmate_learn::{RunConfig, Settings};
+use selfmate_run::{GameRecord, Judged, LiveGame, Progress, Rating, Record, Run};
+use serde_json::{Value, json};
 
 fn progress(generation: u64) -> Record {
     let values = [("loss.value".to_owned(), 1.0 / generation as f64)].into();
@@ -62,6 +65,20 @@ fn a_run_is_shown_while_it_is_written() {
     feed.find("event: restart");
     assert!(feed.find("data: {").contains("\"generation\":1"));
 
+    // Whoever was away while it went back and grew again is told so, by this server or the next.
+    let place = get(address, "/api/runs/first/curves").json()["place"].as_str().unwrap().to_owned();
+    run.append_metric(&progress(4)).unwrap();
+    let mut same = Lines::open(address, &format!("/api/runs/first/feed?after={place}"));
+    assert!(same.find("data: ").contains("\"generation\":4"));
+    run.rewind_metrics(0).unwrap();
+    run.append_metric(&progress(7)).unwrap();
+    run.append_metric(&progress(8)).unwrap();
+    let next = serve(folder.path());
+    let mut back = Lines::open(next.address(), &format!("/api/runs/first/feed?after={place}"));
+    back.find("event: restart");
+    assert!(back.find("data: {").contains("\"generation\":7"));
+    assert_eq!(get(address, "/api/runs/first/feed?after=x").status, 422);
+
     let detail = get(address, "/api/runs/first").json();
     assert_eq!(detail["config"]["zero"]["plan_games"], 256);
     assert_eq!(get(address, "/api/runs/second").status, 404);
@@ -76,8 +93,16 @@ fn games_are_listed_and_replayed() {
     journal.seal(&run, &[mate(0), mate(1)]).unwrap();
     let (mut journal, _) = run.journal(2).unwrap();
     journal.append(&mate(2)).unwrap();
+    let (number, plies) = (3, 4);
+    let fen = "8/8/8/8/8/8/8/K1k5 w - - 0 1".to_owned();
+    let live = LiveGame { number, fen, last: None, plies, value: Some(0.25) };
+    run.show_live(&[live]).unwrap();
     let server = serve(folder.path());
     let address = server.address();
+    let shown = get(address, "/api/runs/first/live").json();
+    assert_eq!((&shown[0]["number"], &shown[0]["value"]), (&json!(3), &json!(0.25)));
+    run.hide_live().unwrap();
+    assert_eq!(get(address, "/api/runs/first/live").json(), json!([]));
     let generations = get(address, "/api/runs/first/games").json();
     assert_eq!(generations, json!({ "sealed": [1], "open": 2, "open_games": 1 }));
     let rows = get(address, "/api/runs/first/games/1").json();
@@ -112,6 +137,11 @@ fn a_player_thinks_aloud_and_moves() {
     assert_eq!(verdicts.len(), 5);
     assert_eq!((&verdicts[4]["value"], &verdicts[4]["best"]), (&json!(-1.0), &json!(null)));
     assert_eq!(verdicts[3]["best"]["san"], "Qh4#");
+    assert_eq!(
+        (&verdicts[4]["played"]["san"], &verdicts[4]["check"]),
+        (&json!("Qh4#"), &json!(true))
+    );
+    assert_eq!(verdicts[0]["played"], json!(null));
     let pgn =
         post(server.address(), "/api/pgn", r#"{"moves": ["e4"], "white": "A", "result": "1-0"}"#);
     assert!(pgn.text().contains("[White \"A\"]") && pgn.text().ends_with("1. e4 1-0\n"), "{pgn:?}");
@@ -164,12 +194,78 @@ fn a_match_is_played_and_its_games_are_shown() {
 }
 
 #[test]
+fn an_ending_is_shown_beside_the_truth() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(&folder.path().join("rook")).unwrap();
+    let settings = Settings::preset("krk", "tiny").unwrap();
+    let Settings::Endgame(config) = &settings else { panic!("{settings:?}") };
+    let untaught = Endgame::untaught(config, Seed::new(1)).unwrap();
+    let files = untaught.files().unwrap();
+    let files: Vec<(&str, &[u8])> =
+        files.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    run.write_config(&RunConfig::new(1, settings.clone()).to_toml()).unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let heat = "/api/endgames/rook/heat?place=Kg6,kg8";
+    assert_eq!(get(address, "/api/endgames").json(), json!([]));
+    assert!(get(address, heat).text().contains("no checkpoint yet"));
+    run.save_checkpoint(20, &files).unwrap();
+    let all = get(address, "/api/endgames").json();
+    let wanted = json!([{ "run": "rook", "ending": "krk", "men": ["K", "k", "R"], "steps": [20] }]);
+    assert_eq!(all, wanted);
+    // Mate in one with the rook on a1; none on a8, where Black would be in check already.
+    let found = get(address, heat).json();
+    assert_eq!((&found["man"], &found["step"]), (&json!("R"), &json!(20)));
+    assert_eq!((&found["plies"][0], &found["truth"][0]), (&json!(1), &json!(config.discount)));
+    assert_eq!((&found["learned"][56], &found["truth"][56]), (&json!(null), &json!(null)));
+    assert!(numbers(&found["learned"]).iter().all(|value| value.abs() <= 1.0));
+    assert_eq!(numbers(&found["learned"]).len(), numbers(&found["truth"]).len());
+    // With Black to move the same values are still White's.
+    let black = get(address, "/api/endgames/rook/heat?place=Kg6,Ra1&turn=black&step=20").json();
+    assert!(numbers(&black["truth"]).iter().all(|value| *value >= 0.0));
+    let position = get(address, "/api/endgames/rook/position?place=Kg6,kg8,Ra1").json();
+    let best = &position["moves"][0];
+    assert_eq!((&best["san"], &best["is_best"]), (&json!("Ra8#"), &json!(true)));
+    assert_eq!((&position["turn"], &position["outcome"]), (&json!("white"), &json!(null)));
+    let over = get(address, "/api/endgames/rook/position?place=Kg6,kg8,Ra8&turn=black").json();
+    assert_eq!((&over["truth"], &over["moves"]), (&json!(1.0), &json!([])));
+    for (asked, status) in [
+        ("rook/heat", 400),
+        ("rook/heat?place=Kg6", 422),
+        ("rook/heat?place=Kg6,Qa1", 422),
+        ("rook/heat?place=nonsense", 422),
+        ("rook/heat?place=Kg6,kg8&turn=green", 400),
+        ("rook/heat?place=Kg6,kg8&step=21", 404),
+        ("rook/position?place=Kg6,kg7,Ra1", 422),
+        ("rook/position?place=Kg6,kg8", 422),
+        ("nobody/heat?place=Kg6,kg8", 404),
+    ] {
+        let answer = get(address, &format!("/api/endgames/{asked}"));
+        assert_eq!(answer.status, status, "{asked}: {answer:?}");
+    }
+}
+
+/// The numbers of a list in which others are `null`.
+fn numbers(list: &Value) -> Vec<f64> {
+    list.as_array().unwrap().iter().filter_map(Value::as_f64).collect()
+}
+
+#[test]
 fn the_document_names_what_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let document = get(server.address(), "/openapi.json").json();
     let paths = document["paths"].as_object().unwrap();
-    assert!(paths.len() >= 24, "{paths:?}");
+    // Every route stands in it, as the source has them.
+    let source = include_str!("../src/api.rs").split(".nest(").next().unwrap();
+    let routes = source.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let mut count = 0;
+    for route in routes {
+        assert!(paths.contains_key(&format!("/api{route}")), "{route} is not documented");
+        count += 1;
+    }
+    assert_eq!(paths.len(), count + 1, "and /metrics");
+    assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
     for (path, methods) in paths.iter().filter(|(path, _)| !path.contains('{')) {
         if methods.get("get").is_some() {
             assert_eq!(get(server.address(), path).status, 200, "{path}");

@@ -3,11 +3,10 @@
 
 mod client;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::io::Write;
 use std::time::Duration;
 
-use client::{Lines, config, get, get_with, post, post_with, raw, serve};
+use client::{Lines, Socket, config, connect, get, get_with, post, post_with, raw, rest, serve};
 use selfmate_run::{Progress, Record, Run};
 use selfmate_web::{Limits, ServeError, Server};
 
@@ -24,13 +23,19 @@ fn a_foreign_page_is_refused() {
     ] {
         assert_eq!(post_with(address, "/api/runs", headers, order).status, 403, "{headers}");
         assert_eq!(get_with(address, "/api/runs", headers).status, 403, "{headers}");
+        assert_eq!(post_with(address, "/openenv/reset", headers, "").status, 403, "{headers}");
+        let upgrade = format!("{headers}Upgrade: websocket\r\n");
+        assert_eq!(get_with(address, "/openenv/ws", &upgrade).status, 403, "{headers}");
     }
     let own = format!("Origin: http://{address}\r\n");
     assert_eq!(get_with(address, "/api/runs", &own).status, 200);
     // What a form of a foreign page can send is no JSON.
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let headers = format!("Content-Type: {kind}\r\n");
-        assert_eq!(post_with(address, "/api/runs", &headers, order).status, 415, "{kind}");
+        for path in ["/api/runs", "/openenv/reset", "/openenv/step", "/openenv/mcp"] {
+            let status = post_with(address, path, &headers, order).status;
+            assert_eq!(status, 415, "{kind} to {path}");
+        }
     }
     // Nobody is told that they may read across origins.
     let preflight = format!(
@@ -84,8 +89,20 @@ fn no_path_leads_to_a_file() {
         assert!(!answer.text().contains("the secret"), "{path}");
     }
     // Errors do not say where the runs are.
+    let here = folder.path().to_str().unwrap();
     let answer = get(server.address(), "/api/runs/nothing");
-    assert!(!answer.text().contains(folder.path().to_str().unwrap()), "{answer:?}");
+    assert!(answer.status == 404 && !answer.text().contains(here), "{answer:?}");
+    for (path, body) in [
+        ("/api/think", r#"{"player": "run:none"}"#),
+        // A run without a checkpoint: that is found when the player is built.
+        ("/api/think", r#"{"player": "run:first"}"#),
+        ("/api/matches", r#"{"players": ["random", "run:first"], "games": 2}"#),
+        ("/openenv/reset", r#"{"opponent": "run:first"}"#),
+    ] {
+        let answer = post(server.address(), path, body);
+        assert!(answer.text().contains("first"), "{path} {body}: {answer:?}");
+        assert!(!answer.text().contains(here), "{path} {body}: {answer:?}");
+    }
     assert_eq!(get(server.address(), "/api/runs/first").status, 200);
 }
 
@@ -153,7 +170,7 @@ fn nonsense_is_named_and_nothing_breaks() {
 fn a_forged_token_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
-    config.token = Some("the-token".into());
+    config.token = Some("the-token-of-this-test".into());
     let server = Server::start(config).unwrap();
     let address = server.address();
     let ask = |token: &str| {
@@ -161,10 +178,11 @@ fn a_forged_token_is_refused() {
         post_with(address, "/api/position", &headers, "{}").status
     };
     assert_eq!(ask(""), 401);
-    for forged in ["the-toke", "the-token2", "", "THE-TOKEN"] {
+    for forged in ["the-token-of-this-tes", "the-token-of-this-test2", "", "THE-TOKEN-OF-THIS-TEST"]
+    {
         assert_eq!(ask(&format!("Authorization: Bearer {forged}\r\n")), 401, "{forged}");
     }
-    assert_eq!(ask("Authorization: Bearer the-token\r\n"), 200);
+    assert_eq!(ask("Authorization: Bearer the-token-of-this-test\r\n"), 200);
     assert_eq!(get(address, "/api/runs").status, 200);
     assert_eq!(get_with(address, "/openenv/ws", "Upgrade: websocket\r\n").status, 401);
 }
@@ -174,7 +192,9 @@ fn others_are_let_in_only_with_a_token() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.address = "0.0.0.0:0".parse().unwrap();
-    assert!(matches!(Server::start(config), Err(ServeError::Open(_))));
+    assert!(matches!(Server::start(config.clone()), Err(ServeError::Open(_))));
+    config.token = Some("0123456789".into());
+    assert!(matches!(Server::start(config), Err(ServeError::ShortToken(10))));
 }
 
 #[test]
@@ -183,12 +203,57 @@ fn a_slow_client_holds_up_nobody_and_is_let_go() {
     let mut config = config(folder.path());
     config.limits = Limits { head_timeout: Duration::from_millis(100), ..Limits::default() };
     let server = Server::start(config).unwrap();
-    let mut slow = TcpStream::connect(server.address()).unwrap();
+    let mut slow = connect(server.address());
     slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
     assert_eq!(get(server.address(), "/api/runs").status, 200);
     // It gets an answer or none, but its connection ends.
-    let mut rest = Vec::new();
-    let _ = slow.read_to_end(&mut rest);
+    let said = rest(&mut slow);
+    assert!(!said.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&said));
+}
+
+#[test]
+fn a_search_behind_an_escaped_word_holds_up_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let mut sockets: Vec<Socket> =
+        (0..4).map(|_| Socket::open(server.address(), "/openenv/ws")).collect();
+    for socket in &mut sockets {
+        // Spelt so that whoever looks for the word in the bytes does not find it.
+        socket.send(r#"{"type": "reset", "data": {"\u006fpponent": "alphabeta:depth=40", "agent_color": "black"}}"#);
+    }
+    for _ in 0..8 {
+        assert_eq!(get(server.address(), "/api/about").status, 200);
+        assert_eq!(get(server.address(), "/api/runs").status, 200);
+    }
+}
+
+#[test]
+fn opponents_that_think_for_ever_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let address = server.address();
+    let reset = r#"{"opponent": "alphabeta:depth=40,hash=1024", "agent_color": "white"}"#;
+    assert_eq!(post(address, "/openenv/reset", reset).status, 200);
+    let step = r#"{"action": {"move": "e2e4"}, "timeout_s": 0.05}"#;
+    let answer = post(address, "/openenv/step", step);
+    assert_eq!(answer.json()["observation"]["move_count"], 2, "{answer:?}");
+}
+
+#[test]
+fn a_websocket_that_says_nothing_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.limits = Limits { socket_idle: Duration::from_millis(200), ..Limits::default() };
+    let server = Server::start(config).unwrap();
+    let mut socket = Socket::open(server.address(), "/openenv/ws");
+    assert_eq!(socket.hear(), None);
+    // A long message closes it too, and no other.
+    let mut long = Socket::open(server.address(), "/openenv/ws");
+    long.send(&"x".repeat(65_000));
+    assert_eq!(long.hear().unwrap()["data"]["code"], "INVALID_JSON");
+    long.send_claim(100_000);
+    assert_eq!(long.hear(), None);
+    assert_eq!(get(server.address(), "/api/runs").status, 200);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `selfmate serve`: the page.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -22,7 +22,8 @@ pub struct Args {
     /// A name under which the page is reached, besides addresses and localhost
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// Ask for this token, also on this machine alone
+    /// Ask for this token of 16 or more characters, also on this machine alone; better given by the
+    /// variable, which other users do not see
     #[arg(long, value_name = "TOKEN", env = "SELFMATE_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -48,7 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         (None, Some(token)) => format!("/#/?token={token}"),
         _ => String::new(),
     };
-    println!("selfmate is at http://{}{fragment}", server.address());
+    println!("selfmate is at http://{}{fragment}", reachable(server.address()));
     if let Some(missing) = missing_page() {
         eprintln!("selfmate: there is no page, only its API: {missing}");
     }
@@ -61,4 +62,37 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     drop(server);
     Ok(())
+}
+
+/// An address that can be opened. One that means all of the machine's stands for the one that it
+/// would speak to others from.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    if !address.ip().is_unspecified() {
+        return address;
+    }
+    let (any, far, near): (IpAddr, &str, IpAddr) = match address.ip() {
+        IpAddr::V4(any) => (any.into(), "192.0.2.1:9", Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(any) => (any.into(), "[2001:db8::1]:9", Ipv6Addr::LOCALHOST.into()),
+    };
+    // Addresses of documents: a datagram's socket chooses its own side, and nothing is sent.
+    let own = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.connect(far)?;
+        socket.local_addr()
+    });
+    SocketAddr::new(own.map_or(near, |own| own.ip()), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_shown_can_be_opened() {
+        let given: SocketAddr = "127.0.0.1:8000".parse().unwrap();
+        assert_eq!(reachable(given), given);
+        for all in ["0.0.0.0:8000", "[::]:8000"] {
+            let shown = reachable(all.parse().unwrap());
+            assert!(!shown.ip().is_unspecified() && shown.port() == 8000, "{shown}");
+        }
+    }
 }

@@ -2,9 +2,10 @@
 //! config.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng, Seed};
-use selfmate_run::{GameRecord, Judged};
+use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng, Seed, fen, notation};
+use selfmate_run::{GameRecord, Judged, LiveGame};
 use selfmate_search::Evaluator;
 use selfmate_search::mcts::{
     Dirichlet, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, Puct, RootRule,
@@ -67,7 +68,42 @@ pub struct SelfPlayer {
     evaluator: Box<dyn Evaluator>,
     tables: Vec<Table>,
     lockstep: Lockstep,
+    window: Option<Arc<Window>>,
 }
+
+/// Through which games can be seen while they are played.
+#[derive(Debug, Default)]
+pub struct Window {
+    is_asked: AtomicBool,
+    games: Mutex<Vec<LiveGame>>,
+}
+
+impl Window {
+    /// One that somebody looks through from the first move on.
+    pub fn asked() -> Arc<Window> {
+        let window = Window::default();
+        window.is_asked.store(true, Relaxed);
+        Arc::new(window)
+    }
+
+    /// What was to be seen when somebody asked last; asks again.
+    pub fn look(&self) -> Vec<LiveGame> {
+        self.is_asked.store(true, Relaxed);
+        self.games.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Shows the games, when somebody has asked: a player who is not watched only reads a flag.
+    fn show(&self, tables: &[Table]) {
+        if self.is_asked.swap(false, Relaxed) {
+            let games = tables.iter().filter_map(|table| Some(table.game.as_ref()?.live()));
+            let games = games.take(SHOWN).collect();
+            *self.games.lock().unwrap_or_else(PoisonError::into_inner) = games;
+        }
+    }
+}
+
+/// The most games of one player that can be seen.
+const SHOWN: usize = 4;
 
 /// A finished game, and the work that went into it.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +120,12 @@ impl SelfPlayer {
         let params = params(config);
         let table = |_| Table { seat: Seat::new(params.clone(), &*evaluator), game: None };
         let tables = (0..config.games_at_once.max(1)).map(table).collect();
-        SelfPlayer { tables, evaluator, lockstep: Lockstep::default() }
+        SelfPlayer { tables, evaluator, lockstep: Lockstep::default(), window: None }
+    }
+
+    /// Lets others see its games.
+    pub fn set_window(&mut self, window: Arc<Window>) {
+        self.window = Some(window);
     }
 
     /// Plays the games whose numbers `next` gives, until it gives no more or `stop` is set; games
@@ -114,12 +155,15 @@ impl SelfPlayer {
                     done(played);
                 }
             }
+            if let Some(window) = &self.window {
+                window.show(&self.tables);
+            }
         }
     }
 
     /// Searches until the search of a game has ended.
     fn think(&mut self, stop: &AtomicBool) {
-        let SelfPlayer { evaluator, tables, lockstep } = self;
+        let SelfPlayer { evaluator, tables, lockstep, .. } = self;
         if let [table] = &mut tables[..] {
             return table.seat.run(&mut **evaluator);
         }
@@ -197,6 +241,26 @@ impl Table {
 }
 
 impl InPlay {
+    fn live(&self) -> LiveGame {
+        let judged = self.positions.last();
+        let white = |judged: &Judged| {
+            let moved = self.game.ply() - usize::from(judged.ply);
+            if (self.game.turn() == Color::White) == moved.is_multiple_of(2) {
+                judged.value
+            } else {
+                -judged.value
+            }
+        };
+        let before = self.game.positions_back().nth(1);
+        LiveGame {
+            number: self.number,
+            fen: fen::to_fen(self.game.position()),
+            last: before.zip(self.game.last_move()).map(|(before, m)| notation::uci(before, m)),
+            plies: self.game.ply(),
+            value: judged.map(white),
+        }
+    }
+
     /// Begins the search for the next move.
     fn think(&mut self, seat: &mut Seat, generation: &Generation) {
         let config = &generation.config;
@@ -318,6 +382,39 @@ mod tests {
         player.play(generation, || numbers.next(), |played| games.push(played), &stop);
         games.sort_by_key(|played| played.record.number);
         games
+    }
+
+    #[test]
+    fn a_game_is_seen_through_the_window_by_those_who_asked() {
+        let shape = SparseConfig { hidden: 64, value_hidden: 8, ..SparseConfig::default() };
+        let network = Network::new(&Weights::random(shape, Seed::new(1)).unwrap());
+        let config = SelfPlayConfig { quick_share: 0.0, ..ZeroConfig::tiny().selfplay };
+        let generation =
+            Generation { config: config.clone(), seed: Seed::new(2), sims: 8, network: 0 };
+        let mut player = SelfPlayer::new(&config, Box::new(network));
+        let window = Arc::new(Window::default());
+        player.set_window(Arc::clone(&window));
+        play(&mut player, &generation, &[0]);
+        assert_eq!(window.look(), [], "nobody had asked");
+        let games = play(&mut player, &generation, &[1]);
+        let seen = window.look();
+        let [seen] = &seen[..] else { panic!("{seen:?}") };
+        let record = &games[0].record;
+        let mut game = record.start_game().unwrap();
+        for &m in &record.moves[..seen.plies] {
+            game.play(m).unwrap();
+        }
+        let judged =
+            record.positions.iter().find(|judged| usize::from(judged.ply) + 1 == seen.plies);
+        let value = judged.map(|judged| match record.turn(usize::from(judged.ply)) {
+            Color::White => judged.value,
+            Color::Black => -judged.value,
+        });
+        assert_eq!((seen.number, &seen.fen), (1, &fen::to_fen(game.position())));
+        assert!(seen.value.is_some() && seen.value == value, "{seen:?}, {value:?}");
+        let last = record.moves[seen.plies - 1];
+        game.undo();
+        assert_eq!(seen.last, Some(notation::uci(game.position(), last)));
     }
 
     #[test]

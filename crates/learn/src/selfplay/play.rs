@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use selfmate_run::{GameRecord, Journal, RunError};
+use selfmate_run::{GameRecord, Journal, LiveGame, Run, RunError};
 
 use super::game::Played;
 use super::source::{Harvest, Source, Work};
@@ -33,6 +33,8 @@ pub struct PlayedGeneration {
 
 /// How often a watcher hears of the games, and a source looks whether it should go on.
 pub const TICK: Duration = Duration::from_millis(100);
+/// How often the games that are being played are shown.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// Has the games of a generation played, but for those that are on disk already.
 pub fn play(
@@ -66,7 +68,7 @@ pub fn play(
     let found: HashSet<u64> = games.iter().map(|game| game.number).collect();
     work.numbers.retain(|number| !found.contains(number));
 
-    let mut tray = Tray::new(journal, games, wanted.len(), &mut **watch, limits);
+    let mut tray = Tray::new(run, journal, games, wanted.len(), &mut **watch, limits);
     // Also when none is missing: a source may still have to look at what was found.
     let harvest = source.play(&work, &mut tray)?;
     let Tray { journal, games, simulations, .. } = tray;
@@ -80,6 +82,7 @@ pub fn play(
 
 /// Where a source puts the games of a generation as they end.
 pub struct Tray<'a> {
+    run: &'a Run,
     journal: Journal,
     games: Vec<GameRecord>,
     /// Games of the whole generation.
@@ -90,10 +93,12 @@ pub struct Tray<'a> {
     limits: &'a Limits<'a>,
     started: Instant,
     told: Instant,
+    shown: Option<Instant>,
 }
 
 impl<'a> Tray<'a> {
     fn new(
+        run: &'a Run,
         journal: Journal,
         games: Vec<GameRecord>,
         wanted: usize,
@@ -103,6 +108,7 @@ impl<'a> Tray<'a> {
         let now = Instant::now();
         let positions = positions(&games);
         Tray {
+            run,
             journal,
             games,
             wanted,
@@ -112,6 +118,7 @@ impl<'a> Tray<'a> {
             limits,
             started: now,
             told: now,
+            shown: None,
         }
     }
 
@@ -141,6 +148,20 @@ impl<'a> Tray<'a> {
         self.games.retain(|game| !numbers.contains(&game.number));
         self.positions = positions(&self.games);
         self.journal.replace(&self.games)
+    }
+
+    /// Shows games that are being played, now and then: `look` is asked only when it is time.
+    pub fn show(&mut self, look: impl FnOnce() -> Vec<LiveGame>) {
+        if self.shown.is_some_and(|shown| shown.elapsed() < LOOK) {
+            return;
+        }
+        let games = look();
+        if !games.is_empty() {
+            self.shown = Some(Instant::now());
+            // Nobody stops learning because it cannot be watched; the journal tells of a full
+            // disk.
+            let _ = self.run.show_live(&games);
+        }
     }
 
     /// Says something worth knowing.

@@ -4,10 +4,11 @@
 //! learns does not care. [`Threads`] plays here; other crates bring other sources.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
-use super::game::{Generation, SelfPlayer};
+use super::game::{Generation, SelfPlayer, Window};
 use super::play::{TICK, Tray};
 use super::student::Evaluators;
 use crate::learner::LearnError;
@@ -62,12 +63,15 @@ impl Source for Threads {
         let next = AtomicUsize::new(0);
         let cut = AtomicBool::new(false);
         let (sender, receiver) = channel();
+        // Asked once before the first move: a short generation is seen too.
+        let windows: Vec<Arc<Window>> = (0..self.0.max(1)).map(|_| Window::asked()).collect();
         let Work { generation, numbers, evaluators, .. } = work;
         std::thread::scope(|scope| {
-            for _ in 0..self.0.max(1) {
+            for window in &windows {
                 let (sender, next, cut) = (sender.clone(), &next, &cut);
                 scope.spawn(move || {
                     let mut player = SelfPlayer::new(&generation.config, evaluators());
+                    player.set_window(Arc::clone(window));
                     let next = || numbers.get(next.fetch_add(1, Relaxed)).copied();
                     // Nobody listens any more once the games are cut short.
                     player.play(generation, next, |played| _ = sender.send(played), cut);
@@ -82,6 +86,7 @@ impl Source for Threads {
                     Err(RecvTimeoutError::Timeout) => {}
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
+                tray.show(|| windows.iter().flat_map(|window| window.look()).collect());
                 if !tray.goes_on() || outcome.is_err() {
                     cut.store(true, Relaxed);
                 }

@@ -1,6 +1,7 @@
 //! A run, live: what is added to its metrics, as server-sent events.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,21 +9,73 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt, stream};
+use selfmate_run::Record;
 use serde::Deserialize;
 
 use crate::app::App;
 use crate::bridge::work;
 use crate::error::{ApiError, Asked, Named, Problem};
+use crate::run::Metrics;
 
 /// How often a feed looks for news.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// Records that are told at a time; a reader who takes none is told no more.
+const TURN: usize = 500;
+
 /// Where a feed begins.
 #[derive(Deserialize, utoipa::IntoParams)]
 pub struct FeedFrom {
-    /// Records that are known already; 0 when it is left out.
+    /// What is known already: a number of records, or better the id of an event or `place` of the
+    /// curves, which also knows which records those were; nothing when it is left out.
     #[serde(default)]
-    after: usize,
+    after: Option<String>,
+}
+
+/// How far a listener is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeedPlace {
+    told: usize,
+    /// The mark of what was told; `None` when the listener does not know it.
+    mark: Option<u64>,
+}
+
+impl FeedPlace {
+    /// After all records there are.
+    pub fn end_of(metrics: &Metrics) -> FeedPlace {
+        let told = metrics.records.len();
+        FeedPlace { told, mark: metrics.mark(told) }
+    }
+
+    fn parse(text: &str) -> Option<FeedPlace> {
+        let (told, mark) = match text.split_once('-') {
+            Some((told, mark)) => (told, Some(u64::from_str_radix(mark, 16).ok()?)),
+            None => (text, None),
+        };
+        Some(FeedPlace { told: told.parse().ok()?, mark })
+    }
+
+    /// What comes next, at most so many records: whether all that was told no longer counts, and
+    /// the records. Goes there.
+    fn advance<'a>(&mut self, metrics: &'a Metrics, most: usize) -> (bool, &'a [Record]) {
+        let mark = metrics.mark(self.told);
+        let restarts = mark.is_none() || self.mark.is_some_and(|known| Some(known) != mark);
+        if restarts {
+            self.told = 0;
+        }
+        let records = &metrics.records[self.told..];
+        let records = &records[..records.len().min(most)];
+        self.told += records.len();
+        self.mark = metrics.mark(self.told);
+        (restarts, records)
+    }
+}
+
+impl fmt::Display for FeedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.told)?;
+        self.mark.map_or(Ok(()), |mark| write!(f, "-{mark:016x}"))
+    }
 }
 
 /// What is added to a run's metrics, as server-sent events: `record` with a line of metrics.jsonl,
@@ -37,14 +90,17 @@ pub async fn feed(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let busy = || ApiError::Busy("too many streams are open".into());
     let place = Arc::clone(&app.streams).try_acquire_owned().map_err(|_| busy())?;
-    let first = {
+    {
         let name = name.clone();
-        work(&app, move |app| app.runs.metrics(&name).map_err(|error| app.absent(&error))).await?
-    };
+        work(&app, move |app| app.runs.metrics(&name).map_err(|error| app.absent(&error))).await?;
+    }
     // A browser that comes back says what it had.
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    let state =
-        Feed { app, name, told: last.unwrap_or(from.after), epoch: first.epoch, _place: place };
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let from = last.or(from.after.as_deref()).unwrap_or("0");
+    let from = FeedPlace::parse(from).ok_or_else(|| {
+        ApiError::Bad(format!("after '{from}': expected a number, or the id of an event"))
+    })?;
+    let state = Feed { app, name, from, _place: place };
     let events = stream::unfold(state, |mut feed| async {
         let events = feed.next().await?;
         Some((stream::iter(events.into_iter().map(Ok)), feed))
@@ -56,8 +112,7 @@ pub async fn feed(
 struct Feed {
     app: Arc<App>,
     name: String,
-    told: usize,
-    epoch: u64,
+    from: FeedPlace,
     _place: tokio::sync::OwnedSemaphorePermit,
 }
 
@@ -71,14 +126,15 @@ impl Feed {
             });
             let metrics = read.await.ok()?;
             let mut events = Vec::new();
-            if metrics.epoch != self.epoch || self.told > metrics.records.len() {
-                (self.epoch, self.told) = (metrics.epoch, 0);
-                // Browsers keep events without data to themselves.
-                events.push(Event::default().event("restart").data("-"));
-            }
-            for record in &metrics.records[self.told..] {
-                self.told += 1;
-                let event = Event::default().event("record").id(self.told.to_string());
+            // One by one, because each has the id of its place.
+            for _ in 0..TURN {
+                let (restarts, records) = self.from.advance(&metrics, 1);
+                if restarts {
+                    // Browsers keep events without data to themselves.
+                    events.push(Event::default().event("restart").data("-"));
+                }
+                let [record] = records else { break };
+                let event = Event::default().event("record").id(self.from.to_string());
                 events.extend(event.json_data(record).ok());
             }
             if !events.is_empty() {
@@ -86,5 +142,57 @@ impl Feed {
             }
             tokio::time::sleep(LOOK).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_run::Progress;
+
+    use super::*;
+
+    fn metrics(generations: impl IntoIterator<Item = u64>) -> Metrics {
+        let progress =
+            |generation| Record::Progress(Progress { generation, ..Progress::default() });
+        let mut metrics = Metrics::default();
+        metrics.extend(generations.into_iter().map(progress).collect());
+        metrics
+    }
+
+    #[test]
+    fn a_place_is_written_and_read() {
+        let place = FeedPlace::end_of(&metrics(1..=3));
+        assert_eq!(FeedPlace::parse(&place.to_string()), Some(place));
+        assert_eq!(FeedPlace::parse("7"), Some(FeedPlace { told: 7, mark: None }));
+        for nonsense in ["", "-", "x", "1-", "1-x", "-1", "1-2-3"] {
+            assert_eq!(FeedPlace::parse(nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn whoever_was_told_another_history_starts_over() {
+        let before = FeedPlace::end_of(&metrics(1..=3));
+        let mut same = before;
+        let grown = metrics(1..=5);
+        assert_eq!(same.advance(&grown, 9), (false, &grown.records[3..]));
+        // The run went back to its second record and learned something else since.
+        let other = metrics([1, 2, 7, 8, 9]);
+        let mut changed = before;
+        assert_eq!(changed.advance(&other, 9), (true, &other.records[..]));
+        let shorter = metrics(1..=2);
+        let mut ahead = before;
+        assert_eq!(ahead.advance(&shorter, 9), (true, &shorter.records[..]));
+        assert_eq!(ahead.advance(&shorter, 9), (false, &[][..]));
+    }
+
+    #[test]
+    fn a_long_run_is_told_in_turns() {
+        let long = metrics(1..=1200);
+        let mut place = FeedPlace::default();
+        let turns = std::iter::from_fn(|| {
+            let (_, records) = place.advance(&long, TURN);
+            (!records.is_empty()).then_some(records.len())
+        });
+        assert_eq!(turns.collect::<Vec<_>>(), [500, 500, 200]);
     }
 }

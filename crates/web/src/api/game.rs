@@ -1,10 +1,11 @@
 //! The games of a run: by generation, one by one, and the newest.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use selfmate_run::GameRecord;
+use selfmate_run::{GameRecord, LiveGame, OpenGames};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -12,6 +13,24 @@ use crate::app::App;
 use crate::bridge::work;
 use crate::error::{ApiError, Named, Problem};
 use crate::view::{GameView, OutcomeView, selfplay};
+
+/// Games that have not moved for so long are not being played: the training learns, or was killed.
+const STALE: Duration = Duration::from_secs(10);
+
+/// A game that is being played.
+#[derive(Serialize, ToSchema)]
+pub struct LiveView {
+    /// Its number in the run.
+    pub number: u64,
+    /// The position.
+    pub fen: String,
+    /// The move that led to it, as in UCI.
+    pub last: Option<String>,
+    /// Moves so far.
+    pub plies: usize,
+    /// What White may expect, from -1 to 1.
+    pub value: Option<f32>,
+}
 
 /// Where games are.
 #[derive(Serialize, ToSchema)]
@@ -63,8 +82,8 @@ pub async fn generations(
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let sealed = reader.chunks().map_err(|error| app.fault(&error))?;
         let open = reader.open_games().map_err(|error| app.fault(&error))?;
-        let open_games = open.as_ref().map_or(0, |(_, games)| games.len());
-        Ok(Json(Generations { sealed, open: open.map(|(generation, _)| generation), open_games }))
+        let open_games = open.as_ref().map_or(0, OpenGames::count);
+        Ok(Json(Generations { sealed, open: open.map(|open| open.generation), open_games }))
     })
     .await
 }
@@ -102,6 +121,29 @@ pub async fn show(
     .await
 }
 
+/// Some of the games that are being played; a training shows them anew every second.
+#[utoipa::path(get, path = "/api/runs/{run}/live", tag = "games", params(("run" = String, Path)),
+    responses((status = 200, body = Vec<LiveView>), (status = 404, body = Problem)))]
+pub async fn live(
+    State(app): State<Arc<App>>,
+    Named(run): Named<String>,
+) -> Result<Json<Vec<LiveView>>, ApiError> {
+    work(&app, move |app| {
+        let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
+        let (age, games) = reader.live_games().map_err(|error| app.fault(&error))?;
+        let games = if age > STALE { Vec::new() } else { games };
+        let view = |game: LiveGame| LiveView {
+            number: game.number,
+            fen: game.fen,
+            last: game.last,
+            plies: game.plies,
+            value: game.value,
+        };
+        Ok(Json(games.into_iter().map(view).collect()))
+    })
+    .await
+}
+
 /// The game that ended last; `null` while there is none.
 #[utoipa::path(get, path = "/api/runs/{run}/games/latest", tag = "games", params(("run" = String, Path)),
     responses((status = 200, body = Option<GameView>), (status = 404, body = Problem)))]
@@ -112,7 +154,8 @@ pub async fn latest(
     work(&app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let open = reader.open_games().map_err(|error| app.fault(&error))?;
-        let game = match open.and_then(|(_, mut games)| games.pop()) {
+        let last = open.map(|open| open.last()).transpose().map_err(|error| app.fault(&error))?;
+        let game = match last.flatten() {
             Some(game) => Some(game),
             None => {
                 let chunks = reader.chunks().map_err(|error| app.fault(&error))?;

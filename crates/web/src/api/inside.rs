@@ -1,6 +1,7 @@
 //! Looking inside a search.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -9,10 +10,13 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::{search, work};
+use crate::bridge::{Cost, search, work};
 use crate::error::{ApiError, Asked, Named, Posted, Problem};
 use crate::tree::{NodeInfo, Root, Snapshot, tree_spec};
 use crate::view::Line;
+
+/// The longest that all searches of a request take.
+const LONGEST: Duration = Duration::from_secs(120);
 
 /// Which search to look into.
 #[derive(Deserialize, ToSchema)]
@@ -43,7 +47,8 @@ pub async fn grow(
 ) -> Result<Response, ApiError> {
     let game = Line { fen: inside.fen, moves: inside.moves }.game()?;
     let spec = tree_spec(&app.players, &inside.player, inside.root)?;
-    search(&app, move |app, teller| {
+    let cost = Cost { threads: 1, at_most: LONGEST };
+    search(&app, cost, move |app, teller| {
         let player = app.players.build(&spec, 1)?;
         app.trees.grow(player, &game, inside.sims, teller)
     })

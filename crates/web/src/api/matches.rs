@@ -1,20 +1,25 @@
 //! The arena: matches, their games, and rating lists.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use selfmate_arena::MatchReport;
 use selfmate_arena::record::Event;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::arena::{Ladder, MatchOrder, MatchView};
-use crate::bridge::work;
+use crate::arena::{Ladder, MatchGameRow, MatchOrder, MatchView};
+use crate::bridge::{think, work};
 use crate::error::{ApiError, Named, Posted, Problem};
 use crate::view::{GameView, matched};
+
+/// The longest that players take to be built.
+const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// A match with a row for each finished game.
 #[derive(Serialize, ToSchema)]
@@ -24,23 +29,6 @@ pub struct MatchDetail {
     pub view: MatchView,
     /// Finished games in order.
     pub games: Vec<MatchGameRow>,
-}
-
-/// A game of a match in a list.
-#[derive(Serialize, ToSchema)]
-pub struct MatchGameRow {
-    /// Its number; 2n and 2n + 1 share an opening.
-    pub number: u64,
-    /// A has White.
-    pub a_is_white: bool,
-    /// A's points: 1, ½ or 0.
-    pub a_points: f64,
-    /// Why it ended.
-    pub reason: String,
-    /// Moves of both sides.
-    pub plies: usize,
-    /// The name of the opening, if it has one.
-    pub opening: Option<String>,
 }
 
 /// All matches, the newest first.
@@ -56,7 +44,8 @@ pub async fn start(
     State(app): State<Arc<App>>,
     Posted(order): Posted<MatchOrder>,
 ) -> Result<(StatusCode, Json<Vec<String>>), ApiError> {
-    work(&app, move |app| {
+    // Players are built to see whether they can be.
+    think(&app, LONGEST_START, move |app, _| {
         let ids = app.arena.start(&app.players, &order)?;
         Ok((StatusCode::CREATED, Json(ids)))
     })
@@ -71,16 +60,8 @@ pub async fn show(
     Named(id): Named<String>,
 ) -> Result<Json<MatchDetail>, ApiError> {
     work(&app, move |app| {
-        let (view, _, games) = app.arena.show(&id)?;
-        let row = |game: &selfmate_arena::GameRecord| MatchGameRow {
-            number: game.game,
-            a_is_white: game.a_plays == selfmate_arena::game::Side::White,
-            a_points: game.a_points(),
-            reason: game.played.termination.describe(),
-            plies: game.played.moves.len(),
-            opening: game.played.opening.clone(),
-        };
-        Ok(Json(MatchDetail { view, games: games.iter().flatten().map(row).collect() }))
+        let (view, games) = app.arena.show(&id)?;
+        Ok(Json(MatchDetail { view, games }))
     })
     .await
 }
@@ -114,11 +95,11 @@ pub async fn game(
     Named((id, number)): Named<(String, u64)>,
 ) -> Result<Json<GameView>, ApiError> {
     work(&app, move |app| {
-        let (_, config, games) = app.arena.show(&id)?;
+        let (MatchView { report, .. }, games) = app.arena.games(&id)?;
         let game = games.iter().flatten().find(|game| game.game == number);
         let game =
             game.ok_or_else(|| ApiError::NotFound(format!("match {id} has no game {number} yet")))?;
-        let view = matched(game, &config.a, &config.b);
+        let view = matched(game, &report.a, &report.b);
         view.map(Json)
             .ok_or_else(|| ApiError::Internal(format!("game {number} cannot be replayed")))
     })
@@ -133,9 +114,9 @@ pub async fn pgn(
     Named(id): Named<String>,
 ) -> Result<impl IntoResponse, ApiError> {
     work(&app, move |app| {
-        let (view, config, games) = app.arena.show(&id)?;
-        let event =
-            Event { name: "selfmate match", a: &config.a, b: &config.b, limit: &view.limit };
+        let (view, games) = app.arena.games(&id)?;
+        let MatchReport { a, b, .. } = &view.report;
+        let event = Event { name: "selfmate match", a, b, limit: &view.limit };
         let games = games.iter().flatten().filter_map(|game| game.pgn(&event));
         let text: Vec<String> = games.map(|game| game.to_string()).collect();
         let kind = (header::CONTENT_TYPE, "application/x-chess-pgn".to_owned());

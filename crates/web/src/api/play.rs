@@ -2,26 +2,31 @@
 //! game; nothing here has to be remembered between requests.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use selfmate_chess::Color;
+use selfmate_chess::fen::to_fen;
 use selfmate_chess::pgn::{PgnGame, PgnResult};
+use selfmate_chess::{Color, Position};
 use selfmate_search::player::Limit;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::{search, work};
+use crate::bridge::{Cost, search, work};
 use crate::error::{ApiError, Posted, Problem};
-use crate::player::Effort;
+use crate::player::{Effort, threads};
 use crate::view::{ChoiceView, Line, MoveView, PositionView, ThoughtView};
 
 /// Lines that are told of a thought.
 const MAX_LINES: usize = 32;
+/// The longest that anybody thinks about a move.
+const LONGEST_THOUGHT: Duration = Duration::from_secs(60);
+/// The longest that anybody looks at a game.
+const LONGEST_REVIEW: Duration = Duration::from_secs(300);
 
 /// A position and what can be played in it.
 #[utoipa::path(post, path = "/api/position", tag = "play", request_body = Line,
@@ -72,12 +77,13 @@ pub async fn think(
     let limit = think.effort.limit()?;
     let lines = think.lines.unwrap_or(1).clamp(1, MAX_LINES);
     let seed = think.seed.unwrap_or(1);
-    search(&app, move |app, teller| {
+    let cost = Cost { threads: threads(&spec), at_most: LONGEST_THOUGHT };
+    search(&app, cost, move |app, teller| {
         let limit = Limit { lines, stop: Some(Arc::clone(teller.stop())), ..limit };
         let started = Instant::now();
         let choice = app.players.with(&spec, seed, |player| {
             player.choose_observed(&game, &limit, &mut |thought| {
-                teller.tell(&ThoughtView::new(&game, thought));
+                teller.mention(&ThoughtView::new(&game, thought));
             })
         })?;
         let ms = started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
@@ -110,6 +116,12 @@ pub struct Verdict {
     kind: &'static str,
     /// Moves played before it.
     ply: usize,
+    /// The position.
+    fen: String,
+    /// The side to move is in check.
+    check: bool,
+    /// The move that led here; `null` at the start.
+    played: Option<MoveView>,
     /// What White may expect, from -1 to 1; `null` for judges without an opinion.
     value: Option<f32>,
     /// What the judge would play; `null` when the game is over.
@@ -127,37 +139,38 @@ pub async fn review(
     let whole = Line { fen: review.fen, moves: review.moves }.game()?;
     let spec = app.players.parse_for(&review.player, review.effort)?;
     let limit = review.effort.limit()?;
-    search(&app, move |app, teller| {
+    let cost = Cost { threads: threads(&spec), at_most: LONGEST_REVIEW };
+    search(&app, cost, move |app, teller| {
         let limit = Limit { stop: Some(Arc::clone(teller.stop())), ..limit };
         let mut player = app.players.build(&spec, 1)?;
         for ply in 0..=whole.ply() {
             let mut game = whole.clone();
             game.rewind(ply);
             if teller.is_stopped() {
-                return Ok(());
+                let seconds = LONGEST_REVIEW.as_secs();
+                return Err(ApiError::Busy(format!("the review took longer than {seconds} s")));
             }
             let white = |value: f32| if game.turn() == Color::White { value } else { -value };
-            let verdict = match game.outcome() {
-                Some(outcome) => Verdict {
-                    kind: "verdict",
-                    ply,
-                    value: Some(outcome.points(Color::White) as f32 * 2.0 - 1.0),
-                    best: None,
-                },
+            let (value, best) = match game.outcome() {
+                Some(outcome) => (Some(outcome.points(Color::White) as f32 * 2.0 - 1.0), None),
                 None => {
                     let choice = player
                         .choose(&game, &limit)
                         .map_err(|error| ApiError::Internal(error.to_string()))?;
                     let view = ChoiceView::new(&game, &choice, 0);
-                    Verdict {
-                        kind: "verdict",
-                        ply,
-                        value: view.value.map(white),
-                        best: Some(view.played),
-                    }
+                    (view.value.map(white), Some(view.played))
                 }
             };
-            teller.tell(&verdict);
+            let before = game.positions_back().nth(1);
+            teller.tell(&Verdict {
+                kind: "verdict",
+                ply,
+                fen: to_fen(game.position()),
+                check: game.position().is_check(),
+                played: before.zip(game.last_move()).map(|(at, m)| MoveView::new(at, m)),
+                value,
+                best,
+            });
         }
         Ok(())
     })

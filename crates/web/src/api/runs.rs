@@ -10,6 +10,7 @@ use selfmate_run::{Alarm, Progress, Rating, Record};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::feed::FeedPlace;
 use crate::app::App;
 use crate::bridge::work;
 use crate::child::Order;
@@ -43,10 +44,10 @@ pub struct RunDetail {
 /// The curves of a run, by column: as many numbers in each as in `elapsed_s`.
 #[derive(Default, Serialize, ToSchema)]
 pub struct Curves {
-    /// Goes up when records that were told before no longer count.
-    pub epoch: u64,
-    /// Records so far: where a feed goes on.
+    /// Records so far.
     pub records: usize,
+    /// Where a feed goes on.
+    pub place: String,
     /// Seconds of training.
     pub elapsed_s: Vec<f64>,
     /// Generations.
@@ -79,8 +80,8 @@ impl Curves {
         let names: BTreeSet<&String> =
             kept.iter().flat_map(|progress| progress.values.keys()).collect();
         Curves {
-            epoch: metrics.epoch,
             records: metrics.records.len(),
+            place: FeedPlace::end_of(metrics).to_string(),
             elapsed_s: kept.iter().map(|progress| progress.elapsed_s).collect(),
             generation: kept.iter().map(|progress| progress.generation).collect(),
             games: kept.iter().map(|progress| progress.games).collect(),
@@ -106,7 +107,8 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<RunSummary>>, 
 
 /// Starts a training.
 #[utoipa::path(post, path = "/api/runs", tag = "runs", request_body = Order, responses(
-    (status = 201, body = RunSummary), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    (status = 201, body = RunSummary), (status = 409, body = Problem), (status = 422, body = Problem),
+    (status = 503, body = Problem)))]
 pub async fn start(
     State(app): State<Arc<App>>,
     Posted(order): Posted<Order>,
@@ -256,13 +258,15 @@ mod tests {
             };
             Record::Progress(Progress { generation, values, ..Progress::default() })
         };
-        Metrics { epoch: 3, records: Arc::new((1..=count).map(progress).collect()) }
+        let mut metrics = Metrics::default();
+        metrics.extend((1..=count).map(progress).collect());
+        metrics
     }
 
     #[test]
     fn columns_have_the_same_length_and_gaps_are_told() {
         let curves = Curves::new(&metrics(3));
-        assert_eq!((curves.epoch, curves.records), (3, 3));
+        assert_eq!(curves.records, 3);
         assert_eq!(curves.generation, [1, 2, 3]);
         assert_eq!(curves.values["even"], [None, Some(2.0), None]);
     }

@@ -1,18 +1,27 @@
 //! Where matches are played, one after another, and the files they are kept in.
 
+use std::collections::HashMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant, SystemTime};
 
-use selfmate_arena::{GameRecord, MatchConfig, MatchRun, Registry, run_match, stored_match};
+use selfmate_arena::game::Side;
+use selfmate_arena::{
+    GameRecord, GameSettings, MatchConfig, MatchReport, MatchRun, Registry, run_match, stored_match,
+};
 
-use super::{MatchState, MatchView};
+use super::{MatchGameRow, MatchState, MatchView};
 use crate::error::ApiError;
 use crate::run::lock;
 
 /// The folder beside the runs; no run can have this name.
 const FOLDER: &str = ".matches";
+
+/// How old what was read of the match that is being played may be.
+const FRESH: Duration = Duration::from_secs(2);
 
 /// Where matches are played.
 pub(super) struct Hall {
@@ -21,6 +30,57 @@ pub(super) struct Hall {
     cores: usize,
     pub(super) queue: Mutex<Queue>,
     pub(super) changed: Condvar,
+    /// What was read of matches, by their names.
+    known: Mutex<HashMap<String, Known>>,
+}
+
+/// What was read of a match.
+struct Known {
+    config: MatchConfig,
+    /// Length and time of the file that was read.
+    stamp: Option<(u64, SystemTime)>,
+    looked: Instant,
+    stored: Arc<Stored>,
+}
+
+/// A match as its file tells it.
+pub(super) struct Stored {
+    pub(super) settings: GameSettings,
+    pub(super) report: MatchReport,
+    pub(super) rows: Vec<MatchGameRow>,
+    pub(super) games: Vec<Evidence>,
+}
+
+/// What a game says of its players.
+pub(super) struct Evidence {
+    /// The same for games with the same players, start and moves, and for no others.
+    pub(super) print: u64,
+    pub(super) a_points: f64,
+}
+
+impl Stored {
+    fn new(config: &MatchConfig, report: MatchReport, games: &[Option<GameRecord>]) -> Stored {
+        let row = |game: &GameRecord| MatchGameRow {
+            number: game.game,
+            a_is_white: game.a_plays == Side::White,
+            a_points: game.a_points(),
+            reason: game.played.termination.describe(),
+            plies: game.played.moves.len(),
+            opening: game.played.opening.clone(),
+        };
+        let evidence = |game: &GameRecord| {
+            let mut sides = [&report.a, &report.b];
+            if game.a_plays == Side::Black {
+                sides.reverse();
+            }
+            let mut hasher = DefaultHasher::new();
+            (sides, &game.played.fen, &game.played.moves).hash(&mut hasher);
+            Evidence { print: hasher.finish(), a_points: game.a_points() }
+        };
+        let all = || games.iter().flatten();
+        let (rows, games) = (all().map(row).collect(), all().map(evidence).collect());
+        Stored { settings: config.settings.clone(), report, rows, games }
+    }
 }
 
 /// What is to be played.
@@ -42,8 +102,9 @@ pub(super) struct Playing {
 
 impl Hall {
     pub(super) fn new(runs: &Path, registry: Registry, cores: usize) -> Hall {
-        let (queue, changed) = (Mutex::default(), Condvar::new());
-        Hall { folder: runs.join(FOLDER), registry, cores, queue, changed }
+        let (queue, known) = (Mutex::default(), Mutex::default());
+        let (folder, changed) = (runs.join(FOLDER), Condvar::new());
+        Hall { folder, registry, cores, queue, changed, known }
     }
 
     /// Plays what waits, until nothing does.
@@ -86,14 +147,20 @@ impl Hall {
         played.map(|_| ()).map_err(|error| ApiError::Internal(self.without_path(&error)))
     }
 
-    /// Writes down what is to be played, under a number of its own.
-    pub(super) fn create(&self, config: &MatchConfig) -> Result<String, ApiError> {
+    /// Writes down what is to be played, under a number of its own, which is its seed too when
+    /// nobody wants another.
+    pub(super) fn create(
+        &self,
+        config: &MatchConfig,
+        seed: Option<u64>,
+    ) -> Result<String, ApiError> {
         let fault = |error: std::io::Error| ApiError::Internal(format!("matches: {error}"));
         fs::create_dir_all(&self.folder).map_err(fault)?;
         let last = self.ids().last().and_then(|id| id.parse::<u64>().ok()).unwrap_or_default();
-        let text = serde_json::to_vec_pretty(config)
-            .map_err(|error| ApiError::Internal(format!("matches: {error}")))?;
         for number in last + 1.. {
+            let config = MatchConfig { seed: seed.unwrap_or(number), ..config.clone() };
+            let text = serde_json::to_vec_pretty(&config)
+                .map_err(|error| ApiError::Internal(format!("matches: {error}")))?;
             let id = format!("{number:06}");
             let path = self.folder.join(format!("{id}.json"));
             let file = fs::OpenOptions::new().write(true).create_new(true).open(&path);
@@ -134,18 +201,34 @@ impl Hall {
         self.folder.join(format!("{id}.jsonl"))
     }
 
-    pub(super) fn read(
-        &self,
-        id: &str,
-    ) -> Result<(MatchView, MatchConfig, Vec<Option<GameRecord>>), ApiError> {
-        let config = self.config(id)?;
-        let stored = stored_match(&self.store(id), &config);
-        let (report, games) =
-            stored.map_err(|error| ApiError::Internal(self.without_path(&error)))?;
+    /// A match as it stands. Its file is read when it has changed; that of the one that is being
+    /// played changes all the time and is read now and then.
+    pub(super) fn look(&self, id: &str) -> Result<(MatchView, Arc<Stored>), ApiError> {
+        let is_playing = lock(&self.queue).playing.as_ref().is_some_and(|playing| playing.id == id);
+        // Whoever asks for the same at the same time waits for one reading.
+        let mut known = lock(&self.known);
+        let stamp = stamp(&self.store(id));
+        let is_fresh =
+            |known: &Known| known.stamp == stamp || is_playing && known.looked.elapsed() < FRESH;
+        let config = match known.get(id) {
+            Some(known) if is_fresh(known) => None,
+            Some(known) => Some(known.config.clone()),
+            None => Some(self.config(id)?),
+        };
+        if let Some(config) = config {
+            let (report, games) = self.read(id, &config)?;
+            let stored = Arc::new(Stored::new(&config, report, &games));
+            let looked = Instant::now();
+            known.insert(id.to_owned(), Known { config, stamp, looked, stored });
+        }
+        let Some(Known { config, stored, .. }) = known.get(id) else {
+            return Err(ApiError::Internal(format!("match {id} was forgotten")));
+        };
+        let (config, stored) = (config.clone(), Arc::clone(stored));
+        drop(known);
         let queue = lock(&self.queue);
-        let is_playing = queue.playing.as_ref().is_some_and(|playing| playing.id == id);
         let is_waiting = queue.waiting.iter().any(|waiting| waiting == id);
-        let state = match (is_playing, is_waiting, report.is_finished) {
+        let state = match (is_playing, is_waiting, stored.report.is_finished) {
             (true, ..) => MatchState::Playing,
             (false, true, _) => MatchState::Waiting,
             (false, false, true) => MatchState::Finished,
@@ -158,9 +241,28 @@ impl Hall {
             error: error.map(|(_, error)| error.clone()),
             total: config.games,
             limit: config.settings.limit.to_string(),
-            report,
+            report: stored.report.clone(),
         };
-        Ok((view, config, games))
+        Ok((view, stored))
+    }
+
+    /// The games of a match by number.
+    pub(super) fn games(&self, id: &str) -> Result<Vec<Option<GameRecord>>, ApiError> {
+        self.read(id, &self.config(id)?).map(|(_, games)| games)
+    }
+
+    /// Forgets what was read of matches that are gone.
+    pub(super) fn forget_all_but(&self, ids: &[String]) {
+        lock(&self.known).retain(|id, _| ids.contains(id));
+    }
+
+    fn read(
+        &self,
+        id: &str,
+        config: &MatchConfig,
+    ) -> Result<(MatchReport, Vec<Option<GameRecord>>), ApiError> {
+        let stored = stored_match(&self.store(id), config);
+        stored.map_err(|error| ApiError::Internal(self.without_path(&error)))
     }
 
     fn without_path(&self, error: &dyn std::fmt::Display) -> String {
@@ -171,4 +273,10 @@ impl Hall {
 /// Names that we give: nothing else becomes part of a path.
 fn is_id(text: &str) -> bool {
     (6..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The length of a file and when it was last written to.
+fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.len(), file.modified().ok()?))
 }

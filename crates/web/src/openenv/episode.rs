@@ -1,5 +1,8 @@
 //! One game of an agent.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use selfmate_chess::env::{Action, ActionSpace, Env, StepError};
 use selfmate_chess::notation::uci;
 use selfmate_chess::{Color, Outcome, Position, Rules, Seed};
@@ -8,6 +11,7 @@ use selfmate_search::Player;
 use selfmate_search::player::Limit;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::ApiError;
 use crate::player::Players;
@@ -26,6 +30,8 @@ pub struct Episode {
     /// Plays the other side; without one the agent plays both.
     opponent: Option<Box<dyn Player>>,
     agent: Option<Color>,
+    /// The opponent's place among those there may be.
+    _seat: Option<OwnedSemaphorePermit>,
 }
 
 /// What a reset may say. Fields that are not known are left alone, as upstream does.
@@ -68,9 +74,26 @@ pub struct StepResult {
     pub done: bool,
 }
 
+impl Reset {
+    /// The spec of the player that has the other side; `None` when the agent plays both.
+    pub fn opponent(&self) -> Option<&str> {
+        self.opponent.as_deref().filter(|text| !matches!(*text, "" | "none" | "self"))
+    }
+}
+
 impl Episode {
-    /// Begins a game.
-    pub fn new(reset: &Reset, players: &Players) -> Result<Episode, ApiError> {
+    /// Begins a game in which the agent plays both sides.
+    pub fn alone(players: &Players) -> Result<Episode, ApiError> {
+        Episode::new(&Reset::default(), players, None, &Arc::default())
+    }
+
+    /// Begins a game. An opponent with the first move makes it, until it is told to stop.
+    pub fn new(
+        reset: &Reset,
+        players: &Players,
+        seat: Option<OwnedSemaphorePermit>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Episode, ApiError> {
         let bad = |error: &dyn std::fmt::Display| ApiError::Bad(error.to_string());
         if reset.episode_id.as_ref().is_some_and(|id| id.len() > 255) {
             return Err(ApiError::Bad("episode_id: expected at most 255 characters".into()));
@@ -80,9 +103,9 @@ impl Episode {
         let rules = Rules { max_plies: reset.max_plies, ..Rules::default() };
         let mut env = Env::new(rules, &ACTIONS);
         env.reset(reset.fen.as_deref(), root.derive("environment")).map_err(|error| bad(&error))?;
-        let opponent = match reset.opponent.as_deref() {
-            None | Some("" | "none" | "self") => None,
-            Some(text) => Some(players.build(&players.parse(text)?, seed)?),
+        let opponent = match reset.opponent() {
+            None => None,
+            Some(text) => Some(players.build(&players.parse_opponent(text)?, seed)?),
         };
         let agent = match (reset.agent_color.as_deref(), opponent.is_some()) {
             (_, false) => None,
@@ -101,8 +124,8 @@ impl Episode {
             Some(id) => id.clone(),
             None => crate::secret_name()?,
         };
-        let mut episode = Episode { env, id, seed, steps: 0, opponent, agent };
-        episode.answer()?;
+        let mut episode = Episode { env, id, seed, steps: 0, opponent, agent, _seat: seat };
+        episode.answer(stop)?;
         Ok(episode)
     }
 
@@ -117,8 +140,13 @@ impl Episode {
         self.result(None, done, Map::new())
     }
 
-    /// The agent acts, then the opponent. What cannot be played changes nothing and costs a little.
-    pub fn step(&mut self, action: &ChessAction) -> Result<StepResult, ApiError> {
+    /// The agent acts, then the opponent, until it is told to stop. What cannot be played changes
+    /// nothing and costs a little.
+    pub fn step(
+        &mut self,
+        action: &ChessAction,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<StepResult, ApiError> {
         let action = match (&action.text, action.action_id) {
             (Some(text), None) => Action::Text(text),
             (None, Some(index)) => Action::Index(index),
@@ -139,7 +167,7 @@ impl Episode {
             Ok(transition) => {
                 let mut reward = f64::from(transition.reward);
                 if self.env.outcome().is_none()
-                    && let Some(answer) = self.answer()?
+                    && let Some(answer) = self.answer(stop)?
                 {
                     reward = -answer;
                 }
@@ -151,7 +179,7 @@ impl Episode {
     }
 
     /// The opponent moves if it is its turn; its reward, if it did.
-    fn answer(&mut self) -> Result<Option<f64>, ApiError> {
+    fn answer(&mut self, stop: &Arc<AtomicBool>) -> Result<Option<f64>, ApiError> {
         let is_its_turn = self.agent.is_some_and(|agent| agent != self.env.game().turn());
         let Some(opponent) = self.opponent.as_mut().filter(|_| is_its_turn) else {
             return Ok(None);
@@ -160,9 +188,9 @@ impl Episode {
             return Ok(None);
         }
         let fault = |error: String| ApiError::Internal(format!("the opponent failed: {error}"));
-        let choice = opponent
-            .choose(self.env.game(), &Limit::default())
-            .map_err(|error| fault(error.to_string()))?;
+        let limit = Limit { stop: Some(Arc::clone(stop)), ..Limit::default() };
+        let choice =
+            opponent.choose(self.env.game(), &limit).map_err(|error| fault(error.to_string()))?;
         let transition =
             self.env.step(Action::Move(choice.played)).map_err(|error| fault(error.to_string()))?;
         Ok(Some(f64::from(transition.reward)))
@@ -232,7 +260,15 @@ mod tests {
     use super::*;
 
     fn players() -> Players {
-        Players::new(Path::new("nowhere"))
+        Players::new(Path::new("nowhere"), 2)
+    }
+
+    fn begin(reset: &Reset) -> Episode {
+        Episode::new(reset, &players(), None, &Arc::default()).unwrap()
+    }
+
+    fn act(episode: &mut Episode, action: &ChessAction) -> StepResult {
+        episode.step(action, &Arc::default()).unwrap()
     }
 
     fn play(text: &str) -> ChessAction {
@@ -241,27 +277,27 @@ mod tests {
 
     #[test]
     fn the_scholars_mate_pays_once() {
-        let mut episode = Episode::new(&Reset::default(), &players()).unwrap();
+        let mut episode = begin(&Reset::default());
         assert_eq!(episode.first().reward, None);
         let moves = ["e2e4", "e7e5", "d1h5", "b8c6", "f1c4", "g8f6", "h5f7"];
         let results: Vec<StepResult> =
-            moves.iter().map(|text| episode.step(&play(text)).unwrap()).collect();
+            moves.iter().map(|text| act(&mut episode, &play(text))).collect();
         let rewards: Vec<f64> = results.iter().filter_map(|result| result.reward).collect();
         assert_eq!(rewards, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]);
         let last = &results[6];
         assert!(last.done && last.observation["done"] == true && last.observation["reward"] == 1.0);
         assert_eq!(last.observation["result"], "1-0");
         assert_eq!(episode.state()["step_count"], 7);
-        let after = episode.step(&play("a2a3")).unwrap();
+        let after = act(&mut episode, &play("a2a3"));
         assert_eq!((after.done, after.reward), (true, Some(0.0)));
     }
 
     #[test]
     fn what_cannot_be_played_changes_nothing() {
         let reset = Reset { episode_id: Some("ep-1".into()), ..Reset::default() };
-        let mut episode = Episode::new(&reset, &players()).unwrap();
+        let mut episode = begin(&reset);
         let before = episode.state()["fen"].clone();
-        let result = episode.step(&play("e2e5")).unwrap();
+        let result = act(&mut episode, &play("e2e5"));
         assert_eq!((result.reward, result.done), (Some(ILLEGAL), false));
         assert!(result.observation["metadata"]["error"].as_str().unwrap().contains("not legal"));
         assert_eq!(episode.state()["fen"], before);
@@ -270,7 +306,7 @@ mod tests {
             (&json!("ep-1"), &json!(1))
         );
         let nothing = ChessAction { text: None, action_id: None, metadata: None };
-        assert!(episode.step(&nothing).is_err());
+        assert!(episode.step(&nothing, &Arc::default()).is_err());
     }
 
     #[test]
@@ -283,10 +319,10 @@ mod tests {
                 max_plies: Some(40),
                 ..Reset::default()
             };
-            let mut episode = Episode::new(&reset, &players()).unwrap();
+            let mut episode = begin(&reset);
             while episode.env.outcome().is_none() {
                 let first = episode.legal()[0].clone();
-                episode.step(&play(&first)).unwrap();
+                act(&mut episode, &play(&first));
             }
             (episode.state()["move_history"].clone(), episode.agent)
         };
@@ -302,11 +338,23 @@ mod tests {
             agent_color: Some("black".into()),
             ..Reset::default()
         };
-        let episode = Episode::new(&reset, &players()).unwrap();
+        let episode = begin(&reset);
         assert_eq!(episode.state()["move_history"].as_array().unwrap().len(), 1);
         let black = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1";
         let reset = Reset { fen: Some(black.into()), ..reset };
-        let episode = Episode::new(&reset, &players()).unwrap();
+        let episode = begin(&reset);
         assert_eq!(episode.state()["move_history"].as_array().unwrap().len(), 0);
+    }
+
+    #[test]
+    fn an_opponent_that_is_told_to_stop_moves_at_once() {
+        let reset = Reset {
+            opponent: Some("alphabeta:depth=40".into()),
+            agent_color: Some("black".into()),
+            ..Reset::default()
+        };
+        let stop = Arc::new(AtomicBool::new(true));
+        let episode = Episode::new(&reset, &players(), None, &stop).unwrap();
+        assert_eq!(episode.state()["move_history"].as_array().unwrap().len(), 1);
     }
 }

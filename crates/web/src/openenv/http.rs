@@ -1,21 +1,22 @@
 //! The endpoints over plain HTTP.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::episode::{ChessAction, Episode, Reset};
+use super::session::{LONGEST_ANSWER, act, begin};
 use super::{mcp as rpc, schema};
 use crate::app::App;
-use crate::bridge::work;
 use crate::error::ApiError;
-use crate::run::lock;
 
 const COOKIE: &str = "openenv_session";
 const SESSION: &str = "x-session-id";
@@ -43,15 +44,12 @@ pub async fn reset(
     body: Bytes,
 ) -> Result<Response, Detail> {
     // Upstream takes no body at all for a reset without wishes.
-    let reset: Reset = if body.is_empty() { Reset::default() } else { parse(&body)? };
+    let reset: Reset = if body.is_empty() { Reset::default() } else { parse(&headers, &body)? };
     let name = session(&headers)?;
     let is_named = name.is_some();
-    let (name, result) = work(&app, move |app| {
-        let episode = Episode::new(&reset, &app.players)?;
-        let result = episode.first();
-        Ok((app.episodes.begin(name, episode)?, result))
-    })
-    .await?;
+    let episode = begin(&app, reset).await?;
+    let result = episode.first();
+    let name = app.episodes.begin(name, episode)?;
     let mut response = Json(result).into_response();
     if !is_named {
         let cookie = format!("{COOKIE}={name}; Path=/openenv; HttpOnly; SameSite=Strict");
@@ -66,6 +64,17 @@ pub async fn reset(
 #[derive(Deserialize)]
 struct StepRequest {
     action: ChessAction,
+    /// The longest that the opponent may think.
+    #[serde(default)]
+    timeout_s: Option<f64>,
+}
+
+impl StepRequest {
+    fn at_most(&self) -> Duration {
+        let seconds = self.timeout_s.filter(|seconds| *seconds > 0.0);
+        let wanted = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        wanted.map_or(LONGEST_ANSWER, |wanted| wanted.min(LONGEST_ANSWER))
+    }
 }
 
 /// Acts.
@@ -74,26 +83,24 @@ pub async fn step(
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Detail> {
-    let request: StepRequest = parse(&body)?;
+    let request: StepRequest = parse(&headers, &body)?;
     let name = session(&headers)?;
     app.counters.stepped();
-    let result = work(&app, move |app| {
-        let episode = app.episodes.find(name.as_deref())?;
-        lock(&episode).step(&request.action)
-    })
-    .await?;
+    let episode = app.episodes.find(name.as_deref())?;
+    let at_most = request.at_most();
+    let step =
+        move |episode: &mut Episode, stop: &Arc<AtomicBool>| episode.step(&request.action, stop);
+    let result = act(&app, episode, at_most, step).await?;
     Ok(Json(result).into_response())
 }
 
 /// Where the game stands; empty before the first reset.
 pub async fn state(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, Detail> {
     let name = session(&headers)?;
-    let state = work(&app, move |app| match app.episodes.find(name.as_deref()) {
-        Ok(episode) => Ok(lock(&episode).state()),
-        Err(_) => Ok(json!({ "episode_id": null, "step_count": 0 })),
-    })
-    .await?;
-    Ok(Json(state))
+    Ok(Json(match app.episodes.find(name.as_deref()) {
+        Ok(episode) => episode.lock().await.state(),
+        Err(_) => json!({ "episode_id": null, "step_count": 0 }),
+    }))
 }
 
 /// The server is there.
@@ -117,17 +124,30 @@ pub async fn openapi() -> Json<Value> {
 }
 
 /// Tools over JSON-RPC. Faults are told in its own way, with status 200.
-pub async fn mcp(State(app): State<Arc<App>>, body: Bytes) -> Json<Value> {
-    let answer = work(&app, move |app| Ok(rpc::answer_http(app, &body))).await;
-    Json(
-        answer
-            .unwrap_or_else(|error| rpc::failure(&Value::Null, rpc::INTERNAL, &error.to_string())),
-    )
+pub async fn mcp(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<Value>, Detail> {
+    check_type(&headers)?;
+    Ok(Json(rpc::answer_http(&app, &body).await))
 }
 
-fn parse<T: for<'de> Deserialize<'de>>(body: &[u8]) -> Result<T, Detail> {
+fn parse<T: for<'de> Deserialize<'de>>(headers: &HeaderMap, body: &[u8]) -> Result<T, Detail> {
+    check_type(headers)?;
     let parsed = serde_json::from_slice(body);
     parsed.map_err(|error| Detail(ApiError::Bad(format!("the body: {error}"))))
+}
+
+/// What a form of a foreign page can send is no JSON.
+fn check_type(headers: &HeaderMap) -> Result<(), Detail> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
+    if kind.eq_ignore_ascii_case("application/json") {
+        return Ok(());
+    }
+    let text = format!("Content-Type '{kind}': expected application/json");
+    Err(Detail(ApiError::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)))
 }
 
 /// The session that a request names.

@@ -1,61 +1,64 @@
 //! Tools over JSON-RPC 2.0, for agents that speak the Model Context Protocol.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use serde_json::{Map, Value, json};
 
-use super::episode::{ChessAction, Episode, Reset};
+use super::episode::{ChessAction, Episode};
+use super::session::{LONGEST_ANSWER, act};
 use crate::app::App;
 use crate::error::ApiError;
-use crate::player::Players;
-use crate::run::lock;
 
 const PARSE: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
 const NO_METHOD: i64 = -32_601;
 const INVALID_PARAMS: i64 = -32_602;
 /// Our fault.
-pub const INTERNAL: i64 = -32_603;
+const INTERNAL: i64 = -32_603;
 
 /// Answers one request that came over HTTP: its game is that of a session it names, or a new one.
-pub fn answer_http(app: &App, body: &[u8]) -> Value {
+pub async fn answer_http(app: &Arc<App>, body: &[u8]) -> Value {
     let request = match read(body) {
         Ok(request) => request,
         Err(failure) => return failure,
     };
-    let session = request.params.get("session_id").and_then(Value::as_str);
-    match (request.method.as_str(), session) {
-        ("openenv/session/create", _) => match create(app) {
-            Ok(name) => success(&request.id, &json!({ "session_id": name })),
-            Err(error) => failure(&request.id, INTERNAL, &error.to_string()),
+    let id = request.id.clone();
+    let session = request.params.get("session_id").and_then(Value::as_str).map(str::to_owned);
+    let unknown = |name: &str| failure(&id, INVALID_PARAMS, &format!("Unknown session_id: {name}"));
+    let answered = match (request.method.as_str(), session) {
+        ("openenv/session/create", _) => {
+            create(app).map(|name| success(&id, &json!({ "session_id": name })))
+        }
+        ("openenv/session/close", Some(name)) => Ok(match app.episodes.end(&name) {
+            true => success(&id, &json!({ "session_id": name, "closed": true })),
+            false => unknown(&name),
+        }),
+        (_, Some(name)) => match app.episodes.find(Some(&name)) {
+            Ok(episode) => {
+                let turn = move |episode: &mut Episode, stop: &Arc<AtomicBool>| {
+                    Ok(answer(&request, episode, stop))
+                };
+                act(app, episode, LONGEST_ANSWER, turn).await
+            }
+            Err(_) => Ok(unknown(&name)),
         },
-        ("openenv/session/close", Some(name)) => match app.episodes.end(name) {
-            true => success(&request.id, &json!({ "session_id": name, "closed": true })),
-            false => failure(&request.id, INVALID_PARAMS, &format!("Unknown session_id: {name}")),
-        },
-        (_, Some(name)) => match app.episodes.find(Some(name)) {
-            Ok(episode) => answer(&request, &mut lock(&episode)),
-            Err(_) => failure(&request.id, INVALID_PARAMS, &format!("Unknown session_id: {name}")),
-        },
-        (_, None) => answer_afresh(&request, &app.players),
-    }
+        (_, None) => Episode::alone(&app.players)
+            .map(|mut episode| answer(&request, &mut episode, &Arc::default())),
+    };
+    answered.unwrap_or_else(|error| failure(&id, INTERNAL, &error.to_string()))
 }
 
 fn create(app: &App) -> Result<String, ApiError> {
-    let episode = Episode::new(&Reset::default(), &app.players)?;
+    let episode = Episode::alone(&app.players)?;
     app.episodes.begin(Some(crate::secret_name()?), episode)
 }
 
 /// Answers a request in a game that is under way.
-pub fn answer_in(body: &[u8], episode: &mut Episode) -> Value {
+pub fn answer_in(body: &[u8], episode: &mut Episode, stop: &Arc<AtomicBool>) -> Value {
     match read(body) {
-        Ok(request) => answer(&request, episode),
+        Ok(request) => answer(&request, episode, stop),
         Err(failure) => failure,
-    }
-}
-
-fn answer_afresh(request: &Request, players: &Players) -> Value {
-    match Episode::new(&Reset::default(), players) {
-        Ok(mut episode) => answer(request, &mut episode),
-        Err(error) => failure(&request.id, INTERNAL, &error.to_string()),
     }
 }
 
@@ -81,10 +84,10 @@ fn read(body: &[u8]) -> Result<Request, Value> {
     }
 }
 
-fn answer(request: &Request, episode: &mut Episode) -> Value {
+fn answer(request: &Request, episode: &mut Episode, stop: &Arc<AtomicBool>) -> Value {
     match request.method.as_str() {
         "tools/list" => success(&request.id, &json!({ "tools": tools() })),
-        "tools/call" => call(request, episode),
+        "tools/call" => call(request, episode, stop),
         method => failure(&request.id, NO_METHOD, &format!("Method not found: {method}")),
     }
 }
@@ -108,7 +111,7 @@ fn tools() -> Value {
     ])
 }
 
-fn call(request: &Request, episode: &mut Episode) -> Value {
+fn call(request: &Request, episode: &mut Episode, stop: &Arc<AtomicBool>) -> Value {
     let arguments = request.params.get("arguments");
     match request.params.get("name").and_then(Value::as_str) {
         Some("look") => {
@@ -123,7 +126,7 @@ fn call(request: &Request, episode: &mut Episode) -> Value {
             };
             let action =
                 ChessAction { text: Some(text.to_owned()), action_id: None, metadata: None };
-            match episode.step(&action) {
+            match episode.step(&action, stop) {
                 Ok(result) => success(&request.id, &json!(result)),
                 Err(error) => failure(&request.id, INTERNAL, &error.to_string()),
             }
@@ -137,8 +140,7 @@ fn success(id: &Value, result: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "result": result })
 }
 
-/// An answer that tells what is wrong.
-pub fn failure(id: &Value, code: i64, message: &str) -> Value {
+fn failure(id: &Value, code: i64, message: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
 }
 
@@ -147,12 +149,13 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::player::Players;
 
     #[test]
     fn tools_are_listed_and_play() {
-        let players = Players::new(Path::new("nowhere"));
-        let mut episode = Episode::new(&Reset::default(), &players).unwrap();
-        let mut ask = |text: &str| answer_in(text.as_bytes(), &mut episode);
+        let players = Players::new(Path::new("nowhere"), 2);
+        let mut episode = Episode::alone(&players).unwrap();
+        let mut ask = |text: &str| answer_in(text.as_bytes(), &mut episode, &Arc::default());
         let list = ask(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
         assert_eq!(list["result"]["tools"][1]["name"], "play_move");
         let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"play_move","arguments":{"move":"e4"}}}"#;

@@ -1,21 +1,28 @@
 //! The environment over WebSockets: a connection is a session.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::episode::{ChessAction, Episode, Reset, StepResult};
 use super::mcp as rpc;
-use super::session::MAX_SOCKETS;
+use super::session::{LONGEST_ANSWER, MAX_SOCKETS, Shared, act, begin};
 use crate::app::App;
 use crate::error::ApiError;
 
 /// The longest message that is read.
 const MESSAGE_BYTES: usize = 64 << 10;
+
+/// How often a silent peer is asked whether it is there.
+const PING: Duration = Duration::from_secs(20);
 
 /// `GET /ws`.
 pub async fn environment(State(app): State<Arc<App>>, upgrade: WebSocketUpgrade) -> Response {
@@ -55,40 +62,43 @@ async fn converse(app: Arc<App>, mut socket: WebSocket, protocol: Protocol) {
         return;
     }
     let place = Place(Arc::clone(&app));
-    let Ok(mut episode) = Episode::new(&Reset::default(), &app.players) else { return };
-    while let Some(Ok(message)) = socket.recv().await {
-        let body = match message {
-            Message::Text(text) => text.as_bytes().to_vec(),
-            Message::Binary(bytes) => bytes.to_vec(),
-            Message::Close(_) => break,
-            Message::Ping(_) | Message::Pong(_) => continue,
+    let Ok(episode) = Episode::alone(&app.players) else { return };
+    let episode: Shared = Arc::new(tokio::sync::Mutex::new(episode));
+    while let Some(body) = hear(&mut socket, app.socket_idle).await {
+        let reply = match protocol {
+            Protocol::Environment => answer(&app, &body, &episode).await,
+            Protocol::Tools => Some(tools(&app, body, &episode).await),
         };
-        // An opponent thinks on a thread of its own, also when a reset is about to bring one;
-        // anything else takes microseconds.
-        let is_slow = episode.is_slow() || body.windows(8).any(|part| part == b"opponent");
-        let turn = move |app: &App, mut episode: Episode| {
-            let answer = match protocol {
-                Protocol::Environment => answer(app, &body, &mut episode),
-                Protocol::Tools => Some(rpc::answer_in(&body, &mut episode)),
-            };
-            (answer, episode)
-        };
-        let (reply, after) = if is_slow {
-            let app = Arc::clone(&app);
-            match tokio::task::spawn_blocking(move || turn(&app, episode)).await {
-                Ok(done) => done,
-                Err(_) => break,
-            }
-        } else {
-            turn(&app, episode)
-        };
-        episode = after;
         let Some(reply) = reply else { break };
         if socket.send(text(&reply)).await.is_err() {
             break;
         }
     }
     drop(place);
+}
+
+/// The next message; `None` at the end. A peer that is silent is asked now and then whether it is
+/// still there; one that says nothing at all for too long is not.
+async fn hear(socket: &mut WebSocket, idle: Duration) -> Option<Vec<u8>> {
+    let mut heard = Instant::now();
+    loop {
+        match timeout(PING.min(idle / 4), socket.recv()).await {
+            Ok(Some(Ok(Message::Text(text)))) => return Some(text.as_bytes().to_vec()),
+            Ok(Some(Ok(Message::Binary(bytes)))) => return Some(bytes.to_vec()),
+            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => heard = Instant::now(),
+            Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return None,
+            Err(_) if heard.elapsed() >= idle => return None,
+            Err(_) => socket.send(Message::Ping(Bytes::new())).await.ok()?,
+        }
+    }
+}
+
+async fn tools(app: &Arc<App>, body: Vec<u8>, episode: &Shared) -> Value {
+    let turn = move |episode: &mut Episode, stop: &Arc<AtomicBool>| {
+        Ok(rpc::answer_in(&body, episode, stop))
+    };
+    let answered = act(app, Arc::clone(episode), LONGEST_ANSWER, turn).await;
+    answered.unwrap_or_else(|error| fault("EXECUTION_ERROR", &error.to_string()))
 }
 
 fn text(value: &Value) -> Message {
@@ -104,7 +114,7 @@ struct Incoming {
 }
 
 /// Answers a message; `None` when the client says goodbye.
-fn answer(app: &App, body: &[u8], episode: &mut Episode) -> Option<Value> {
+async fn answer(app: &Arc<App>, body: &[u8], episode: &Shared) -> Option<Value> {
     let message: Incoming = match serde_json::from_slice(body) {
         Ok(message) => message,
         Err(error) => return Some(fault("INVALID_JSON", &format!("Invalid JSON: {error}"))),
@@ -114,23 +124,30 @@ fn answer(app: &App, body: &[u8], episode: &mut Episode) -> Option<Value> {
             let wishes = if message.data.is_null() { json!({}) } else { message.data };
             match serde_json::from_value::<Reset>(wishes) {
                 Err(error) => fault("VALIDATION_ERROR", &error.to_string()),
-                Ok(reset) => observed(Episode::new(&reset, &app.players).map(|new| {
-                    *episode = new;
-                    episode.first()
-                })),
+                Ok(reset) => match begin(app, reset).await {
+                    Err(error) => observed(Err(error)),
+                    Ok(new) => {
+                        let first = new.first();
+                        *episode.lock().await = new;
+                        observed(Ok(first))
+                    }
+                },
             }
         }
         "step" => match serde_json::from_value::<ChessAction>(message.data) {
             Err(error) => fault("VALIDATION_ERROR", &error.to_string()),
             Ok(action) => {
                 app.counters.stepped();
-                observed(episode.step(&action))
+                let step = move |episode: &mut Episode, stop: &Arc<AtomicBool>| {
+                    episode.step(&action, stop)
+                };
+                observed(act(app, Arc::clone(episode), LONGEST_ANSWER, step).await)
             }
         },
-        "state" => json!({ "type": "state", "data": episode.state() }),
+        "state" => json!({ "type": "state", "data": episode.lock().await.state() }),
         "mcp" => {
-            let body = message.data.to_string();
-            json!({ "type": "mcp", "data": rpc::answer_in(body.as_bytes(), episode) })
+            let body = message.data.to_string().into_bytes();
+            json!({ "type": "mcp", "data": tools(app, body, episode).await })
         }
         "close" => return None,
         other => fault("UNKNOWN_TYPE", &format!("Unknown message type: {other}")),

@@ -169,9 +169,8 @@ impl RunSummary {
         match training {
             Some(TrainingState::Running) => self.state = RunState::Training,
             Some(TrainingState::Stopping) => self.state = RunState::Stopping,
-            Some(TrainingState::Failed(reason)) => {
-                self.reason.get_or_insert_with(|| reason.clone());
-            }
+            // Newer than what the run's last session had to say.
+            Some(TrainingState::Failed(reason)) => self.reason = Some(reason.clone()),
             Some(TrainingState::Ended) | None => {
                 let recent = self.recorded_s.is_some_and(|seconds| seconds < RECENT_S);
                 if recent && self.reason.is_none() && training.is_none() {
@@ -206,5 +205,19 @@ mod tests {
         assert_eq!((thinned.len(), thinned[0], thinned[SPARK - 1]), (SPARK, 0.0, 999.0));
         assert!(thinned.is_sorted());
         assert_eq!(thin(vec![1.0, 2.0]), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn a_resume_that_fails_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = selfmate_run::Run::open(folder.path()).unwrap();
+        run.write_config("learner = \"zero\"").unwrap();
+        let end = Record::End { elapsed_s: 1.0, reason: "the budget is spent".to_owned() };
+        let failed = TrainingState::Failed("the disk is full".to_owned());
+        let reason = |training| {
+            RunSummary::new(&run, std::slice::from_ref(&end), training).unwrap().reason.unwrap()
+        };
+        assert_eq!(reason(None), "the budget is spent");
+        assert_eq!(reason(Some(&failed)), "the disk is full");
     }
 }

@@ -2,9 +2,10 @@
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
+use std::time::Duration;
 
 use selfmate_web::{Config, Limits, Server};
 use serde_json::Value;
@@ -56,14 +57,32 @@ impl Answer {
     }
 }
 
+/// A server that says nothing for so long has failed: a test says so instead of hanging.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection.
+pub fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Everything that comes until the server closes.
+pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match stream.read_to_end(&mut bytes) {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("it was never closed"),
+        // Whoever is let go in the middle of a request is cut off.
+        _ => bytes,
+    }
+}
+
 /// Sends bytes and reads until the server closes.
 pub fn raw(address: SocketAddr, request: &[u8]) -> Answer {
-    let mut stream = TcpStream::connect(address).unwrap();
+    let mut stream = connect(address);
     // A server that refuses a body may close before all of it is sent.
     let _ = stream.write_all(request);
-    let mut bytes = Vec::new();
-    let _ = stream.read_to_end(&mut bytes);
-    parse(&bytes)
+    parse(&rest(&mut stream))
 }
 
 fn parse(bytes: &[u8]) -> Answer {
@@ -122,7 +141,7 @@ pub struct Lines {
 
 impl Lines {
     pub fn open(address: SocketAddr, path: &str) -> Lines {
-        let mut stream = TcpStream::connect(address).unwrap();
+        let mut stream = connect(address);
         let text = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         stream.write_all(text.as_bytes()).unwrap();
         Lines { stream, rest: Vec::new() }
@@ -161,7 +180,7 @@ pub struct Socket {
 
 impl Socket {
     pub fn open(address: SocketAddr, path: &str) -> Socket {
-        let mut stream = TcpStream::connect(address).unwrap();
+        let mut stream = connect(address);
         let text = format!(
             "GET {path} HTTP/1.1\r\nHost: {address}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
@@ -180,6 +199,12 @@ impl Socket {
 
     /// Sends a text and returns the answer.
     pub fn ask(&mut self, text: &str) -> Value {
+        self.send(text);
+        self.hear().expect("an answer")
+    }
+
+    /// Sends a text and waits for nothing.
+    pub fn send(&mut self, text: &str) {
         let length = u8::try_from(text.len()).ok().filter(|length| *length < 126).unwrap_or(126);
         let mut frame = vec![0x81, 0x80 | length];
         if length == 126 {
@@ -189,8 +214,35 @@ impl Socket {
         frame.extend([0; 4]);
         frame.extend(text.as_bytes());
         self.stream.write_all(&frame).unwrap();
+    }
+
+    /// Begins a text that is to be so long.
+    pub fn send_claim(&mut self, length: u64) {
+        let mut frame = vec![0x81, 0x80 | 127];
+        frame.extend(length.to_be_bytes());
+        frame.extend([0; 4]);
+        self.stream.write_all(&frame).unwrap();
+    }
+
+    /// The next text, whatever pings come before it; `None` when the server has closed.
+    pub fn hear(&mut self) -> Option<Value> {
+        loop {
+            let (kind, payload) = self.frame()?;
+            match kind {
+                1 => return Some(serde_json::from_slice(&payload).unwrap()),
+                8 => return None,
+                _ => {}
+            }
+        }
+    }
+
+    /// A frame's kind and what is in it; `None` at the end.
+    fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 2];
-        self.stream.read_exact(&mut head).unwrap();
+        match self.stream.read_exact(&mut head) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer came"),
+            read => read.ok()?,
+        }
         let length = match head[1] & 0x7F {
             126 => {
                 let mut length = [0; 2];
@@ -202,6 +254,6 @@ impl Socket {
         };
         let mut payload = vec![0; length];
         self.stream.read_exact(&mut payload).unwrap();
-        serde_json::from_slice(&payload).unwrap()
+        Some((head[0] & 0x0F, payload))
     }
 }

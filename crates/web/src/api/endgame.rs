@@ -1,0 +1,249 @@
+//! Endings: what runs have learned of every square, beside what is true.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use selfmate_chess::fen::to_fen;
+use selfmate_chess::{Color, Game};
+use selfmate_learn::endgame::{EndingName, Insight, JudgedMove, Lab, Placement, Trained};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::bridge::{think, work};
+use crate::error::{ApiError, Asked, Named, Problem};
+use crate::view::{MoveView, OutcomeView};
+
+/// The longest that solving an ending may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// A run that has learned an ending.
+#[derive(Serialize, ToSchema)]
+pub struct Ending {
+    /// The run.
+    pub run: String,
+    /// `krk`, `kqk` or `kpk`.
+    pub ending: &'static str,
+    /// White's king, Black's king, White's other man, as FEN writes them.
+    pub men: Vec<char>,
+    /// The steps of its checkpoints.
+    pub steps: Vec<u64>,
+}
+
+/// Which squares to look at.
+#[derive(Clone, Deserialize, utoipa::IntoParams)]
+pub struct HeatAsked {
+    /// Men and their squares such as `Ke3,Rd4`, Black's in small letters.
+    place: String,
+    /// Who is to move; White when it is left out.
+    #[serde(default)]
+    turn: Turn,
+    /// The step of a checkpoint; the newest when it is left out.
+    #[serde(default)]
+    step: Option<u64>,
+}
+
+/// Who is to move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Turn {
+    /// White.
+    #[default]
+    White,
+    /// Black.
+    Black,
+}
+
+impl Turn {
+    fn color(self) -> Color {
+        Color::from_white(self == Turn::White)
+    }
+
+    /// A value for the side to move, for White.
+    fn white(self, value: f64) -> f64 {
+        // Without a zero that is less than zero.
+        if self == Turn::White || value == 0.0 { value } else { -value }
+    }
+}
+
+/// Two men stand, the third is put on every square. Values are White's, from -1 to 1, by square, a1
+/// first; `null` where there is no position.
+#[derive(Serialize, ToSchema)]
+pub struct HeatView {
+    /// The run.
+    pub run: String,
+    /// The step of the checkpoint.
+    pub step: u64,
+    /// The men that stand.
+    pub place: String,
+    /// The third one, as FEN writes him.
+    pub man: char,
+    /// Who is to move.
+    pub turn: Turn,
+    /// What a win is worth a ply later.
+    pub discount: f64,
+    /// What the network expects.
+    pub learned: Vec<Option<f64>>,
+    /// What best play comes to.
+    pub truth: Vec<Option<f64>>,
+    /// Plies to mate; `null` for draws too.
+    pub plies: Vec<Option<u8>>,
+    /// The mean distance between the two.
+    pub error: f64,
+}
+
+/// A position of an ending. Values are White's.
+#[derive(Serialize, ToSchema)]
+pub struct EndingPosition {
+    /// The step of the checkpoint.
+    pub step: u64,
+    /// The position.
+    pub fen: String,
+    /// Who is to move.
+    pub turn: Turn,
+    /// What the network expects.
+    pub learned: f64,
+    /// What best play comes to.
+    pub truth: f64,
+    /// Plies to mate; `null` for a draw.
+    pub plies: Option<u8>,
+    /// How the game ended; `null` while it goes on.
+    pub outcome: Option<OutcomeView>,
+    /// Its moves, the best first.
+    pub moves: Vec<EndingMove>,
+}
+
+/// A move of an ending. Values are White's.
+#[derive(Serialize, ToSchema)]
+pub struct EndingMove {
+    /// The move.
+    #[serde(flatten)]
+    pub played: MoveView,
+    /// What it comes to.
+    pub truth: f64,
+    /// Plies to mate from before the move; `null` for a draw.
+    pub plies: Option<u8>,
+    /// What the network expects of the position after it.
+    pub learned: f64,
+    /// No other move is better.
+    pub is_best: bool,
+}
+
+/// The runs that have learned an ending.
+#[utoipa::path(get, path = "/api/endgames", tag = "endgames", responses((status = 200, body = Vec<Ending>)))]
+pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Ending>>, ApiError> {
+    work(&app, |app| {
+        let names = selfmate_run::list(&app.runs_path).map_err(|error| app.fault(&error))?;
+        // A run that cannot be read is told of on the page of runs.
+        let ending = |run: String| {
+            let reader = app.runs.find(&run).ok()?;
+            let config = reader.config().ok()??.parse::<toml::Table>().ok()?;
+            let ending = EndingName::by_name(config.get("learner")?.as_str()?)?;
+            let men = ending.material().men().iter().map(|man| man.char()).collect();
+            let steps = reader.steps().ok().filter(|steps| !steps.is_empty())?;
+            Some(Ending { run, ending: ending.name(), men, steps })
+        };
+        Ok(Json(names.into_iter().filter_map(ending).collect()))
+    })
+    .await
+}
+
+/// What a run has learned, and the lab of its ending.
+async fn open(
+    app: &Arc<App>,
+    run: String,
+    step: Option<u64>,
+) -> Result<(Arc<Trained>, Lab), ApiError> {
+    let trained = work(app, move |app| {
+        let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
+        app.endgames.trained(&reader, step).map_err(|error| app.absent(&error))
+    })
+    .await?;
+    let ending = trained.config.ending;
+    let lab = if app.endgames.is_solved(ending) {
+        app.endgames.lab(ending)?
+    } else {
+        think(app, LONGEST, move |app, _| app.endgames.lab(ending)).await?
+    };
+    Ok((trained, lab))
+}
+
+/// What a run expects with a man on every square, beside the truth.
+#[utoipa::path(get, path = "/api/endgames/{run}/heat", tag = "endgames", params(("run" = String, Path), HeatAsked),
+    responses((status = 200, body = HeatView), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub async fn heat(
+    State(app): State<Arc<App>>,
+    Named(run): Named<String>,
+    Asked(asked): Asked<HeatAsked>,
+) -> Result<Json<HeatView>, ApiError> {
+    let placement = parse(&asked.place)?;
+    let (trained, lab) = open(&app, run.clone(), asked.step).await?;
+    work(&app, move |_| {
+        let Trained { config, step, network } = &*trained;
+        let (turn, discount) = (asked.turn, config.discount);
+        let heat =
+            selfmate_learn::endgame::Heat::new(&lab, network, discount, &placement, turn.color())
+                .map_err(|error| ApiError::Bad(error.to_string()))?;
+        let white = |values: &[Option<f64>]| -> Vec<Option<f64>> {
+            values.iter().map(|value| value.map(|value| turn.white(value))).collect()
+        };
+        Ok(Json(HeatView {
+            run,
+            step: *step,
+            place: placement.to_string(),
+            man: heat.man,
+            turn,
+            discount,
+            learned: white(&heat.learned),
+            truth: white(&heat.truth),
+            plies: heat.plies,
+            error: heat.error,
+        }))
+    })
+    .await
+}
+
+/// A position of an ending with its moves.
+#[utoipa::path(get, path = "/api/endgames/{run}/position", tag = "endgames", params(("run" = String, Path), HeatAsked),
+    responses((status = 200, body = EndingPosition), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub async fn position(
+    State(app): State<Arc<App>>,
+    Named(run): Named<String>,
+    Asked(asked): Asked<HeatAsked>,
+) -> Result<Json<EndingPosition>, ApiError> {
+    let placement = parse(&asked.place)?;
+    let (trained, lab) = open(&app, run, asked.step).await?;
+    work(&app, move |_| {
+        let Trained { config, step, network } = &*trained;
+        let (turn, discount) = (asked.turn, config.discount);
+        let found = Insight::new(&lab, network, discount, &placement, turn.color())
+            .map_err(|error| ApiError::Bad(error.to_string()))?;
+        let one = |judged: &JudgedMove| EndingMove {
+            played: MoveView::new(&found.position, judged.played),
+            truth: turn.white(Lab::value(judged.verdict, discount)),
+            plies: judged.verdict.plies(),
+            learned: turn.white(judged.learned),
+            is_best: judged.is_best,
+        };
+        Ok(Json(EndingPosition {
+            step: *step,
+            fen: to_fen(&found.position),
+            turn,
+            learned: turn.white(found.learned),
+            truth: turn.white(Lab::value(found.verdict, discount)),
+            plies: found.verdict.plies(),
+            outcome: Game::from_position(found.position.clone()).outcome().map(OutcomeView::from),
+            moves: found.moves.iter().map(one).collect(),
+        }))
+    })
+    .await
+}
+
+fn parse(place: &str) -> Result<Placement, ApiError> {
+    if place.len() > 32 {
+        return Err(ApiError::Bad("place: expected at most 32 characters".into()));
+    }
+    place.parse().map_err(|error| ApiError::Bad(format!("place: {error}")))
+}

@@ -1,0 +1,196 @@
+//! Connections that cannot starve each other: there are so many places, each address has its share
+//! of them, and who takes nothing of what is written to it is let go.
+
+use std::collections::HashMap;
+use std::future::Future as _;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Sleep, sleep};
+
+use crate::run::lock;
+use crate::server::Limits;
+
+/// The places for connections.
+pub struct Places {
+    all: Arc<Semaphore>,
+    each: usize,
+    taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+/// One of them, given back when it is dropped.
+pub struct Place {
+    _place: OwnedSemaphorePermit,
+    address: IpAddr,
+    taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+impl Places {
+    pub fn new(limits: Limits) -> Places {
+        let all = Arc::new(Semaphore::new(limits.connections));
+        Places { all, each: limits.connections_each, taken: Arc::default() }
+    }
+
+    /// Waits until there is room.
+    pub async fn wait(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.all).acquire_owned().await.ok()
+    }
+
+    /// The place of an address; `None` when it has its share already. This machine has no share: a
+    /// proxy on it speaks for many.
+    pub fn share(&self, place: OwnedSemaphorePermit, address: IpAddr) -> Option<Place> {
+        let mut taken = lock(&self.taken);
+        let count = taken.entry(address).or_default();
+        if *count >= self.each && !address.is_loopback() {
+            return None;
+        }
+        *count += 1;
+        Some(Place { _place: place, address, taken: Arc::clone(&self.taken) })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = lock(&self.taken);
+        if let Some(count) = taken.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                taken.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// A connection that has a place for as long as it is open, as a WebSocket too.
+pub struct Connection {
+    stream: TcpStream,
+    /// Runs while something waits to be written.
+    waiting: Option<Pin<Box<Sleep>>>,
+    timeout: Duration,
+    _place: Place,
+}
+
+impl Connection {
+    pub fn new(stream: TcpStream, place: Place, timeout: Duration) -> Connection {
+        Connection { stream, waiting: None, timeout, _place: place }
+    }
+
+    /// An error once nothing could be written for too long.
+    fn watch<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let timeout = self.timeout;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        match waiting.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.watch(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The system's buffers need no flushing: this never waits, and says nothing of the reader.
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits { connections: 4, connections_each: 2, ..Limits::default() }
+    }
+
+    #[tokio::test]
+    async fn an_address_has_its_share_and_this_machine_all() {
+        let places = Places::new(limits());
+        let far: IpAddr = "192.0.2.7".parse().unwrap();
+        let take = async |address| places.share(places.wait().await.unwrap(), address);
+        let first = take(far).await.unwrap();
+        let second = take(far).await;
+        assert!(second.is_some() && take(far).await.is_none());
+        assert!(take("192.0.2.8".parse().unwrap()).await.is_some());
+        drop(first);
+        assert!(take(far).await.is_some(), "a place came back");
+        drop(second);
+        assert!(lock(&places.taken).is_empty(), "nobody is remembered for ever");
+        let near = IpAddr::from([127, 0, 0, 1]);
+        let mut all = Vec::new();
+        for _ in 0..4 {
+            all.push(take(near).await.unwrap());
+        }
+        assert_eq!(places.all.available_permits(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_who_takes_nothing_is_let_go() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _silent = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        let places = Places::new(limits());
+        let place = places.share(places.wait().await.unwrap(), peer.ip()).unwrap();
+        let mut connection = Connection::new(stream, place, Duration::from_secs(60));
+        let error = loop {
+            if let Err(error) = connection.write_all(&[0; 1 << 16]).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(connection);
+        assert_eq!(places.all.available_permits(), 4);
+    }
+}
