@@ -56,6 +56,29 @@ async function playedMoves(fen) {
   );
 }
 
+/** Waits until more moves than these are played. */
+async function movesAfter(known) {
+  await page.waitForFunction(
+    (count) => {
+      const text = document.querySelector('.move-text').textContent;
+      return text.split(/\s+/).filter((word) => word !== '' && !/^\d+[.…]+$/.test(word)).length > count;
+    },
+    known,
+  );
+}
+
+test('the link to the content leads there', async () => {
+  await lab.open('runs');
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
+  await page.getByRole('heading', { name: 'Runs' }).waitFor();
+  for (const nowhere of ['constructor', '%']) {
+    await page.goto(`${lab.url}/#/${nowhere}`);
+    await page.getByText('There is no such page').waitFor();
+  }
+});
+
 test('a training is started, seen to learn, and stopped', async () => {
   await lab.open('runs');
   await inspect(page, 'runs-empty');
@@ -77,7 +100,9 @@ test('a training is started, seen to learn, and stopped', async () => {
     ([text]) => [...document.querySelectorAll('figure')].some((figure) => figure.textContent.includes('Loss') && figure.querySelector('.chart-latest').textContent !== text),
     [first],
   );
+  await page.locator('.glance piece').first().waitFor();
   await page.getByText('The game that ended last').waitFor();
+  await inspect(page, 'run-live');
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.locator('.state-stopped').waitFor();
   await inspect(page, 'run');
@@ -104,13 +129,7 @@ test('a whole game is won with the mouse, and reviewed', async () => {
     if (/ by /.test(await status().textContent())) break;
     const moves = await playedMoves(null);
     await playByMouse(page, await bestMove(null, moves));
-    await page.waitForFunction(
-      (count) => {
-        const text = document.querySelector('.move-text').textContent;
-        return text.split(/\s+/).filter((word) => word !== '' && !/^\d+[.…]+$/.test(word)).length > count;
-      },
-      moves.length,
-    );
+    await movesAfter(moves.length);
   }
   assert.match(await status().textContent(), /1-0 by checkmate\. You have won\./);
   await inspect(page, 'play-won');
@@ -119,7 +138,20 @@ test('a whole game is won with the mouse, and reviewed', async () => {
   await inspect(page, 'review');
 });
 
-test('a game is won with the keyboard', async () => {
+test('a whole game is won with the keyboard', async () => {
+  await newGame({ player: 'random' });
+  let cursor = 'e2';
+  for (;;) {
+    await status().filter({ hasText: /Your move|by / }).waitFor();
+    if (/ by /.test(await status().textContent())) break;
+    const moves = await playedMoves(null);
+    cursor = await playByKeys(page, await bestMove(null, moves), cursor);
+    await movesAfter(moves.length);
+  }
+  assert.match(await status().textContent(), /1-0 by checkmate\. You have won\./);
+});
+
+test('a game is won with a typed move', async () => {
   const fen = '6k1/8/6K1/8/8/8/8/R7 w - - 0 1';
   await newGame({ player: 'random', fen });
   await playByKeys(page, 'a1a8', 'e2');
@@ -181,6 +213,37 @@ test('a match is played and a game of it replayed', async () => {
   await page.locator('.replay .move').first().waitFor();
   await page.getByRole('button', { name: 'One move on' }).click();
   await inspect(page, 'match');
+});
+
+test('an ending is seen beside the truth', async () => {
+  await lab.open('endgame');
+  await page.getByText('No ending has been learned yet').waitFor();
+  await page.evaluate(async () => {
+    const order = { name: 'rook', learner: 'krk', preset: 'tiny', games: 60, seed: 1, threads: 1 };
+    const headers = { 'Content-Type': 'application/json' };
+    const answer = await fetch('/api/runs', { method: 'POST', headers, body: JSON.stringify(order) });
+    if (answer.status !== 201) throw new Error(await answer.text());
+  });
+  await page.waitForFunction(async () => (await (await fetch('/api/endgames')).json()).length === 1);
+  await lab.open('endgame?run=rook');
+  const learned = page.getByRole('grid', { name: 'Learned' });
+  const truth = page.getByRole('grid', { name: 'True' });
+  await page.getByText('Mean error').waitFor();
+  // The weaker king beside the rook that nobody guards takes it.
+  await page.getByLabel('White’s king on').fill('a1');
+  await page.getByLabel('White’s rook on').fill('h8');
+  await page.getByLabel('To move').selectOption('black');
+  await truth.getByLabel('g7: 0 true, a draw').click();
+  const detail = page.locator('.ending-detail');
+  await detail.getByRole('row', { name: 'Kxh8' }).waitFor();
+  await detail.locator('.board piece').first().waitFor();
+  // And with the keys: one to the left, where the rook is safe.
+  await learned.locator('[tabindex="0"]').focus();
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('Enter');
+  await detail.getByRole('heading', { name: /on f7, Black to move/ }).waitFor();
+  await detail.getByText('White mates in').first().waitFor();
+  await inspect(page, 'endgame');
 });
 
 test('the page did nothing that it should not', () => {

@@ -1,9 +1,10 @@
 // The server's API, typed. src/api/*.rs and /openapi.json are where these shapes come from.
 
 import { h } from './dom';
-import { token } from './token';
+import { refuseToken, token } from './token';
 
 export interface Learner { name: string; presets: string[] }
+export interface Live { number: number; fen: string; last: string | null; plies: number; value: number | null }
 export interface Kind { name: string; description: string; options: [string, string][] }
 export interface About {
   version: string;
@@ -54,8 +55,9 @@ export interface RunDetail extends RunSummary {
   said: string[];
 }
 export interface Curves {
-  epoch: number;
   records: number;
+  /** Where a feed goes on. */
+  place: string;
   elapsed_s: number[];
   generation: number[];
   games: number[];
@@ -142,7 +144,15 @@ export interface Choice {
   nodes: number | null;
   ms: number;
 }
-export interface Verdict { kind: 'verdict'; ply: number; value: number | null; best: Move | null }
+export interface Verdict {
+  kind: 'verdict';
+  ply: number;
+  fen: string;
+  check: boolean;
+  played: Move | null;
+  value: number | null;
+  best: Move | null;
+}
 export interface Branch extends Move { visits: number; prior: number; q: number | null; proof?: string }
 export interface Snapshot {
   kind: 'snapshot';
@@ -198,7 +208,44 @@ export interface MatchDetail extends Match {
 export interface Ladder {
   limit: string;
   matches: number;
+  repeated: number;
   players: { name: string; elo: number; elo_error: number; games: number; points: number; is_anchor: boolean }[];
+}
+
+export interface Ending {
+  run: string;
+  ending: string;
+  /** In the order White's king, Black's king, White's other man. */
+  men: string[];
+  steps: number[];
+}
+export interface Heat {
+  run: string;
+  step: number;
+  place: string;
+  man: string;
+  turn: 'white' | 'black';
+  discount: number;
+  learned: (number | null)[];
+  truth: (number | null)[];
+  plies: (number | null)[];
+  error: number;
+}
+export interface EndingMove extends Move {
+  truth: number;
+  plies: number | null;
+  learned: number;
+  is_best: boolean;
+}
+export interface EndingPosition {
+  step: number;
+  fen: string;
+  turn: 'white' | 'black';
+  learned: number;
+  truth: number;
+  plies: number | null;
+  outcome: Outcome | null;
+  moves: EndingMove[];
 }
 
 export interface Effort { sims?: number; depth?: number; movetime_ms?: number }
@@ -217,6 +264,7 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
   if (init.body !== undefined) headers.set('Content-Type', 'application/json');
   const response = await fetch(path, { ...init, headers });
   if (!response.ok) {
+    if (response.status === 401) refuseToken();
     const text = await response.text();
     let message = text || response.statusText;
     try {

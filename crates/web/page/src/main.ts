@@ -9,13 +9,14 @@ import './style.css';
 import { about, failure } from './api';
 import { h, replace } from './dom';
 import { arenaPage, matchPage } from './page/arena';
+import { endgamePage } from './page/endgame';
 import { gamesPage } from './page/games';
 import { insidePage } from './page/inside';
 import { playPage } from './page/play';
 import { runPage } from './page/run';
 import { runsPage } from './page/runs';
 import { nextTheme, startTheme, themeName } from './theme';
-import { takeToken, tokenBanner } from './token';
+import { TOKEN_REFUSED, takeToken, token, tokenBanner } from './token';
 
 /** A page is built anew each time it is opened; what it returns ends its streams and timers. */
 type Page = (root: HTMLElement, parts: string[], query: URLSearchParams) => (() => void) | void;
@@ -27,6 +28,7 @@ const pages: Record<string, { title: string; page: Page; inNav: boolean }> = {
   play: { title: 'Play', page: playPage, inNav: true },
   inside: { title: 'Look inside', page: insidePage, inNav: true },
   arena: { title: 'Arena', page: arenaPage, inNav: true },
+  endgame: { title: 'Endgame', page: endgamePage, inNav: true },
   match: { title: 'Match', page: matchPage, inNav: false },
 };
 
@@ -40,10 +42,12 @@ let leave: (() => void) | void;
 function route(focus: boolean): void {
   leave?.();
   leave = undefined;
+  // What a page has asked is not answered on another one.
+  document.querySelectorAll('dialog').forEach((dialog) => dialog.close());
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?');
-  const parts = path.split('/').filter(Boolean).map(decodeURIComponent);
+  const parts = path.split('/').filter(Boolean).map(decoded);
   const name = parts[0] ?? 'runs';
-  const found = pages[name];
+  const found = Object.hasOwn(pages, name) ? pages[name] : undefined;
   const active = section[name] ?? name;
   replace(
     nav,
@@ -67,6 +71,22 @@ function route(focus: boolean): void {
   }
 }
 
+/** A part of the address; what is no code for a letter stays as it is. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+// The fragment is the route here, so the link must not change it.
+document.querySelector('.skip')?.addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+  main.scrollIntoView();
+});
+
 startTheme();
 const themeButton = document.getElementById('theme') as HTMLButtonElement;
 const showTheme = (): void => {
@@ -82,9 +102,20 @@ themeButton.addEventListener('click', () => {
 takeToken();
 addEventListener('hashchange', () => route(true));
 route(false);
+
+let banner: HTMLElement | null = null;
+const askForToken = (): void => {
+  if (banner !== null) return;
+  // With the token the page begins anew, and what was refused is asked for again.
+  banner = tokenBanner(() => {
+    banner = null;
+    route(false);
+  });
+  main.before(banner);
+};
+addEventListener(TOKEN_REFUSED, askForToken);
 about()
   .then((info) => {
-    const banner = tokenBanner(info);
-    if (banner !== null) main.before(banner);
+    if (info.asks_for_token && token() === null) askForToken();
   })
   .catch((error: unknown) => main.prepend(failure(error)));

@@ -1,10 +1,12 @@
 // The token that a server asks for which others can reach. It comes in the fragment of the address,
 // which browsers keep to themselves, and stays in this tab.
 
-import type { About } from './api';
 import { field, h } from './dom';
 
 const KEY = 'selfmate-token';
+
+/** Told to the window when the server did not take the token, or misses one. */
+export const TOKEN_REFUSED = 'selfmate-token-refused';
 
 export function token(): string | null {
   return sessionStorage.getItem(KEY);
@@ -18,9 +20,14 @@ export function takeToken(): void {
   history.replaceState(null, '', '#/runs');
 }
 
-/** Asks for the token when one is needed and not there. */
-export function tokenBanner(about: About): HTMLElement | null {
-  if (!about.asks_for_token || token() !== null) return null;
+/** A token that was refused is asked for again. */
+export function refuseToken(): void {
+  sessionStorage.removeItem(KEY);
+  dispatchEvent(new Event(TOKEN_REFUSED));
+}
+
+/** Asks for the token. */
+export function tokenBanner(done: () => void): HTMLElement {
   const input = h('input', { type: 'password', autocomplete: 'off', required: true });
   const banner = h(
     'form',
@@ -30,6 +37,7 @@ export function tokenBanner(about: About): HTMLElement | null {
         event.preventDefault();
         sessionStorage.setItem(KEY, input.value.trim());
         banner.remove();
+        done();
       },
     },
     h('p', {}, 'You can look at everything here. To train, play or change anything, give the token that `selfmate serve` has shown.'),

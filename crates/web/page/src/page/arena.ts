@@ -5,6 +5,7 @@ import type { Game, Ladder, Match, MatchDetail, MatchReport } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { count, percent } from '../format';
 import { PlayerChoice } from '../part/opponent';
+import { Poll } from '../part/poll';
 import { Replay } from '../part/replay';
 import { bar } from '../part/spark';
 
@@ -23,9 +24,7 @@ export function arenaPage(root: HTMLElement): () => void {
   const problem = h('div');
   const ladders = h('div');
   const matches = h('div');
-  let timer = 0;
-
-  const look = async (): Promise<void> => {
+  const poll = new Poll(async () => {
     try {
       const [lists, all] = await Promise.all([
         get<Ladder[]>('/api/ladders', control.signal),
@@ -37,20 +36,18 @@ export function arenaPage(root: HTMLElement): () => void {
     } catch (error) {
       replace(problem, failure(error));
     }
-    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
-  };
+  }, PAUSE);
 
   root.append(
     h('h1', {}, 'Arena'),
     problem,
-    h('div', { class: 'two' }, h('div', {}, h('h2', {}, 'Ratings'), ladders), form(() => void look())),
+    h('div', { class: 'two' }, h('div', {}, h('h2', {}, 'Ratings'), ladders), form(() => void poll.now())),
     h('h2', {}, 'Matches'),
     matches,
   );
-  void look();
   return () => {
     control.abort();
-    clearTimeout(timer);
+    poll.stop();
   };
 }
 
@@ -97,7 +94,12 @@ function ladderView(ladder: Ladder): HTMLElement {
   return h(
     'table',
     { class: 'numbers ladder' },
-    h('caption', {}, ladder.limit === '-' ? 'Players as they are' : ladder.limit),
+    h(
+      'caption',
+      {},
+      ladder.limit === '-' ? 'Players as they are' : ladder.limit,
+      ladder.repeated > 0 && ` · ${count(ladder.repeated)} games repeat others and do not count`,
+    ),
     h('thead', {}, h('tr', {}, ...['Player', 'Elo', '±', 'Games'].map((text) => h('th', { scope: 'col' }, text)), h('td', {}))),
     h(
       'tbody',
@@ -152,13 +154,13 @@ export function matchPage(root: HTMLElement, parts: string[]): () => void {
   const id = parts[0] ?? '';
   const control = new AbortController();
   const problem = h('div');
+  const refusal = h('div');
   const head = h('div');
   const list = h('div', { class: 'game-list', tabindex: 0, role: 'region', 'aria-label': 'Games' });
   const replay = new Replay();
   replay.element.hidden = true;
-  let timer = 0;
   let known = -1;
-  root.append(h('p', {}, h('a', { href: '#/arena' }, '← Arena')), problem, head, h('div', { class: 'split' }, list, replay.element));
+  root.append(h('p', {}, h('a', { href: '#/arena' }, '← Arena')), problem, refusal, head, h('div', { class: 'split' }, list, replay.element));
 
   const open = async (number: number): Promise<void> => {
     try {
@@ -170,11 +172,15 @@ export function matchPage(root: HTMLElement, parts: string[]): () => void {
     }
   };
 
-  const look = async (): Promise<void> => {
+  const acted = (error?: unknown): void => {
+    replace(refusal, error !== undefined && failure(error));
+    void poll.now();
+  };
+  const poll = new Poll(async () => {
     try {
       const detail = await get<MatchDetail>(`/api/matches/${id}`, control.signal);
       replace(problem);
-      replace(head, ...matchHead(detail, look));
+      replace(head, ...matchHead(detail, acted));
       if (detail.games.length !== known) {
         known = detail.games.length;
         replace(list, gameTable(detail, (number) => void open(number)));
@@ -184,21 +190,18 @@ export function matchPage(root: HTMLElement, parts: string[]): () => void {
     } catch (error) {
       replace(problem, failure(error));
     }
-    clearTimeout(timer);
-    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
-  };
-  void look();
+  }, PAUSE);
   return () => {
     control.abort();
-    clearTimeout(timer);
-    replay.stop();
+    poll.stop();
+    replay.close();
   };
 }
 
-function matchHead(detail: MatchDetail, look: () => Promise<void>): HTMLElement[] {
+function matchHead(detail: MatchDetail, acted: (error?: unknown) => void): HTMLElement[] {
   const { report, state, id } = detail;
   const act = (label: string, rest: string): HTMLElement =>
-    h('button', { type: 'button', 'data-key': rest, onclick: () => void post(`/api/matches/${id}/${rest}`, {}).catch((error: unknown) => announce(String(error))).finally(() => void look()) }, label);
+    h('button', { type: 'button', 'data-key': rest, onclick: () => void post(`/api/matches/${id}/${rest}`, {}).then(() => acted(), acted) }, label);
   const isOpen = state === 'playing' || state === 'waiting';
   return [
     h('div', { class: 'title-row' }, h('h1', {}, `${report.a} – ${report.b}`), h('span', { class: `state state-${state}` }, state)),

@@ -60,7 +60,7 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
     .catch(fail);
   return () => {
     control.abort();
-    replay.stop();
+    replay.close();
   };
 }
 

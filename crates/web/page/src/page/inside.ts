@@ -164,7 +164,10 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
     void update();
   });
   void update();
-  return () => control.abort();
+  return () => {
+    control.abort();
+    board.close();
+  };
 }
 
 /** One rule's findings. */

@@ -1,7 +1,7 @@
 // A game against any player: by mouse, by keyboard, with hints, takeback and a review after it.
 
 import { failure, post, stream } from '../api';
-import type { Choice, Effort, Game, Move, Ply, Position, Thought, Verdict } from '../api';
+import type { Choice, Effort, Game, Ply, Position, Thought, Verdict } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { count, numbered, percent, score, signed } from '../format';
 import { Board } from '../part/board';
@@ -51,6 +51,11 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   let seed = 1;
   let resigned: string | null = null;
   let control = new AbortController();
+  // As they were when the game began: what is chosen afterwards is for the next one.
+  let rival = opponent.value;
+  let pace: Effort = {};
+  let asking: AbortController | null = null;
+  let replay: Replay | null = null;
 
   const effort = (): Effort => {
     const [key, value] = strength.value.split(':');
@@ -60,11 +65,20 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   const line = (): { fen: string | null; moves: string[] } => ({ fen: start, moves: played });
   const result = (): string | null => position?.outcome?.result ?? resigned;
 
+  const closeReview = (): void => {
+    replay?.close();
+    replay = null;
+    replace(review);
+  };
+
   const newGame = async (): Promise<void> => {
+    asking?.abort();
     control.abort();
     control = new AbortController();
+    rival = opponent.value;
+    pace = effort();
     replace(problem);
-    replace(review);
+    closeReview();
     replace(thoughts);
     resigned = null;
     played = [];
@@ -96,12 +110,14 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
       status.textContent = position.check ? 'Check! Your move.' : 'Your move.';
       board.allow(position.legal, (uci) => void humanMove(uci));
     } else {
-      status.textContent = `${opponent.value} thinks…`;
+      status.textContent = `${rival} thinks…`;
       await engineMove();
     }
   };
 
   const humanMove = async (uci: string): Promise<void> => {
+    // A hint for the position before is of no use in the next one.
+    asking?.abort();
     replace(problem);
     played = [...played, uci];
     await update();
@@ -112,7 +128,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     let chosen: Choice | null = null;
     const round = new Map<number, Thought>();
     try {
-      const request = { ...line(), player: opponent.value, effort: effort(), lines: 4, seed };
+      const request = { ...line(), player: rival, effort: pace, lines: 4, seed };
       await stream<Thought | Choice>(
         '/api/think',
         request,
@@ -135,7 +151,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     if (choice === null) return;
     if (choice.value !== null) evaluate(choice.value, turn);
     played = [...played, choice.played.uci];
-    announce(`${opponent.value} plays ${choice.played.san}`);
+    announce(`${rival} plays ${choice.played.san}`);
     await update();
   };
 
@@ -162,6 +178,9 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     if (position === null || position.turn !== human || result() !== null) return;
     const turn = position.turn;
     const round = new Map<number, Thought>();
+    asking?.abort();
+    const asked = new AbortController();
+    asking = asked;
     status.textContent = 'Looking for a good move…';
     try {
       await stream<Thought | Choice>(
@@ -174,20 +193,23 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
           board.arrows(found.map(({ line: [first] }, index) => ({ uci: first?.uci ?? 'a1a1', brush: index === 0 ? 'green' : 'paleGreen' })));
           replace(thoughts, thoughtTable(found, turn));
         },
-        control.signal,
+        asked.signal,
       );
       const best = round.get(1)?.line[0];
       status.textContent = best === undefined ? 'Your move.' : `Hint: ${best.san}`;
     } catch (error) {
+      if (asked.signal.aborted) return;
+      status.textContent = 'Your move.';
       fail(error);
     }
   };
 
   const takeBack = async (): Promise<void> => {
+    asking?.abort();
     control.abort();
     control = new AbortController();
     resigned = null;
-    replace(review);
+    closeReview();
     const isMine = position?.turn === human || result() !== null;
     // Back to the last position in which it was the player's move.
     const back = isMine && position?.turn === human ? 2 : 1;
@@ -197,6 +219,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
 
   const resign = async (): Promise<void> => {
     if (position === null || result() !== null) return;
+    asking?.abort();
     control.abort();
     control = new AbortController();
     resigned = human === 'white' ? '0-1' : '1-0';
@@ -220,8 +243,9 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
         verdicts.push(verdict);
         text.textContent = `Looking at every position: ${verdicts.length} of ${played.length + 1}`;
       }, control.signal);
-      const game = await reviewed(verdicts);
-      const replay = new Replay();
+      const game = reviewed(verdicts);
+      replay?.close();
+      replay = new Replay();
       replace(review, h('h2', {}, 'Review'), turns(game, verdicts), replay.element);
       // Where it turned first.
       replay.show(game, turningPoints(verdicts.map(({ value }) => value), game.start.split(' ')[1] !== 'b')[0] ?? 0);
@@ -231,14 +255,11 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   };
 
   /** The game with the judge's values. */
-  const reviewed = async (verdicts: Verdict[]): Promise<Game> => {
-    const plies: Ply[] = [];
-    for (let index = 0; index < played.length; index += 1) {
-      const after = await post<Position>('/api/position', { fen: start, moves: played.slice(0, index + 1) }, control.signal);
-      const move = after.played.at(-1) as Move;
-      plies.push({ ...move, fen: after.fen, check: after.check, value: verdicts[index]?.value ?? null, draw: null, ms: null });
-    }
-    const names = { white: 'You', black: opponent.value };
+  const reviewed = (verdicts: Verdict[]): Game => {
+    const plies = verdicts.flatMap(({ played: move, fen: after, check }, index): Ply[] =>
+      move === null ? [] : [{ ...move, fen: after, check, value: verdicts[index - 1]?.value ?? null, draw: null, ms: null }],
+    );
+    const names = { white: 'You', black: rival };
     return {
       number: 0,
       ...(human === 'white' ? names : { white: names.black, black: names.white }),
@@ -250,7 +271,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   };
 
   const save = async (): Promise<void> => {
-    const names = human === 'white' ? ['You', opponent.value] : [opponent.value, 'You'];
+    const names = human === 'white' ? ['You', rival] : [rival, 'You'];
     const date = new Date().toISOString().slice(0, 10).replace(/-/g, '.');
     try {
       const text = await post<string>('/api/pgn', { ...line(), white: names[0], black: names[1], date, result: result() });
@@ -319,7 +340,12 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   );
   evaluate(0, 'white');
   void newGame();
-  return () => control.abort();
+  return () => {
+    asking?.abort();
+    control.abort();
+    replay?.close();
+    board.close();
+  };
 }
 
 /** Puts a line in its place. It may have stood in another one a moment ago. */

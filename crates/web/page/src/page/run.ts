@@ -1,11 +1,13 @@
 // One run: live curves, alarms, the newest game, checkpoints, config.
 
 import { failure, get, run } from '../api';
-import type { Alarm, Curves, Game, Progress, Rating, Record_, RunDetail } from '../api';
+import type { Alarm, Curves, Game, Live, Progress, Rating, Record_, RunDetail } from '../api';
 import { announce, h, replace } from '../dom';
-import { count, percent, short, span } from '../format';
+import { count, percent, short, signed, span } from '../format';
+import { Glance } from '../part/board';
 import { Chart } from '../part/chart';
 import type { Column, Line } from '../part/chart';
+import { Poll } from '../part/poll';
 import { Replay } from '../part/replay';
 import { actions, fact, stateNames } from './runs';
 
@@ -70,12 +72,15 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   const control = new AbortController();
   const head = h('div', {}, h('h1', {}, name));
   const problem = h('div');
+  const refusal = h('div');
+  const silence = h('div', { role: 'status' });
   const tiles = h('dl', { class: 'tiles' });
   const alarms = h('div');
   const charts = h('div', { class: 'charts' });
+  const playing = h('div', { class: 'playing' });
   const live = h('div', { class: 'live' });
   const details = h('div');
-  root.append(head, problem, tiles, alarms, charts, live, details);
+  root.append(head, problem, refusal, tiles, alarms, silence, charts, playing, live, details);
 
   const elo = new Chart(
     'Elo',
@@ -141,6 +146,13 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     }
   };
 
+  /** The page's own polling; begins once the run is there. */
+  let poll: Poll | null = null;
+  const acted = (error?: unknown): void => {
+    replace(refusal, error !== undefined && failure(error));
+    void poll?.now();
+  };
+
   const start = async (): Promise<void> => {
     try {
       const detail = await get<RunDetail>(run(name), control.signal);
@@ -154,19 +166,37 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
       }
       curves = await get<Curves>(run(name, '/curves'), control.signal);
       draw();
-      listen(curves.records);
-      timer = window.setTimeout(() => void refresh(), PAUSE);
+      replace(problem);
+      ({ place } = curves);
+      listen();
+      poll = new Poll(refresh, PAUSE);
     } catch (error) {
       replace(problem, failure(error));
+      // The server may be back in a moment.
+      if (!control.signal.aborted) timer = window.setTimeout(() => void start(), PAUSE);
     }
   };
 
-  const listen = (after: number): void => {
+  /** Where the feed goes on when it is opened again. */
+  let place = '0';
+  let waiting = 0;
+  let feedTimer = 0;
+  const listen = (): void => {
     feed?.close();
-    feed = new EventSource(run(name, `/feed?after=${after}`));
-    let waiting = 0;
+    clearTimeout(feedTimer);
+    // A browser opens few connections to one server; a page that nobody sees needs none.
+    if (document.hidden || control.signal.aborted) return;
+    feed = new EventSource(run(name, `/feed?after=${place}`));
+    feed.addEventListener('open', () => replace(silence));
+    feed.addEventListener('error', () => {
+      replace(silence, h('p', { class: 'hint' }, 'The curves stand still: the server does not answer. Trying again…'));
+      // The browser tries again by itself unless it was refused.
+      if (feed?.readyState === EventSource.CLOSED) feedTimer = window.setTimeout(listen, PAUSE);
+    });
     feed.addEventListener('record', (event) => {
-      take(JSON.parse((event as MessageEvent<string>).data) as Record_);
+      const message = event as MessageEvent<string>;
+      place = message.lastEventId;
+      take(JSON.parse(message.data) as Record_);
       // Many records may come at once: they are drawn together.
       cancelAnimationFrame(waiting);
       waiting = requestAnimationFrame(draw);
@@ -174,7 +204,8 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     feed.addEventListener('restart', () => {
       ratings = [];
       alarmList = [];
-      curves = { epoch: 0, records: 0, elapsed_s: [], generation: [], games: [], positions: [], simulations: [], steps: [], values: {} };
+      place = '0';
+      curves = { records: 0, place, elapsed_s: [], generation: [], games: [], positions: [], simulations: [], steps: [], values: {} };
     });
   };
 
@@ -188,10 +219,10 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     } catch (error) {
       replace(problem, failure(error));
     }
-    if (!control.signal.aborted) timer = window.setTimeout(() => void refresh(), PAUSE);
   };
 
   const showHead = (detail: RunDetail): void => {
+    isTraining = detail.state === 'training' || detail.state === 'elsewhere';
     replace(
       head,
       h(
@@ -199,28 +230,77 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
         { class: 'title-row' },
         h('h1', {}, name),
         h('span', { class: `state state-${detail.state}` }, stateNames[detail.state]),
-        h('div', { class: 'row' }, ...actions(detail, refresh), h('a', { class: 'button', href: `#/games/${encodeURIComponent(name)}`, 'data-key': 'games' }, 'Games')),
+        h('div', { class: 'row' }, ...actions(detail, acted), h('a', { class: 'button', href: `#/games/${encodeURIComponent(name)}`, 'data-key': 'games' }, 'Games')),
       ),
       detail.state === 'stopped' && detail.reason !== null && detail.reason !== 'stopped' && h('p', { class: 'hint' }, detail.reason),
     );
   };
 
-  let opened = new Set<string>();
+  const folds = new Map<string, { element: HTMLElement; title: HTMLElement; body: HTMLElement; seen: string }>();
+  /** A part that can be opened. It is drawn anew when it has changed, so that it can be read. */
+  const fold = (key: string, title: string, seen: string | null, fill: (body: HTMLElement) => void): void => {
+    let entry = folds.get(key);
+    if (seen === null) {
+      entry?.element.remove();
+      folds.delete(key);
+      return;
+    }
+    if (entry === undefined) {
+      const [summary, body] = [h('summary'), h('div')];
+      entry = { element: h('details', {}, summary, body), title: summary, body, seen: '' };
+      folds.set(key, entry);
+      details.append(entry.element);
+    }
+    if (entry.seen === seen) return;
+    entry.seen = seen;
+    entry.title.textContent = title;
+    fill(entry.body);
+  };
+  const text = (content: string) => (body: HTMLElement): void => {
+    const found = body.querySelector('pre') ?? body.appendChild(h('pre', { tabindex: 0 }));
+    found.textContent = content;
+  };
   const showDetails = (detail: RunDetail): void => {
-    opened = new Set(
-      [...details.querySelectorAll('details[open]')].map((element) => (element as HTMLElement).dataset['name'] ?? ''),
-    );
-    const fold = (key: string, title: string, content: HTMLElement): HTMLElement =>
-      h('details', { 'data-name': key, open: opened.has(key) }, h('summary', { 'data-key': key }, title), content);
-    replace(
-      details,
-      detail.checkpoints.length > 0 &&
-        fold('checkpoints', `Checkpoints (${detail.checkpoints.length})`, checkpoints(name, detail)),
-      detail.notes.length > 0 && fold('notes', 'Notes', h('ul', {}, ...detail.notes.map((note) => h('li', {}, note)))),
-      detail.said.length > 0 && fold('said', 'What the training says', h('pre', { tabindex: 0 }, detail.said.join('\n'))),
-      detail.config !== null &&
-        fold('config', 'Config', h('pre', { tabindex: 0 }, JSON.stringify(detail.config, null, 2))),
-    );
+    const { checkpoints: steps, notes, said, config } = detail;
+    fold('checkpoints', `Checkpoints (${steps.length})`, steps.length === 0 ? null : steps.join(), (body) => replace(body, checkpoints(name, detail)));
+    fold('notes', 'Notes', notes.length === 0 ? null : notes.join('\n'), (body) => replace(body, h('ul', {}, ...notes.map((note) => h('li', {}, note)))));
+    const lines = said.join('\n');
+    fold('said', 'What the training says', said.length === 0 ? null : lines, text(lines));
+    const settings = JSON.stringify(config, null, 2);
+    fold('config', 'Config', config === null ? null : settings, text(settings));
+  };
+
+  /** Boards of the games that are being played, each in its place. */
+  const glances = new Map<number, { glance: Glance; text: HTMLElement }>();
+  let liveTimer = 0;
+  let isTraining = false;
+  const glance = async (): Promise<void> => {
+    try {
+      const games = await get<Live[]>(run(name, '/live'), control.signal);
+      // Between two generations nobody plays; the boards stay until the training ends.
+      const isPause = games.length === 0 && isTraining;
+      if (games.length !== glances.size && !isPause) {
+        glances.forEach((entry) => entry.glance.close());
+        glances.clear();
+        games.forEach((_, place) => {
+          glances.set(place, { glance: new Glance(`Game being played, board ${place + 1}`), text: h('p', { class: 'hint' }) });
+        });
+        const boards = [...glances.values()].map((entry) => h('div', {}, entry.glance.element, entry.text));
+        replace(playing, games.length > 0 && h('h2', {}, 'Being played'), games.length > 0 && h('div', { class: 'glances' }, ...boards));
+      }
+      games.forEach((game, place) => {
+        const entry = glances.get(place);
+        entry?.glance.show(game.fen, game.last);
+        replace(entry?.text ?? h('p'), `Game ${count(game.number)}, ply ${game.plies}`, game.value !== null && `, White expects ${signed(game.value)}`);
+      });
+    } catch {
+      // The folder comes in a moment, or the page is being left.
+    }
+    if (!control.signal.aborted) liveTimer = window.setTimeout(() => void glance(), document.hidden ? PAUSE : 1000);
+  };
+
+  const listenAgain = (): void => {
+    if (curves !== null) listen();
   };
 
   const board = new Replay();
@@ -246,12 +326,20 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
 
   void start();
   void watch();
+  void glance();
+  document.addEventListener('visibilitychange', listenAgain);
   return () => {
     control.abort();
+    document.removeEventListener('visibilitychange', listenAgain);
     feed?.close();
-    board.stop();
+    poll?.stop();
+    board.close();
+    glances.forEach((entry) => entry.glance.close());
+    cancelAnimationFrame(waiting);
+    clearTimeout(feedTimer);
     clearTimeout(timer);
     clearTimeout(gameTimer);
+    clearTimeout(liveTimer);
     for (const chart of [elo, ...drawn.map((entry) => entry.chart)]) chart.close();
   };
 }

@@ -4,6 +4,7 @@ import { about, failure, get, post, run } from '../api';
 import type { About, RunState, RunSummary } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { count, span } from '../format';
+import { Poll } from '../part/poll';
 import { spark } from '../part/spark';
 
 const PAUSE = 3000;
@@ -18,6 +19,7 @@ export const stateNames: Record<RunState, string> = {
 export function runsPage(root: HTMLElement): () => void {
   const list = h('div', { class: 'cards', 'aria-live': 'off' }, h('p', { class: 'hint' }, 'Looking…'));
   const problem = h('div');
+  const refusal = h('div');
   root.append(
     h(
       'div',
@@ -26,25 +28,26 @@ export function runsPage(root: HTMLElement): () => void {
       h('button', { type: 'button', class: 'primary', onclick: () => openForm() }, 'New training'),
     ),
     problem,
+    refusal,
     list,
   );
   const control = new AbortController();
-  let timer = 0;
-
-  const look = async (): Promise<void> => {
+  const acted = (error?: unknown): void => {
+    replace(refusal, error !== undefined && failure(error));
+    void poll.now();
+  };
+  const poll = new Poll(async () => {
     try {
       const runs = await get<RunSummary[]>('/api/runs', control.signal);
       replace(problem);
-      replace(list, ...(runs.length === 0 ? [nothing()] : runs.map((summary) => card(summary, look))));
+      replace(list, ...(runs.length === 0 ? [nothing()] : runs.map((summary) => card(summary, acted))));
     } catch (error) {
       replace(problem, failure(error));
     }
-    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
-  };
-  void look();
+  }, PAUSE);
   return () => {
     control.abort();
-    clearTimeout(timer);
+    poll.stop();
   };
 }
 
@@ -62,7 +65,7 @@ function nothing(): HTMLElement {
   );
 }
 
-function card(summary: RunSummary, look: () => Promise<void>): HTMLElement {
+function card(summary: RunSummary, acted: Acted): HTMLElement {
   const link = `#/run/${encodeURIComponent(summary.name)}`;
   if (summary.error !== null) {
     return h(
@@ -95,7 +98,7 @@ function card(summary: RunSummary, look: () => Promise<void>): HTMLElement {
     summary.spark.length > 1 &&
       spark(summary.spark, `${summary.spark_of === 'elo' ? 'Elo' : 'Loss'} over the training`),
     summary.state === 'stopped' && summary.reason !== null && summary.reason !== 'stopped' && h('p', { class: 'hint' }, summary.reason),
-    h('div', { class: 'row' }, ...actions(summary, look)),
+    h('div', { class: 'row' }, ...actions(summary, acted)),
   );
 }
 
@@ -103,16 +106,24 @@ export function fact(name: string, value: string): HTMLElement {
   return h('div', {}, h('dt', {}, name), h('dd', {}, value));
 }
 
+/** Called when something was done, or could not be. */
+export type Acted = (error?: unknown) => void;
+
+/** The learners that have a page of their own. */
+const endings = ['krk', 'kqk', 'kpk'];
+
 /** What can be done with a run. */
-export function actions(summary: RunSummary, look: () => Promise<void>): HTMLElement[] {
+export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
   const act = (label: string, rest: string, said: string): HTMLElement => {
     const button = h('button', { type: 'button', 'data-key': `${label} ${summary.name}` }, label);
     button.addEventListener('click', () => {
       button.disabled = true;
       post(run(summary.name, rest), {})
-        .then(() => announce(`${summary.name}: ${said}`))
-        .catch((error: unknown) => button.after(failure(error)))
-        .finally(() => void look());
+        .then(() => {
+          announce(`${summary.name}: ${said}`);
+          acted();
+        })
+        .catch(acted);
     });
     return button;
   };
@@ -125,6 +136,10 @@ export function actions(summary: RunSummary, look: () => Promise<void>): HTMLEle
       h('a', { class: 'button', href: `#/play?player=${player}`, 'data-key': `play ${summary.name}` }, 'Play it'),
       h('a', { class: 'button', href: `#/inside?player=${player}`, 'data-key': `inside ${summary.name}` }, 'Look inside'),
     );
+    if (summary.learner !== null && endings.includes(summary.learner)) {
+      const link = `#/endgame?run=${encodeURIComponent(summary.name)}`;
+      buttons.push(h('a', { class: 'button', href: link, 'data-key': `endgame ${summary.name}` }, 'Heat maps'));
+    }
   }
   return buttons;
 }
@@ -155,7 +170,7 @@ function showForm(info: About): void {
   presets();
   const minutes = h('input', { type: 'number', min: 0.1, step: 'any', value: 10, required: true });
   const seed = h('input', { type: 'number', min: 0, step: 1, value: 1, required: true });
-  const threads = h('input', { type: 'number', min: 1, max: 1024, value: info.cores, required: true });
+  const threads = h('input', { type: 'number', min: 1, max: info.cores, value: info.cores, required: true });
   const settings = h('input', { type: 'text', autocomplete: 'off', placeholder: 'selfplay.sims.to=200' });
   const problem = h('div');
   const dialog = h(

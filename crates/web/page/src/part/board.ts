@@ -35,10 +35,12 @@ export class Board {
   private heat = new Map<Key, string>();
   private orientation: Color = 'white';
   private pieces = '';
+  private readonly watcher: ResizeObserver;
 
-  constructor(label: string) {
+  /** A picture is looked at: nothing on it can be moved, and the keys are left to the page. */
+  constructor(private readonly label: string, private readonly options: { isPicture?: boolean } = {}) {
     const place = h('div', { class: 'board' });
-    this.frame = h(
+    this.frame = options.isPicture === true ? h('div', { class: 'board-frame', role: 'img' }, place) : h(
       'div',
       {
         class: 'board-frame',
@@ -62,10 +64,28 @@ export class Board {
       drawable: { enabled: true, visible: true },
       movable: { free: false, showDests: true },
       disableContextMenu: true,
+      viewOnly: options.isPicture === true,
     });
     // The size is known once the board is on the page.
-    requestAnimationFrame(() => this.ground.redrawAll());
-    new ResizeObserver(() => this.ground.redrawAll()).observe(place);
+    requestAnimationFrame(() => {
+      if (place.clientWidth > 0) this.ground.redrawAll();
+    });
+    this.watcher = new ResizeObserver(() => {
+      // Off the page there is nothing to draw.
+      if (place.clientWidth > 0) this.ground.redrawAll();
+    });
+    this.watcher.observe(place);
+  }
+
+  /** The board has just been put on the page: only now has it a size. */
+  placed(): void {
+    this.ground.redrawAll();
+  }
+
+  /** Lets go of everything that the board listens to. */
+  close(): void {
+    this.watcher.disconnect();
+    this.ground.destroy();
   }
 
   /** Shows a position; nobody can move until `allow` is called. */
@@ -83,6 +103,16 @@ export class Board {
       selected: undefined,
       movable: { color: undefined, dests: new Map() },
     });
+    if (this.options.isPicture === true) this.frame.setAttribute('aria-label', `${this.label}. ${this.men()}`);
+  }
+
+  /** Where the men stand, in words. */
+  private men(): string {
+    const side = (color: Color): string => {
+      const men = [...this.ground.state.pieces].filter(([, piece]) => piece.color === color);
+      return men.map(([square, piece]) => `${piece.role} ${square}`).sort().join(', ');
+    };
+    return `White: ${side('white')}. Black: ${side('black')}.`;
   }
 
   /** Lets the side to move play one of these moves. */
@@ -268,6 +298,27 @@ export class Board {
       marks.set(this.cursor, `${marks.get(this.cursor) ?? ''} cursor`.trim());
     }
     this.ground.set({ highlight: { custom: marks } });
+  }
+}
+
+/** A small board to look at. */
+export class Glance {
+  readonly element: HTMLElement;
+  private readonly ground: Api;
+
+  constructor(label: string) {
+    const place = h('div', { class: 'board' });
+    this.element = h('div', { class: 'glance', role: 'img', 'aria-label': label }, place);
+    this.ground = Chessground(place, { viewOnly: true, coordinates: false, animation: { enabled: false } });
+    requestAnimationFrame(() => this.ground.redrawAll());
+  }
+
+  close(): void {
+    this.ground.destroy();
+  }
+
+  show(fen: string, last: string | null): void {
+    this.ground.set({ fen, lastMove: last ? [last.slice(0, 2) as Key, last.slice(2, 4) as Key] : undefined });
   }
 }
 

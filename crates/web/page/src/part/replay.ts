@@ -8,7 +8,7 @@ import { evalGraph, turningPoints } from './evalgraph';
 
 export class Replay {
   readonly element: HTMLElement;
-  private readonly board = new Board('The game');
+  private readonly board = new Board('The game', { isPicture: true });
   private readonly moves = h('ol', { class: 'moves', 'aria-label': 'Moves' });
   private readonly graph = h('div', { class: 'graph-place' });
   private readonly thought = h('div', { class: 'thought' });
@@ -26,8 +26,6 @@ export class Replay {
       {
         class: 'replay',
         onkeydown: (event: KeyboardEvent) => {
-          const isInBoard = (event.target as Element).closest('.board-frame') !== null;
-          if (isInBoard) return;
           if (event.key === 'ArrowLeft') this.go(this.ply - 1);
           else if (event.key === 'ArrowRight') this.go(this.ply + 1);
           else return;
@@ -102,6 +100,12 @@ export class Replay {
     clearInterval(this.timer);
     this.timer = 0;
     this.player.textContent = 'Play';
+  }
+
+  /** Nobody looks any more. */
+  close(): void {
+    this.stop();
+    this.board.close();
   }
 
   private toggle(): void {

@@ -1,0 +1,242 @@
+// Endings of three men: what a run has learned about every square, beside what is true.
+
+import { failure, get } from '../api';
+import type { Ending, EndingMove, EndingPosition, Heat } from '../api';
+import { field, h, replace, select } from '../dom';
+import { count, signed } from '../format';
+import { Board } from '../part/board';
+import { HeatBoard, symbols } from '../part/heat';
+import { Poll } from '../part/poll';
+
+const PAUSE = 5000;
+const NEWEST = 'newest';
+
+const names: Record<string, string> = {
+  K: 'White’s king', k: 'Black’s king', R: 'White’s rook', Q: 'White’s queen', P: 'White’s pawn',
+};
+/** Where men stand at first; a third one is for Black's king. */
+const usual: Record<string, string> = { K: 'e3', k: 'e6', R: 'd4', Q: 'd4', P: 'd4' };
+
+export function endgamePage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
+  const control = new AbortController();
+  const problem = h('div');
+  const body = h('div', {}, h('p', { class: 'hint' }, 'Looking…'));
+  root.append(
+    h('h1', {}, 'Endgame'),
+    h(
+      'p',
+      { class: 'lead' },
+      'In endings this small everything is known: a solver tells how many moves every position is from mate. Beside it stands what a run has found out by playing against itself. Two men stand still, the third is put on every square.',
+    ),
+    problem,
+    body,
+  );
+  let leave: (() => void) | null = null;
+  get<Ending[]>('/api/endgames', control.signal)
+    .then((endings) => {
+      if (endings.length === 0) {
+        replace(body, nothing());
+        return;
+      }
+      replace(body);
+      leave = picture(body, problem, endings, query.get('run'), control.signal);
+    })
+    .catch((error: unknown) => {
+      replace(body);
+      replace(problem, failure(error));
+    });
+  return () => {
+    control.abort();
+    leave?.();
+  };
+}
+
+function nothing(): HTMLElement {
+  return h(
+    'div',
+    { class: 'card empty' },
+    h('h2', {}, 'No ending has been learned yet'),
+    h('p', {}, 'Train one of the learners krk (king and rook against king), kqk or kpk: a few minutes are enough to see a difference.'),
+    h('a', { class: 'button primary', href: '#/runs' }, 'To the runs'),
+  );
+}
+
+function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wanted: string | null, signal: AbortSignal): () => void {
+  const run = select(endings.map(({ run: name, ending }) => [name, `${name} (${ending})`]), wanted ?? undefined);
+  const step = select([]);
+  const roaming = select([]);
+  const squares = h('div', { class: 'columns' });
+  const turn = select([['white', 'White'], ['black', 'Black']]);
+  const mean = h('p', { role: 'status' });
+  const detail = h('div', { class: 'ending-detail' });
+  const board = new Board('The position', { isPicture: true });
+  const choose = (square: string): void => {
+    chosen = square;
+    boards.forEach((entry) => entry.mark(square));
+    void look();
+  };
+  const learned = new HeatBoard('Learned', 'what the network expects for White', choose);
+  const truth = new HeatBoard('True', 'what best play comes to for White', choose);
+  const difference = new HeatBoard('Difference', 'learned less true: blue is too hopeful', choose);
+  const boards = [learned, truth, difference];
+  let inputs = new Map<string, HTMLInputElement>();
+  let chosen: string | null = null;
+  let heat: Heat | null = null;
+
+  const ending = (): Ending => endings.find((entry) => entry.run === run.value) ?? (endings[0] as Ending);
+  const chooseRun = (): void => {
+    const { men, steps } = ending();
+    replace(step, h('option', { value: NEWEST }, 'the newest'), ...steps.slice().reverse().map((value) => h('option', { value: String(value) }, `step ${count(value)}`)));
+    const [, weak = 'k'] = men;
+    const kept = men.includes(roaming.value) ? roaming.value : weak;
+    replace(roaming, ...men.map((man) => h('option', { value: man, selected: man === kept }, names[man] ?? man)));
+    chooseMan();
+  };
+  const chooseMan = (): void => {
+    const before = inputs;
+    inputs = new Map();
+    for (const man of ending().men.filter((other) => other !== roaming.value)) {
+      const input = h('input', { type: 'text', required: true, pattern: '[a-h][1-8]', maxlength: 2, autocomplete: 'off', spellcheck: 'false' });
+      input.value = before.get(man)?.value ?? usual[man] ?? 'a1';
+      input.addEventListener('change', () => void draw());
+      inputs.set(man, input);
+    }
+    replace(squares, ...[...inputs].map(([man, input]) => field(`${names[man] ?? man} on`, input)));
+    chosen = null;
+    boards.forEach((entry) => entry.mark(null));
+    replace(detail, h('p', { class: 'hint' }, 'Choose a square to see its position and the moves.'));
+    void draw();
+  };
+  run.addEventListener('change', chooseRun);
+  roaming.addEventListener('change', chooseMan);
+  for (const input of [step, turn]) input.addEventListener('change', () => void draw());
+
+  /** What is asked for, with the third man on a square or without him. */
+  const asked = (square: string | null): string => {
+    const men = [...inputs].map(([man, input]) => `${man}${input.value.trim().toLowerCase()}`);
+    if (square !== null) men.push(`${roaming.value}${square}`);
+    const parameters = new URLSearchParams({ place: men.join(','), turn: turn.value });
+    if (step.value !== NEWEST) parameters.set('step', step.value);
+    return parameters.toString();
+  };
+  const address = (rest: string): string => `/api/endgames/${encodeURIComponent(run.value)}/${rest}`;
+
+  const draw = async (): Promise<void> => {
+    try {
+      heat = await get<Heat>(address(`heat?${asked(null)}`), signal);
+      replace(problem);
+    } catch (error) {
+      replace(problem, failure(error));
+      return;
+    }
+    const { learned: found, truth: known, plies, error, step: shown } = heat;
+    const men = new Map([...inputs].map(([man, input]) => [input.value.trim().toLowerCase(), man]));
+    const index = (square: string): number => 'abcdefgh'.indexOf(square.charAt(0)) + 8 * (Number(square.charAt(1)) - 1);
+    const percent = (value: number): string => String(Math.round(100 * value)).replace('-', '−');
+    learned.show({ values: found, men, text: percent, describe: () => 'learned' });
+    truth.show({
+      values: known,
+      men,
+      text: percent,
+      describe: (square, value) => `true, ${distance(plies[index(square)] ?? null, value)}`,
+    });
+    const apart = found.map((value, place) => {
+      const right = known[place] ?? null;
+      return value === null || right === null ? null : value - right;
+    });
+    difference.show({ values: apart, men, text: percent, describe: () => 'difference' });
+    const total = known.filter((value) => value !== null).length;
+    replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. Numbers are hundredths: 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - heat.discount) * 100).toFixed(0)} % less.`);
+    if (chosen !== null) await look();
+  };
+
+  const look = async (): Promise<void> => {
+    const square = chosen;
+    if (square === null) return;
+    try {
+      const position = await get<EndingPosition>(address(`position?${asked(square)}`), signal);
+      if (square !== chosen) return;
+      replace(detail, h('div', { class: 'ending-board' }, board.element), h('div', {}, ...positionView(roaming.value, square, position)));
+      board.placed();
+      board.show({ fen: position.fen, lastMove: null });
+      const best = position.moves.filter(({ is_best: isBest }) => isBest).map(({ uci }) => ({ uci, brush: 'green' }));
+      const favourite = position.moves.reduce<EndingMove | null>((most, move) => (most === null || better(move, most, position.turn) ? move : most), null);
+      board.arrows([...best, ...(favourite === null ? [] : [{ uci: favourite.uci, brush: 'blue' }])]);
+    } catch (error) {
+      replace(detail, failure(error));
+    }
+  };
+
+  root.append(
+    h(
+      'form',
+      { class: 'card', onsubmit: (event: Event) => { event.preventDefault(); void draw(); } },
+      h('div', { class: 'columns' }, field('Run', run), field('Checkpoint', step), field('On every square', roaming), field('To move', turn)),
+      squares,
+    ),
+    mean,
+    h('div', { class: 'heat-boards' }, ...boards.map((entry) => entry.element)),
+    detail,
+  );
+  chooseRun();
+  // A run that goes on has a newer network now and then.
+  const poll = new Poll(async () => {
+    if (document.hidden || step.value !== NEWEST || heat === null) return;
+    try {
+      const newer = await get<Heat>(address(`heat?${asked(null)}`), signal);
+      if (newer.step !== heat.step) await draw();
+    } catch {
+      // What is wrong is told when something is chosen.
+    }
+  }, PAUSE);
+  return () => {
+    poll.stop();
+    board.close();
+  };
+}
+
+/** Whether the network likes a move better than another, for the side that makes it. */
+function better(move: EndingMove, other: EndingMove, turn: 'white' | 'black'): boolean {
+  return turn === 'white' ? move.learned > other.learned : move.learned < other.learned;
+}
+
+/** `White mates in 7 moves`. */
+function distance(plies: number | null, truth: number): string {
+  if (plies === null || truth === 0) return 'a draw';
+  const side = truth > 0 ? 'White' : 'Black';
+  if (plies === 0) return `${side} has mated`;
+  const moves = Math.ceil(plies / 2);
+  return `${side} mates in ${moves} ${moves === 1 ? 'move' : 'moves'}`;
+}
+
+function positionView(man: string, square: string, position: EndingPosition): HTMLElement[] {
+  const { learned, truth, plies, moves, outcome, turn } = position;
+  const sorted = moves.slice().sort((a, b) => Number(b.is_best) - Number(a.is_best) || (turn === 'white' ? b.truth - a.truth : a.truth - b.truth));
+  return [
+    h('h2', {}, `${symbols[man] ?? man} on ${square}, ${turn === 'white' ? 'White' : 'Black'} to move`),
+    h('p', {}, h('strong', {}, `Learned ${signed(learned)}, true ${signed(truth)}`), `: ${distance(plies, truth)}.`),
+    outcome !== null
+      ? h('p', { class: 'hint' }, `The game is over: ${outcome.reason}.`)
+      : h(
+          'table',
+          { class: 'numbers' },
+          h('caption', {}, 'Moves, the best first; values for White'),
+          h('thead', {}, h('tr', {}, ...['Move', 'True', 'Learned', 'Comes to'].map((text) => h('th', { scope: 'col' }, text)))),
+          h(
+            'tbody',
+            {},
+            ...sorted.map((move) =>
+              h(
+                'tr',
+                { class: move.is_best ? 'chosen' : null },
+                h('th', { scope: 'row' }, move.san),
+                h('td', {}, signed(move.truth)),
+                h('td', {}, signed(move.learned)),
+                h('td', {}, distance(move.plies, move.truth)),
+              ),
+            ),
+          ),
+        ),
+    h('p', { class: 'hint' }, 'Green arrows are best moves, the blue one is the network’s favourite.'),
+  ];
+}
