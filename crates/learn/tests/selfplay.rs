@@ -14,7 +14,7 @@ use selfmate_learn::{
     Budget, End, Hardware, LearnError, RunConfig, Session, Settings, Watch, train, train_from,
 };
 use selfmate_nn::Device;
-use selfmate_run::{Record, Run};
+use selfmate_run::{LiveGame, Record, Run, RunReader};
 
 const GAMES: u64 = 96;
 
@@ -314,4 +314,37 @@ fn a_run_that_cannot_recover_stops_and_says_why() {
     assert!(reason.contains("value_spread") && reason.contains("collapsed"), "{reason}");
     let metrics = run.metrics().unwrap();
     assert!(metrics.iter().any(|record| matches!(record, Record::Alarm(_))));
+}
+
+/// Looks at the games that are being played after each generation.
+struct Onlooker {
+    run: RunReader,
+    seen: Vec<LiveGame>,
+}
+
+impl Watch for Onlooker {
+    fn record(&mut self, record: &Record) {
+        if matches!(record, Record::Progress(_)) {
+            self.seen.extend(self.run.live_games().unwrap().1);
+        }
+    }
+}
+
+#[test]
+fn games_are_seen_while_they_are_played_and_gone_when_the_training_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config("zero");
+    let mut run = Run::open(folder.path()).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let run_reader = RunReader::new(folder.path());
+    let mut onlooker = Onlooker { run: run_reader.clone(), seen: Vec::new() };
+    let budget = Budget { games: Some(32), ..Budget::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    train(&mut run, &config, budget, 2, &stop, &mut onlooker).unwrap();
+    assert!(!onlooker.seen.is_empty());
+    for live in &onlooker.seen {
+        let position = selfmate_chess::fen::parse_fen(&live.fen);
+        assert!(position.is_ok() && live.value.is_none_or(|value| value.abs() <= 1.0), "{live:?}");
+    }
+    assert_eq!(run_reader.live_games().unwrap().1, []);
 }

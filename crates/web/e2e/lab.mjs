@@ -16,12 +16,13 @@ import { chromium } from 'playwright-core';
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const pictures = process.env.SCREENSHOTS ?? 'screenshots';
 
-/** Starts everything; `close` ends it. */
-export async function openLab() {
+/** Starts everything; `close` ends it. With a token the server asks for it. */
+export async function openLab({ token } = {}) {
   const binary = process.env.SELFMATE;
   assert.ok(binary, 'SELFMATE: expected the path of the selfmate binary');
   const runs = mkdtempSync(join(tmpdir(), 'selfmate-e2e-'));
-  const server = spawn(binary, ['--runs', runs, 'serve', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const env = token === undefined ? process.env : { ...process.env, SELFMATE_TOKEN: token };
+  const server = spawn(binary, ['--runs', runs, 'serve', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'], env });
   const url = await new Promise((resolve, reject) => {
     server.once('exit', (code) => reject(new Error(`serve ended with ${code}`)));
     createInterface(server.stdout).once('line', (line) => resolve(line.replace(/^.* at /, '')));

@@ -246,6 +246,25 @@ test('an ending is seen beside the truth', async () => {
   await inspect(page, 'endgame');
 });
 
+test('a server with a token asks for it, and again when it was wrong', async () => {
+  const token = 'the-token-of-this-test';
+  const guarded = await openLab({ token });
+  try {
+    await guarded.open('play');
+    const board = guarded.page.locator('.game-status');
+    for (const given of ['a-token-that-is-not-it', token]) {
+      await guarded.page.getByLabel('Token').fill(given);
+      await guarded.page.getByRole('button', { name: 'Use it' }).click();
+      if (given !== token) await guarded.page.getByText('asks for its token').waitFor();
+    }
+    await board.filter({ hasText: 'Your move' }).waitFor();
+    assert.equal(await guarded.page.getByLabel('Token').count(), 0);
+    assert.deepEqual(guarded.faults, []);
+  } finally {
+    await guarded.close();
+  }
+});
+
 test('the page did nothing that it should not', () => {
   assert.deepEqual(lab.faults, []);
 });

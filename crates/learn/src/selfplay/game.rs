@@ -94,7 +94,8 @@ impl Window {
 
     /// Shows the games, when somebody has asked: a player who is not watched only reads a flag.
     fn show(&self, tables: &[Table]) {
-        if self.is_asked.swap(false, Relaxed) {
+        if self.is_asked.load(Relaxed) {
+            self.is_asked.store(false, Relaxed);
             let games = tables.iter().filter_map(|table| Some(table.game.as_ref()?.live()));
             let games = games.take(SHOWN).collect();
             *self.games.lock().unwrap_or_else(PoisonError::into_inner) = games;
