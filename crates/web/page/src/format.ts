@@ -36,7 +36,9 @@ export function percent(share: number, digits = 0): string {
 }
 
 export function signed(value: number, digits = 2): string {
-  return `${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(digits)}`;
+  const text = Math.abs(value).toFixed(digits);
+  // Nothing is less than nothing.
+  return `${value < 0 && Number(text) !== 0 ? '−' : '+'}${text}`;
 }
 
 /** A score for the side to move as White sees it. */

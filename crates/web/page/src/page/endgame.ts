@@ -114,9 +114,14 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   /** What is asked for, with the third man on a square or without him. */
   const asked = (square: string | null): string => {
     const men = [...inputs].map(([man, input]) => `${man}${input.value.trim().toLowerCase()}`);
-    if (square !== null) men.push(`${roaming.value}${square}`);
-    const parameters = new URLSearchParams({ place: men.join(','), turn: turn.value });
+    const parameters = new URLSearchParams({ turn: turn.value });
     if (step.value !== NEWEST) parameters.set('step', step.value);
+    if (square !== null) {
+      men.push(`${roaming.value}${square}`);
+      // Of the network on the boards, also when there is a newer one by now.
+      if (heat !== null) parameters.set('step', String(heat.step));
+    }
+    parameters.set('place', men.join(','));
     return parameters.toString();
   };
   const address = (rest: string): string => `/api/endgames/${encodeURIComponent(run.value)}/${rest}`;
