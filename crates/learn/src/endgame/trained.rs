@@ -77,8 +77,11 @@ impl Trained {
             .as_ref()
             .and_then(|checkpoint| Some((checkpoint.step, checkpoint.files.get(NETWORK)?)));
         let Some((step, bytes)) = found else { return Err(TrainedError::Untrained(name)) };
-        let (network, _) =
-            Network::decode(bytes).map_err(|error| TrainedError::Network { run: name, step, error })?;
+        let (network, _) = Network::decode(bytes).map_err(|error| TrainedError::Network {
+            run: name,
+            step,
+            error,
+        })?;
         Ok(Trained { config, step, network: Arc::new(network) })
     }
 }
