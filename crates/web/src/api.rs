@@ -30,8 +30,6 @@ use crate::{asset, counter, guard, openapi, openenv};
 
 /// The largest body of a request: a game of two thousand moves fits.
 const BODY_BYTES: usize = 64 << 10;
-/// How long a request may take until its answer begins; streams then go on.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The page may use what came with it and nothing else; nobody may frame it.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -41,8 +39,8 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
 /// Lines that wait in a compressor are not told: neither events nor searches go through one.
 const SEARCH: NotForContentType = NotForContentType::const_new("application/x-ndjson");
 
-/// All routes.
-pub fn router(app: Arc<App>) -> Router {
+/// All routes. A request whose answer has not begun in time gets none; streams then go on.
+pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
     let api = Router::new()
         .route("/about", get(about::about))
         .route("/runs", get(runs::list).post(runs::start))
@@ -80,7 +78,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/metrics", get(about::metrics))
         .fallback(asset::serve)
         .with_state(Arc::clone(&app))
-        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, ANSWER_TIMEOUT))
+        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, answer_timeout))
         .layer(RequestBodyLimitLayer::new(BODY_BYTES))
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(SEARCH)))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::layer))

@@ -56,6 +56,8 @@ pub struct Limits {
     pub streams: usize,
     /// Whoever has not sent the head of a request by then is let go.
     pub head_timeout: Duration,
+    /// And whoever has not sent its body, or cannot be answered, by then.
+    pub answer_timeout: Duration,
     /// And so is whoever has taken nothing of an answer for so long.
     pub write_timeout: Duration,
     /// And a WebSocket that does not even answer pings for so long. Agents that compute between
@@ -70,6 +72,7 @@ impl Default for Limits {
             connections_each: 64,
             streams: 200,
             head_timeout: Duration::from_secs(10),
+            answer_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(60),
             socket_idle: Duration::from_secs(30 * 60),
         }
@@ -134,7 +137,8 @@ impl Server {
         let limits = config.limits;
         let app = Arc::new(App::new(config));
         let (stopping, stopped) = watch::channel(false);
-        runtime.spawn(accept(listener, api::router(Arc::clone(&app)), limits, stopped));
+        let router = api::router(Arc::clone(&app), limits.answer_timeout);
+        runtime.spawn(accept(listener, router, limits, stopped));
         Ok(Server { runtime: Some(runtime), app, address, stopping })
     }
 

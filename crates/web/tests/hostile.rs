@@ -212,6 +212,23 @@ fn a_slow_client_holds_up_nobody_and_is_let_go() {
 }
 
 #[test]
+fn a_slow_body_is_let_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.limits = Limits { answer_timeout: Duration::from_millis(100), ..Limits::default() };
+    let server = Server::start(config).unwrap();
+    for path in ["/api/position", "/api/think", "/api/runs", "/openenv/reset", "/openenv/mcp"] {
+        // The rest of the body never comes, nor does the client close.
+        let text = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: 1000\r\n\r\n{{\"moves\": [",
+            server.address()
+        );
+        assert_eq!(raw(server.address(), text.as_bytes()).status, 408, "{path}");
+    }
+}
+
+#[test]
 fn a_search_behind_an_escaped_word_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
