@@ -34,15 +34,24 @@ export async function openLab({ token } = {}) {
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
   });
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' });
-  const page = await context.newPage();
   const faults = [];
-  page.on('pageerror', (error) => faults.push(String(error)));
-  page.on('console', (message) => {
-    // The content security policy tells what it blocks here.
-    if (message.type() === 'error' && /Content Security Policy|Refused/.test(message.text())) faults.push(message.text());
-  });
+  const newPage = async (place) => {
+    const opened = await place.newPage();
+    opened.on('pageerror', (error) => faults.push(String(error)));
+    opened.on('console', (message) => {
+      // The content security policy tells what it blocks here.
+      if (message.type() === 'error' && /Content Security Policy|Refused/.test(message.text())) faults.push(message.text());
+    });
+    return opened;
+  };
+  const page = await newPage(context);
   return {
     page,
+    /** A page on a phone, to be used with the fingers. */
+    async phone() {
+      const place = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, reducedMotion: 'reduce' };
+      return newPage(await browser.newContext(place));
+    },
     url,
     /** What the page should never have done. */
     faults,
@@ -102,6 +111,15 @@ export async function playByMouse(page, uci) {
   for (const square of [uci.slice(0, 2), uci.slice(2, 4)]) {
     const [x, y] = await centre(page, square);
     await page.mouse.click(x, y);
+  }
+  await promote(page, uci);
+}
+
+/** Plays a move with a finger. */
+export async function playByTouch(page, uci) {
+  await page.locator('.board').first().scrollIntoViewIfNeeded();
+  for (const square of [uci.slice(0, 2), uci.slice(2, 4)]) {
+    await page.touchscreen.tap(...(await centre(page, square)));
   }
   await promote(page, uci);
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { inspect, openLab, playByKeys, playByMouse } from './lab.mjs';
+import { inspect, openLab, playByKeys, playByMouse, playByTouch } from './lab.mjs';
 
 let lab;
 let page;
@@ -213,6 +213,26 @@ test('a match is played and a game of it replayed', async () => {
   await page.locator('.replay .move').first().waitFor();
   await page.getByRole('button', { name: 'One move on' }).click();
   await inspect(page, 'match');
+});
+
+test('on a phone a game is replayed and a move played with a finger', async () => {
+  const phone = await lab.phone();
+  phone.setDefaultTimeout(60_000);
+  await phone.goto(`${lab.url}/#/match/000001`);
+  const moves = phone.locator('.replay .move');
+  await moves.first().waitFor();
+  const current = phone.locator('.replay .move[aria-current]');
+  await phone.getByRole('button', { name: 'One move on' }).tap();
+  assert.equal(await current.textContent(), await moves.first().textContent());
+  await moves.nth(3).tap();
+  assert.equal(await current.textContent(), await moves.nth(3).textContent());
+  await phone.getByRole('button', { name: 'One move back' }).tap();
+  assert.equal(await current.textContent(), await moves.nth(2).textContent());
+  await phone.goto(`${lab.url}/#/play?player=random`);
+  await phone.locator('.game-status', { hasText: 'Your move' }).waitFor();
+  await playByTouch(phone, 'e2e4');
+  await phone.locator('.move-text', { hasText: 'e4' }).waitFor();
+  await phone.context().close();
 });
 
 test('an ending is seen beside the truth', async () => {
