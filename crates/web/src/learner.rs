@@ -22,6 +22,26 @@ pub fn learners() -> Vec<Learner> {
     Settings::LEARNERS.into_iter().map(learner).collect()
 }
 
+/// How a player finds its moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thinking {
+    /// By alpha-beta or in a tree, as its options say.
+    Either,
+    /// In a tree.
+    Tree,
+    /// In no tree.
+    NoTree,
+}
+
+/// How the runs of a learner play.
+pub fn thinking(learner: &str) -> Thinking {
+    match learner {
+        "zero" | "alphazero" | "clone" | "clone-residual" => Thinking::Either,
+        "krk" | "kqk" | "kpk" => Thinking::Tree,
+        _ => Thinking::NoTree,
+    }
+}
+
 /// Adds the trained players to a registry, those of runs from this folder.
 pub fn register(registry: &mut Registry, runs: &Path) {
     selfmate_learn::players::register(registry, runs);

@@ -7,14 +7,14 @@ use std::sync::Mutex;
 
 use selfmate_arena::{PlayerKind, PlayerSpec, Registry};
 use selfmate_chess::Seed;
-use selfmate_run::RunReader;
+use selfmate_run::{RunError, RunReader};
 use selfmate_search::player::Limit;
 use selfmate_search::{Player, PlayerError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::{ApiError, without_paths};
-use crate::learner;
+use crate::learner::{self, Thinking};
 use crate::run::lock;
 
 /// Kinds that name a program or a file: whoever may ask for those may run or read anything.
@@ -157,9 +157,7 @@ impl Players {
         let mut spec = self.registry.parse(text).map_err(|error| self.bad(&error))?;
         if spec.kind == "run" {
             // Known at once, not only when the search begins.
-            let name = spec.argument.as_deref().unwrap_or_default();
-            let name = name.split_once('@').map_or(name, |(name, _)| name);
-            RunReader::find(&self.runs, name).map_err(|error| self.bad(&error))?;
+            self.run(&spec).map_err(|error| self.bad(&error))?;
         }
         for (name, value) in &spec.options {
             if !OFFERED.contains(&name.as_str()) {
@@ -200,6 +198,26 @@ impl Players {
         kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name))
     }
 
+    /// How a player finds its moves. Of runs their learner decides it.
+    pub fn thinking(&self, spec: &PlayerSpec) -> Thinking {
+        if spec.kind == "run" {
+            let learner = self.run(spec).ok().and_then(|run| learner_of(&run));
+            return learner.map_or(Thinking::NoTree, |name| learner::thinking(&name));
+        }
+        match (self.has(spec, "search"), self.has(spec, "root")) {
+            (true, _) => Thinking::Either,
+            (false, true) => Thinking::Tree,
+            (false, false) => Thinking::NoTree,
+        }
+    }
+
+    /// The run that a player comes from.
+    fn run(&self, spec: &PlayerSpec) -> Result<RunReader, RunError> {
+        let name = spec.argument.as_deref().unwrap_or_default();
+        let name = name.split_once('@').map_or(name, |(name, _)| name);
+        RunReader::find(&self.runs, name)
+    }
+
     /// The same player without its own idea of how long to think, when the request has one.
     pub fn parse_for(&self, text: &str, effort: Effort) -> Result<PlayerSpec, ApiError> {
         let mut spec = self.parse(text)?;
@@ -209,7 +227,7 @@ impl Players {
         // `sims` also says that a network plays in a tree search.
         let in_tree = spec.option("sims").is_some() || effort.sims.is_some();
         spec.options.retain(|(name, _)| !EFFORT.contains(&name.as_str()));
-        if in_tree && self.has(&spec, "search") && spec.option("search").is_none() {
+        if in_tree && self.thinking(&spec) == Thinking::Either && spec.option("search").is_none() {
             spec.options.push(("search".to_owned(), "mcts".to_owned()));
         }
         Ok(spec)
@@ -254,6 +272,12 @@ impl Players {
     fn bad(&self, error: &dyn Display) -> ApiError {
         ApiError::Bad(without_paths(error, &self.runs))
     }
+}
+
+/// The learner of a run, when its config names one.
+fn learner_of(run: &RunReader) -> Option<String> {
+    let config: toml::Table = run.config().ok()??.parse().ok()?;
+    Some(config.get("learner")?.as_str()?.to_owned())
 }
 
 /// The threads that a player with this spec has.

@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 
 use crate::bridge::Teller;
 use crate::error::ApiError;
+use crate::learner::Thinking;
 use crate::player::Players;
 use crate::run::lock;
 use crate::view::MoveView;
@@ -109,13 +110,10 @@ pub struct NodeInfo {
 /// The player whose tree is to be seen: a tree search with this rule at the root.
 pub fn tree_spec(players: &Players, text: &str, root: Root) -> Result<PlayerSpec, ApiError> {
     let mut spec = players.parse(text)?;
-    let kind = players.registry().kinds().iter().find(|kind| kind.name() == spec.kind);
-    let has =
-        |name: &str| kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name));
-    if !has("root") {
+    let thinking = players.thinking(&spec);
+    if thinking == Thinking::NoTree {
         return Err(ApiError::Bad(format!(
-            "'{}' searches no tree: expected a network, material or rollout",
-            spec.kind
+            "'{text}' searches no tree: expected a network, material or rollout"
         )));
     }
     let ours =
@@ -124,7 +122,7 @@ pub fn tree_spec(players: &Players, text: &str, root: Root) -> Result<PlayerSpec
     let mut set = |name: &str, value: &str| spec.options.push((name.to_owned(), value.to_owned()));
     set("memory", MEMORY);
     set("root", if root == Root::Gumbel { "gumbel" } else { "puct" });
-    if has("search") {
+    if thinking == Thinking::Either {
         set("search", "mcts");
     }
     Ok(spec)

@@ -245,6 +245,34 @@ fn an_ending_is_shown_beside_the_truth() {
     }
 }
 
+#[test]
+fn runs_of_every_kind_play_and_those_with_a_tree_show_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(&folder.path().join("rook")).unwrap();
+    let settings = Settings::preset("krk", "tiny").unwrap();
+    let Settings::Endgame(config) = &settings else { panic!("{settings:?}") };
+    let files = Endgame::untaught(config, Seed::new(1)).unwrap().files().unwrap();
+    let files: Vec<(&str, &[u8])> =
+        files.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    run.write_config(&RunConfig::new(1, settings.clone()).to_toml()).unwrap();
+    run.save_checkpoint(20, &files).unwrap();
+    let mut table = Run::open(&folder.path().join("table")).unwrap();
+    let settings = Settings::preset("qlearn", "tiny").unwrap();
+    table.write_config(&RunConfig::new(1, settings).to_toml()).unwrap();
+    let server = serve(folder.path());
+    // An ending's network always searches a tree: nothing has to say so, and nothing may.
+    let fen = "6k1/8/6K1/8/8/8/8/R7 w - - 0 1";
+    let think = json!({ "player": "run:rook", "fen": fen, "effort": { "sims": 64 } }).to_string();
+    let lines = post(server.address(), "/api/think", &think).lines();
+    assert_eq!(lines.last().unwrap()["played"]["san"], "Ra8#");
+    let inside = |player: &str| json!({ "player": player, "fen": fen, "sims": 8 }).to_string();
+    let lines = post(server.address(), "/api/inside", &inside("run:rook@20")).lines();
+    assert_eq!(lines.last().unwrap()["kind"], "ready", "{lines:?}");
+    let answer = post(server.address(), "/api/inside", &inside("run:table"));
+    assert_eq!(answer.status, 422);
+    assert!(answer.text().contains("'run:table' searches no tree"), "{answer:?}");
+}
+
 /// The numbers of a list in which others are `null`.
 fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().filter_map(Value::as_f64).collect()

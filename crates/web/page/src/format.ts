@@ -3,7 +3,7 @@
 import type { Score } from './api';
 
 export function count(value: number): string {
-  return Math.round(value).toLocaleString('en-US');
+  return Math.round(value).toLocaleString('en-US').replace('-', '−');
 }
 
 /** About three digits, with k, M or G. */
@@ -32,7 +32,8 @@ export function span(seconds: number): string {
 }
 
 export function percent(share: number, digits = 0): string {
-  return `${(100 * share).toFixed(digits)} %`;
+  // With a space at which no line ends.
+  return `${(100 * share).toFixed(digits)}\u00a0%`;
 }
 
 export function signed(value: number, digits = 2): string {

@@ -60,7 +60,7 @@ function route(focus: boolean): void {
   replace(main);
   if (found === undefined) {
     document.title = 'selfmate';
-    main.append(h('p', {}, 'There is no such page. ', h('a', { href: '#/runs' }, 'To the runs')));
+    main.append(h('h1', {}, 'There is no such page'), h('p', {}, h('a', { href: '#/runs' }, 'To the runs')));
     return;
   }
   document.title = [...parts.slice(1), found.title, 'selfmate'].join(' · ');

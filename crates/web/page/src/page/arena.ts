@@ -97,7 +97,7 @@ function ladderView(ladder: Ladder): HTMLElement {
     h(
       'caption',
       {},
-      ladder.limit === '-' ? 'Players as they are' : ladder.limit,
+      ladder.limit === '-' ? 'Players as they are' : `Limit: ${ladder.limit}`,
       ladder.repeated > 0 && ` · ${count(ladder.repeated)} games repeat others and do not count`,
     ),
     h('thead', {}, h('tr', {}, ...['Player', 'Elo', '±', 'Games'].map((text) => h('th', { scope: 'col' }, text)), h('td', {}))),
@@ -108,7 +108,7 @@ function ladderView(ladder: Ladder): HTMLElement {
         h(
           'tr',
           {},
-          h('th', { scope: 'row' }, player.name),
+          h('th', { scope: 'row' }, breakable(player.name)),
           h('td', {}, count(player.elo)),
           h('td', {}, player.is_anchor ? 'given' : count(player.elo_error)),
           h('td', {}, count(player.games)),
@@ -132,7 +132,7 @@ function matchTable(all: Match[]): HTMLElement {
           'tr',
           {},
           h('td', {}, h('a', { href: `#/match/${id}`, 'data-key': id }, `№ ${Number(id)}`)),
-          h('td', { class: 'line-cell' }, `${report.a} – ${report.b}`),
+          h('td', { class: 'line-cell' }, breakable(`${report.a} – ${report.b}`)),
           h('td', {}, `+${report.wins} =${report.draws} −${report.losses}`),
           h('td', {}, eloText(report)),
           h('td', {}, `${report.games}/${total}`),
@@ -143,11 +143,17 @@ function matchTable(all: Match[]): HTMLElement {
   );
 }
 
+/** A player's spec, with places where a line may end. */
+function breakable(spec: string): HTMLElement {
+  const parts = spec.split(/(?<=[:@,])/);
+  return h('span', {}, ...parts.flatMap((part, index) => (index === 0 ? [part] : [h('wbr'), part])));
+}
+
 function eloText(report: MatchReport): string {
   if (report.games === 0 || report.elo_error === 0) return '–';
   const sign = report.elo < 0 ? '−' : '+';
   const elo = `${sign}${count(Math.abs(report.elo))}`;
-  return report.elo_is_bound ? `${elo} or more` : `${elo} ± ${count(report.elo_error)}`;
+  return report.elo_is_bound ? `beyond ${elo}` : `${elo} ± ${count(report.elo_error)}`;
 }
 
 export function matchPage(root: HTMLElement, parts: string[]): () => void {
@@ -157,7 +163,7 @@ export function matchPage(root: HTMLElement, parts: string[]): () => void {
   const refusal = h('div');
   const head = h('div');
   const list = h('div', { class: 'game-list', tabindex: 0, role: 'region', 'aria-label': 'Games' });
-  const replay = new Replay();
+  const replay = new Replay({ isMatch: true });
   replay.element.hidden = true;
   let known = -1;
   root.append(h('p', {}, h('a', { href: '#/arena' }, '← Arena')), problem, refusal, head, h('div', { class: 'split' }, list, replay.element));

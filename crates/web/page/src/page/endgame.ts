@@ -151,7 +151,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     });
     difference.show({ values: apart, men, text: percent, describe: () => 'difference' });
     const total = known.filter((value) => value !== null).length;
-    replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. Numbers are hundredths: 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - heat.discount) * 100).toFixed(0)} % less.`);
+    replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. Numbers are hundredths: 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - heat.discount) * 100).toFixed(0)}\u00a0% less.`);
     if (chosen !== null) await look();
   };
 
@@ -186,7 +186,9 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   chooseRun();
   // A run that goes on has a newer network now and then.
   const poll = new Poll(async () => {
-    if (document.hidden || step.value !== NEWEST || heat === null) return;
+    if (document.hidden || step.value !== NEWEST) return;
+    // It had learned nothing yet when it was looked at.
+    if (heat === null) return draw();
     try {
       const newer = await get<Heat>(address(`heat?${asked(null)}`), signal);
       if (newer.step !== heat.step) await draw();

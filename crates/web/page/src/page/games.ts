@@ -48,13 +48,13 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
     .then(({ sealed, open: playing, open_games: soFar }) => {
       const all = [...sealed, ...(playing === null || soFar === 0 ? [] : [playing])];
       if (all.length === 0) {
-        replace(list, h('p', { class: 'hint' }, 'No game has ended yet.'));
+        replace(list, h('p', { class: 'hint' }, 'No game is kept here yet; some learners keep none.'));
         return;
       }
       const last = all.at(-1) ?? 0;
       const input = h('input', { type: 'number', min: all[0] ?? 0, max: last, value: last });
       input.addEventListener('change', () => void choose(Number(input.value)));
-      replace(picker, field('Generation', input, `${all[0]} to ${last}${playing === last ? ', which is being played' : ''}`));
+      replace(picker, field('Generation', input, `${all[0]} to ${last}${playing === last ? '; the last one is not full yet' : ''}`));
       void choose(last);
     })
     .catch(fail);

@@ -32,7 +32,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   const board = new Board('The game');
   const opponent = new PlayerChoice('Opponent', { wanted: query.get('player') });
   const strength = select(strengths, 'movetime_ms:500');
-  const side = select([['white', 'White'], ['black', 'Black'], ['random', 'either']]);
+  const side = select([['white', 'White'], ['black', 'Black'], ['random', 'either']], query.get('side') ?? undefined);
   const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', placeholder: 'the usual start' });
   fen.value = query.get('fen') ?? '';
   const typed = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'data-test': 'move' });

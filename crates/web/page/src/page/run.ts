@@ -9,7 +9,7 @@ import { Chart } from '../part/chart';
 import type { Column, Line } from '../part/chart';
 import { Poll } from '../part/poll';
 import { Replay } from '../part/replay';
-import { actions, fact, stateNames } from './runs';
+import { actions, fact, playerLinks, stateNames } from './runs';
 
 const PAUSE = 4000;
 
@@ -89,7 +89,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
       { label: 'low', color: 'curve-1', isBand: true },
       { label: 'high', color: 'curve-1', isBand: true },
     ],
-    { hint: 'against players of known strength, with the 95 % interval', digits: count },
+    { hint: 'against players of known strength, with the 95\u00a0% interval', digits: count },
   );
   const drawn = plans.map((plan) => {
     const lines: Line[] = plan.lines.map(([, label], index) => ({ label, color: colors[index] ?? 'curve-1' }));
@@ -391,8 +391,15 @@ function checkpoints(name: string, detail: RunDetail): HTMLElement {
       .slice()
       .reverse()
       .map((step) => {
-        const player = encodeURIComponent(`run:${name}@${step}`);
-        return h('li', {}, `step ${count(step)} `, h('a', { href: `#/play?player=${player}`, 'aria-label': `Play step ${step}` }, 'play'), ' ', h('a', { href: `#/inside?player=${player}`, 'aria-label': `Look inside step ${step}` }, 'inside'));
+        const links = playerLinks(`run:${name}@${step}`, detail.learner);
+        return h(
+          'li',
+          {},
+          `step ${count(step)} `,
+          h('a', { href: links.play, 'aria-label': `Play step ${step}` }, 'play'),
+          ' ',
+          links.inside !== null && h('a', { href: links.inside, 'aria-label': `Look inside step ${step}` }, 'inside'),
+        );
       }),
   );
 }

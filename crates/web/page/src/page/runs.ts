@@ -91,7 +91,7 @@ function card(summary: RunSummary, acted: Acted): HTMLElement {
       fact('Learner', summary.learner ?? '–'),
       fact('Trained', span(summary.elapsed_s)),
       fact('Games', count(summary.games)),
-      fact('Elo', rating === null ? '–' : `${count(rating.elo)} [${count(rating.low)}, ${count(rating.high)}]`),
+      fact('Elo', rating === null ? '–' : `${count(rating.elo)} ± ${count((rating.high - rating.low) / 2)}`),
       fact('Age', summary.age_s === null ? '–' : span(summary.age_s)),
       summary.alarm_count > 0 && fact('Alarms', count(summary.alarm_count)),
     ),
@@ -109,8 +109,25 @@ export function fact(name: string, value: string): HTMLElement {
 /** Called when something was done, or could not be. */
 export type Acted = (error?: unknown) => void;
 
-/** The learners that have a page of their own. */
-const endings = ['krk', 'kqk', 'kpk'];
+/** The learners that have a page of their own, and where a game against them begins. */
+const endings: Record<string, string> = {
+  krk: '8/8/4k3/8/3R4/4K3/8/8 w - - 0 1',
+  kqk: '8/8/4k3/8/3Q4/4K3/8/8 w - - 0 1',
+  kpk: '8/8/4k3/8/3P4/4K3/8/8 w - - 0 1',
+};
+/** The others whose players search a tree. */
+const trees = ['zero', 'alphazero', 'clone', 'clone-residual'];
+
+/** Where a trained player is played with, and where its search is seen if it has one. */
+export function playerLinks(player: string, learner: string | null): { play: string; inside: string | null } {
+  const ending = endings[learner ?? ''];
+  const query = new URLSearchParams({ player });
+  if (ending !== undefined) query.set('fen', ending);
+  const inside = ending !== undefined || trees.includes(learner ?? '') ? `#/inside?${query}` : null;
+  // Whoever has learned an ending has learned to win it.
+  if (ending !== undefined) query.set('side', 'black');
+  return { play: `#/play?${query}`, inside };
+}
 
 /** What can be done with a run. */
 export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
@@ -131,12 +148,12 @@ export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
   if (summary.state === 'training') buttons.push(act('Stop', '/stop', 'stopping'));
   if (summary.state === 'stopped') buttons.push(act('Resume', '/resume', 'going on'));
   if (summary.checkpoints.length > 0) {
-    const player = encodeURIComponent(`run:${summary.name}`);
-    buttons.push(
-      h('a', { class: 'button', href: `#/play?player=${player}`, 'data-key': `play ${summary.name}` }, 'Play it'),
-      h('a', { class: 'button', href: `#/inside?player=${player}`, 'data-key': `inside ${summary.name}` }, 'Look inside'),
-    );
-    if (summary.learner !== null && endings.includes(summary.learner)) {
+    const links = playerLinks(`run:${summary.name}`, summary.learner);
+    buttons.push(h('a', { class: 'button', href: links.play, 'data-key': `play ${summary.name}` }, 'Play it'));
+    if (links.inside !== null) {
+      buttons.push(h('a', { class: 'button', href: links.inside, 'data-key': `inside ${summary.name}` }, 'Look inside'));
+    }
+    if (endings[summary.learner ?? ''] !== undefined) {
       const link = `#/endgame?run=${encodeURIComponent(summary.name)}`;
       buttons.push(h('a', { class: 'button', href: link, 'data-key': `endgame ${summary.name}` }, 'Heat maps'));
     }
@@ -207,7 +224,7 @@ function showForm(info: About): void {
         field('Learner', learner),
         field('Settings', preset),
         field('Seed', seed, 'The same seed gives the same games'),
-        field('Threads', threads, `This machine has ${info.cores} cores`),
+        field('Threads', threads, info.cores === 1 ? 'This machine has one core' : `This machine has ${info.cores} cores`),
       ),
       field('Single settings', settings, 'key=value, separated by spaces; may stay empty'),
       problem,

@@ -91,7 +91,6 @@ export class Chart {
         ? [{ series: [index + 2, index + 1] as [number, number], fill: `${color(line.color)}33` }]
         : [],
     );
-    const isNarrow = (this.data[0]?.length ?? 0) < 40;
     this.plot = new uPlot(
       {
         width: Math.max(200, this.place.clientWidth),
@@ -114,7 +113,8 @@ export class Chart {
             stroke: color(line.color),
             width: line.isBand === true ? 0 : 1.75,
             spanGaps: true,
-            points: { show: isNarrow && line.isBand !== true, size: 5 },
+            // Asked for whenever it is drawn: a live curve soon has more points than can be told apart.
+            points: { show: (plot: uPlot) => plot.data[0].length < 40 && line.isBand !== true, size: 5 },
           })),
         ],
       },

@@ -5,19 +5,32 @@ import { signed } from '../format';
 
 const [WIDTH, HEIGHT] = [600, 100];
 
-/** A picture of values from -1 to 1; `turns` are plies worth a mark. */
-export function evalGraph(
-  values: (number | null)[],
-  current: number,
-  turns: number[],
-  go: (ply: number) => void,
-): SVGElement {
+/** What there is to draw: values from -1 to 1. */
+export interface Course {
+  values: (number | null)[];
+  /** Who thinks at even plies is not who thinks at odd ones: each has a curve of its own. */
+  hasTwo: boolean;
+  /** Plies worth a mark. */
+  turns: number[];
+}
+
+/** A picture of it. */
+export function evalGraph({ values, hasTwo, turns }: Course, current: number, go: (ply: number) => void): SVGElement {
   const last = Math.max(1, values.length - 1);
   const x = (ply: number): number => (ply / last) * WIDTH;
   const y = (value: number): number => HEIGHT / 2 - (value * (HEIGHT - 8)) / 2;
   const known = values.flatMap((value, ply) => (value === null ? [] : [{ ply, value }]));
-  const path = known.map(({ ply, value }) => `${x(ply).toFixed(1)},${y(value).toFixed(1)}`);
+  const path = (points: { ply: number; value: number }[]): string[] =>
+    points.map(({ ply, value }) => `${x(ply).toFixed(1)},${y(value).toFixed(1)}`);
   const [first, end] = [known[0]?.ply ?? 0, known.at(-1)?.ply ?? 0];
+  const curves = hasTwo
+    ? [0, 1].map((side) =>
+        svg('polyline', { points: path(known.filter(({ ply }) => ply % 2 === side)).join(' '), class: `curve curve-${side + 1}` }),
+      )
+    : [
+        svg('polygon', { points: [`${x(first)},${HEIGHT / 2}`, ...path(known), `${x(end)},${HEIGHT / 2}`].join(' '), class: 'area' }),
+        svg('polyline', { points: path(known).join(' '), class: 'curve' }),
+      ];
   const drawing = svg(
     'svg',
     {
@@ -28,14 +41,12 @@ export function evalGraph(
       'aria-label': `What White could expect, move by move. At the end ${signed(known.at(-1)?.value ?? 0)}.`,
     },
     svg('line', { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: 'zero' }),
-    svg('polygon', {
-      points: [`${x(first)},${HEIGHT / 2}`, ...path, `${x(end)},${HEIGHT / 2}`].join(' '),
-      class: 'area',
+    ...curves,
+    // Round ends of a line without a length stay round however wide the picture is.
+    ...turns.map((ply) => {
+      const [left, top] = [x(ply), y(values[ply] ?? 0)];
+      return svg('line', { x1: left, x2: left, y1: top, y2: top, class: 'turn' });
     }),
-    svg('polyline', { points: path.join(' '), class: 'curve' }),
-    ...turns.map((ply) =>
-      svg('circle', { cx: x(ply), cy: y(values[ply] ?? 0), r: 5, class: 'turn' }),
-    ),
     svg('line', { x1: x(current), x2: x(current), y1: 0, y2: HEIGHT, class: 'now' }),
   );
   drawing.addEventListener('click', (event) => {

@@ -18,7 +18,8 @@ export class Replay {
   private timer = 0;
   private readonly player = h('button', { type: 'button', onclick: () => this.toggle() }, 'Play');
 
-  constructor() {
+  /** In a match each side has an opinion of its own. */
+  constructor(private readonly options: { isMatch?: boolean } = {}) {
     const step = (text: string, label: string, go: () => void): HTMLElement =>
       h('button', { type: 'button', 'aria-label': label, onclick: go }, text);
     this.element = h(
@@ -139,8 +140,16 @@ export class Replay {
     // Players without an opinion have no course to draw.
     if (values.filter((value) => value !== null).length > values.length / 2) {
       const firstIsWhite = game.start.split(' ')[1] !== 'b';
-      const turns = turningPoints(values, firstIsWhite);
-      replace(this.graph, evalGraph(values, this.ply, turns, (place) => this.go(place)));
+      const hasTwo = this.options.isMatch === true && game.white !== game.black;
+      // Two players who see it differently have not turned the game.
+      const turns = hasTwo ? [] : turningPoints(values, firstIsWhite);
+      const sides = firstIsWhite ? [game.white, game.black] : [game.black, game.white];
+      replace(
+        this.graph,
+        evalGraph({ values, hasTwo, turns }, this.ply, (place) => this.go(place)),
+        hasTwo &&
+          h('p', { class: 'chart-latest' }, ...sides.map((name, side) => h('span', { class: `key key-curve-${side + 1}` }, `${name} thinks`))),
+      );
     } else {
       replace(this.graph);
     }
