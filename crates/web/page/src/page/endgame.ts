@@ -32,21 +32,26 @@ export function endgamePage(root: HTMLElement, _: string[], query: URLSearchPara
     body,
   );
   let leave: (() => void) | null = null;
-  get<Ending[]>('/api/endgames', control.signal)
-    .then((endings) => {
+  // Until there is one: a training may just have been started.
+  const poll = new Poll(async () => {
+    try {
+      const endings = await get<Ending[]>('/api/endgames', control.signal);
+      replace(problem);
       if (endings.length === 0) {
         replace(body, nothing());
         return;
       }
+      poll.stop();
       replace(body);
       leave = picture(body, problem, endings, query.get('run'), control.signal);
-    })
-    .catch((error: unknown) => {
+    } catch (error) {
       replace(body);
       replace(problem, failure(error));
-    });
+    }
+  }, PAUSE);
   return () => {
     control.abort();
+    poll.stop();
     leave?.();
   };
 }
