@@ -133,7 +133,7 @@ function matchTable(all: Match[]): HTMLElement {
           {},
           h('td', {}, h('a', { href: `#/match/${id}`, 'data-key': id }, `№ ${Number(id)}`)),
           h('td', { class: 'line-cell' }, breakable(`${report.a} – ${report.b}`)),
-          h('td', {}, `+${report.wins} =${report.draws} −${report.losses}`),
+          h('td', { class: 'tight' }, `+${report.wins} =${report.draws} −${report.losses}`),
           h('td', {}, eloText(report)),
           h('td', {}, `${report.games}/${total}`),
           h('td', {}, error ?? state),
