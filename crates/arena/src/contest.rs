@@ -9,8 +9,9 @@ use std::time::Instant;
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
+use crate::elsewhere::{Elsewhere, Next};
 use crate::game::{GameSettings, Judge};
-use crate::hall::{Hall, Next};
+use crate::hall::Hall;
 use crate::header::{self, Entrant};
 use crate::openings::{OpeningError, OpeningSource, Openings};
 use crate::pinned::Pinned;
@@ -69,6 +70,8 @@ pub struct MatchRun {
     pub stop: Arc<AtomicBool>,
     /// Knows the results of some positions.
     pub judge: Option<Arc<Judge>>,
+    /// Plays the games in place of this process's threads.
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 impl Default for MatchRun {
@@ -79,6 +82,7 @@ impl Default for MatchRun {
             pgn: None,
             stop: Arc::new(AtomicBool::new(false)),
             judge: None,
+            elsewhere: None,
         }
     }
 }
@@ -125,6 +129,9 @@ pub enum MatchError {
     /// The file of games cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The games cannot be had from where they should be played.
+    #[error(transparent)]
+    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
     /// The PGN cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Pgn {
@@ -185,8 +192,8 @@ pub(crate) fn play_match(
         let open: Vec<usize> = (0..total).filter(|&game| games[game].is_none()).collect();
         let openings = openings.take(total.div_ceil(2));
         let settings = &config.settings;
-        let hall =
-            Hall { settings, run, players: [&players[0], &players[1]], seed, openings: &openings };
+        let players = [&players[0], &players[1]];
+        let hall = Hall { settings, run, players, seed: config.seed, openings: &openings };
         hall.play(&open, &mut |record| {
             if let Some(store) = &mut store {
                 store.append(&record)?;

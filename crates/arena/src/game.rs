@@ -160,6 +160,36 @@ pub fn play_game(
     }
 }
 
+/// Holds a finished game to its opening and to where the settings end it; what is wrong.
+pub(crate) fn check_game(
+    played: &PlayedGame,
+    opening: &Opening,
+    settings: &GameSettings,
+) -> Result<(), String> {
+    let mut table = Table::new(opening, settings, None);
+    let first = opening.game.ply();
+    let plies = played.moves.len();
+    if plies.checked_sub(first) != Some(played.thoughts.len()) {
+        return Err(format!("{} thoughts for {plies} plies", played.thoughts.len()));
+    }
+    for (ply, thought) in (first..).zip(&played.thoughts) {
+        if table.over().is_some() {
+            return Err(format!("it goes on after it was over at ply {ply}"));
+        }
+        let turn = table.game.turn();
+        let m = notation::parse_uci(table.game.position(), &played.moves[ply])
+            .map_err(|error| format!("ply {ply}: {error}"))?;
+        table.game.play_unchecked(m);
+        table.note(turn, *thought);
+    }
+    let Some((winner, termination)) = table.over() else {
+        return Err(format!("it is not over after {plies} plies"));
+    };
+    // All that is left: opening, result, reason and the spelling of moves.
+    let again = table.finish(opening, winner, termination, None);
+    if again == *played { Ok(()) } else { Err("it is not written as games are".to_owned()) }
+}
+
 /// Knows the results of some positions, as tablebases do.
 pub type Judge = dyn Fn(&Game) -> Option<Outcome> + Send + Sync;
 

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use selfmate_chess::Seed;
-use selfmate_search::Player;
 
 use crate::contest::{MatchError, MatchRun};
-use crate::game::{GameSettings, Side, play_game};
+use crate::duel::Duel;
+use crate::elsewhere::{Fixtures, Next};
+use crate::game::GameSettings;
 use crate::openings::Opening;
 use crate::pinned::Pinned;
 use crate::record::GameRecord;
@@ -20,16 +21,10 @@ pub(crate) struct Hall<'a> {
     pub(crate) settings: &'a GameSettings,
     pub(crate) run: &'a MatchRun,
     pub(crate) players: [&'a Pinned; 2],
-    pub(crate) seed: Seed,
+    /// The seed of the match.
+    pub(crate) seed: u64,
     /// One for each pair of games.
     pub(crate) openings: &'a [Opening],
-}
-
-/// Whether more games are wanted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    GoOn,
-    Stop,
 }
 
 /// What a table sends.
@@ -45,6 +40,12 @@ impl Hall<'_> {
         open: &[usize],
         take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError> {
+        if let Some(elsewhere) = &self.run.elsewhere {
+            let Hall { settings, run, players, seed, openings } = *self;
+            let stop = &*run.stop;
+            return elsewhere
+                .play(&Fixtures { players, settings, seed, openings, open, stop }, take);
+        }
         let tables = self.run.concurrency.clamp(1, open.len().max(1));
         // The first players are built here, so that a bad spec is an error and not a thread's.
         let first = Mutex::new(Some(self.build()?));
@@ -58,8 +59,8 @@ impl Hall<'_> {
                 let (next, halt, first) = (&next, &halt, &first);
                 scope.spawn(move || {
                     let mine = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    let mut players = match mine.map_or_else(|| self.build(), Ok) {
-                        Ok(players) => players,
+                    let mut duel = match mine.map_or_else(|| self.build(), Ok) {
+                        Ok(duel) => duel,
                         Err(error) => {
                             // The other end is gone only when nobody wants to know any more.
                             let _ = sender.send(Message::Failed(error));
@@ -67,7 +68,7 @@ impl Hall<'_> {
                         }
                     };
                     while let Some(&game) = open.get(next.fetch_add(1, Relaxed)) {
-                        let Some(record) = self.game(game, &mut players, halt) else { return };
+                        let Some(record) = self.game(game, &mut duel, halt) else { return };
                         if sender.send(Message::Game(Box::new(record))).is_err() {
                             return;
                         }
@@ -107,25 +108,12 @@ impl Hall<'_> {
         result
     }
 
-    fn build(&self) -> Result<[Box<dyn Player>; 2], SpecError> {
-        let [a, b] = self.players;
-        Ok([a.build(self.seed.derive("a"))?, b.build(self.seed.derive("b"))?])
+    fn build(&self) -> Result<Duel, SpecError> {
+        Duel::new(self.players, Seed::new(self.seed))
     }
 
-    /// Plays one game of the match; A has White in the even ones.
-    fn game(
-        &self,
-        game: usize,
-        players: &mut [Box<dyn Player>; 2],
-        halt: &Arc<AtomicBool>,
-    ) -> Option<GameRecord> {
-        let a_plays = if game.is_multiple_of(2) { Side::White } else { Side::Black };
-        let [a, b] = players;
-        let (white, black) = if a_plays == Side::White { (a, b) } else { (b, a) };
-        let opening = &self.openings[game / 2];
+    fn game(&self, game: usize, duel: &mut Duel, halt: &Arc<AtomicBool>) -> Option<GameRecord> {
         let judge = self.run.judge.as_deref();
-        let played =
-            play_game(white.as_mut(), black.as_mut(), opening, self.settings, judge, halt)?;
-        Some(GameRecord { game: game as u64, a_plays, played })
+        duel.play(game as u64, &self.openings[game / 2], self.settings, judge, halt)
     }
 }

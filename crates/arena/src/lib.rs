@@ -7,6 +7,8 @@
 pub mod adjudicate;
 pub mod book;
 pub mod contest;
+pub mod duel;
+pub mod elsewhere;
 pub mod engine;
 pub mod game;
 mod hall;
@@ -32,11 +34,12 @@ pub mod tuning;
 
 pub use book::{BookConfig, BookReport, BookRules, LearnedBook, PolyglotBook, book_agreement};
 pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match, stored_match};
+pub use duel::Duel;
 pub use game::GameSettings;
 pub use ladder::{LadderConfig, LadderEvent, LadderFormat, LadderReport, run_ladder};
 pub use limit::{MoveLimit, TimeControl};
 pub use openings::{Opening, OpeningSource, Openings};
-pub use pinned::{Loaded, Pinned};
+pub use pinned::{Loaded, Pinned, Portable};
 pub use rate::{RateConfig, RateReport, Rung, run_rate};
 pub use record::GameRecord;
 pub use registry::{PlayerKind, Registry};

@@ -7,10 +7,12 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use selfmate_chess::Seed;
+use selfmate_nn::Model;
 use selfmate_search::Player;
 
 use crate::players::booked::OpenBook;
-use crate::registry::{Build, Version};
+use crate::players::net;
+use crate::registry::{Build, Registry, Version};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tables::TableShelf;
 
@@ -25,6 +27,7 @@ pub struct Pinned {
     build: Arc<Build>,
     book: Option<OpenBook>,
     shelf: TableShelf,
+    network: Option<Arc<[u8]>>,
 }
 
 /// What a player is made of, read once.
@@ -35,7 +38,27 @@ pub struct Loaded {
     pub identity: String,
     /// Makes players of it.
     pub build: Arc<Build>,
+    /// The file, if it is a network's.
+    pub network: Option<Arc<[u8]>>,
 }
+
+/// A player as another machine can build it, to play the same games.
+#[derive(Clone, Debug)]
+pub struct Portable {
+    /// A spec that needs nothing of a machine.
+    pub spec: String,
+    /// The file of its network, if it has one.
+    pub network: Option<Arc<[u8]>>,
+}
+
+/// Kinds that are the same everywhere, beside networks.
+const PORTABLE: [&str; 4] = ["random", "greedy", "rollout", "alphabeta"];
+/// The kind of networks; another machine has no file to name.
+const NETWORK: (&str, &str) = ("net", "network");
+/// Options that name files.
+const FILES: [&str; 3] = ["syzygy", "book", "weights"];
+/// No portable player has more memory, in MB.
+const MAX_MEMORY: u64 = 4096;
 
 impl Pinned {
     /// A player that its spec describes, but for the version of its program.
@@ -47,13 +70,15 @@ impl Pinned {
         shelf: TableShelf,
     ) -> Pinned {
         let (name, asked) = (spec.to_string(), asked.to_owned());
-        Pinned { spec, name, asked, identity: Arc::default(), version, build, book: None, shelf }
+        let (identity, book, network) = (Arc::default(), None, None);
+        Pinned { spec, name, asked, identity, version, build, book, shelf, network }
     }
 
     /// A player made of what was loaded.
     pub(crate) fn loaded(asked: &str, loaded: Loaded, shelf: TableShelf) -> Pinned {
-        let pinned = Pinned::new(asked, loaded.spec, loaded.build, None, shelf);
-        Pinned { identity: Arc::new(loaded.identity.into()), ..pinned }
+        let Loaded { spec, identity, build, network } = loaded;
+        let pinned = Pinned::new(asked, spec, build, None, shelf);
+        Pinned { identity: Arc::new(identity.into()), network, ..pinned }
     }
 
     /// The same with an opening book.
@@ -100,9 +125,55 @@ impl Pinned {
         })
     }
 
+    /// The player for another machine; an error when it would not play the same games there.
+    pub fn portable(&self) -> Result<Portable, SpecError> {
+        let mut spec = self.spec.clone();
+        if self.network.is_some() {
+            spec.kind = NETWORK.0.to_owned();
+            spec.argument = Some(NETWORK.1.to_owned());
+        }
+        check_portable(&spec, self.network.is_some())?;
+        Ok(Portable { spec: spec.to_string(), network: self.network.clone() })
+    }
+
+    /// A player that another machine has sent: nothing that it names is looked for here.
+    pub fn from_portable(portable: &Portable) -> Result<Pinned, SpecError> {
+        let registry = Registry::standard();
+        let spec = registry.parse(&portable.spec)?;
+        check_portable(&spec, portable.network.is_some())?;
+        let Some(bytes) = &portable.network else { return registry.pin(&portable.spec) };
+        let (model, _) = Model::decode(bytes).map_err(|error| SpecError::Other {
+            spec: portable.spec.clone(),
+            reason: error.to_string(),
+        })?;
+        let loaded = net::loaded(spec, bytes, model);
+        Ok(Pinned::loaded(&portable.spec, loaded, TableShelf::default()))
+    }
+
     fn options(&self, seed: Seed) -> SpecOptions<'_> {
         SpecOptions { spec: &self.spec, seed, shelf: &self.shelf }
     }
+}
+
+/// Refuses what is not the same on every machine.
+fn check_portable(spec: &PlayerSpec, has_network: bool) -> Result<(), SpecError> {
+    let other =
+        |reason: &str| Err(SpecError::Other { spec: spec.to_string(), reason: reason.to_owned() });
+    let number = |name: &str| spec.option(name).map(|text| text.parse::<u64>().unwrap_or(u64::MAX));
+    if has_network != (spec.kind == NETWORK.0) || !(has_network || PORTABLE.contains(&&*spec.kind))
+    {
+        return other("only players of selfmate itself can play on other machines");
+    }
+    if number("threads").is_some_and(|threads| threads != 1) {
+        return other("on other machines a player has one thread: its games can be played again");
+    }
+    if FILES.iter().any(|name| spec.option(name).is_some()) {
+        return other("other machines do not have its files");
+    }
+    if number("memory").is_some_and(|memory| memory > MAX_MEMORY) {
+        return other("on other machines a player has 4096 MB at most");
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Pinned {
@@ -122,7 +193,7 @@ mod tests {
 
     use super::*;
     use crate::players::RandomPlayer;
-    use crate::registry::{PlayerKind, Registry};
+    use crate::registry::PlayerKind;
 
     /// A kind whose newest step is another each time it is loaded.
     fn moving() -> (Registry, Arc<AtomicU64>) {
@@ -140,6 +211,7 @@ mod tests {
             Ok(Loaded {
                 spec,
                 identity: content_hash(&newest.to_le_bytes()),
+                network: None,
                 build: Arc::new(|options| {
                     Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))
                 }),

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::contest::{MatchError, MatchRun};
+use crate::elsewhere::Next;
 use crate::game::GameSettings;
-use crate::hall::{Hall, Next};
+use crate::hall::Hall;
 use crate::header::{self, Entrant, Known};
 use crate::openings::{OpeningSource, Openings};
 use crate::pinned::Pinned;
@@ -161,7 +162,7 @@ pub fn run_rate(
             settings: &config.settings,
             run,
             players: [&player, &opponent],
-            seed,
+            seed: config.seed,
             openings: &openings,
         };
         hall.play(&games, &mut |record| {

@@ -14,8 +14,8 @@ use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
 /// Plays games again.
-pub struct Auditor {
-    shared: Arc<Shared>,
+pub struct Auditor<T> {
+    shared: Arc<Shared<T>>,
     findings: Receiver<Finding>,
     threads: Vec<JoinHandle<()>>,
     pending: usize,
@@ -32,33 +32,70 @@ pub struct Finding {
     pub agreement: Agreement,
 }
 
-struct Shared {
-    generation: Generation,
-    evaluators: Evaluators,
-    exactness: Exactness,
-    queue: Mutex<VecDeque<(WorkerName, GameRecord)>>,
-    /// There is something in the queue, or all is over.
-    ready: Condvar,
-    over: AtomicBool,
+/// Plays a game again and compares; `None` when it was stopped.
+pub type Replay<T> = Box<dyn FnMut(&T, &Arc<AtomicBool>) -> Option<Agreement>>;
+
+/// Games with a number.
+pub trait Numbered {
+    /// The number.
+    fn number(&self) -> u64;
 }
 
-impl Auditor {
+impl Numbered for GameRecord {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+impl Numbered for selfmate_arena::GameRecord {
+    fn number(&self) -> u64 {
+        self.game
+    }
+}
+
+struct Shared<T> {
+    make: Box<dyn Fn() -> Replay<T> + Send + Sync>,
+    queue: Mutex<VecDeque<(WorkerName, T)>>,
+    /// There is something in the queue, or all is over.
+    ready: Condvar,
+    over: Arc<AtomicBool>,
+}
+
+impl Auditor<GameRecord> {
     /// For the games of a generation.
-    pub fn new(
+    pub fn of_generation(
         threads: usize,
         generation: &Generation,
         evaluators: Evaluators,
         exactness: Exactness,
-    ) -> Auditor {
+    ) -> Auditor<GameRecord> {
         // One game at a time needs the least memory, and games are the same however many there are.
         let config = SelfPlayConfig { games_at_once: 1, ..generation.config.clone() };
+        let generation = Arc::new(Generation { config, ..generation.clone() });
+        let evaluators = Arc::new(evaluators);
+        Auditor::new(threads, move || {
+            let (generation, evaluators) = (Arc::clone(&generation), Arc::clone(&evaluators));
+            let mut player = None;
+            Box::new(move |sent: &GameRecord, halt: &Arc<AtomicBool>| {
+                let player =
+                    player.get_or_insert_with(|| SelfPlayer::new(&generation.config, evaluators()));
+                let (mut next, mut own) = (Some(sent.number), None);
+                player.play(&generation, || next.take(), |played| own = Some(played), halt);
+                Some(exactness.compare(sent, &own?.record.rounded()))
+            })
+        })
+    }
+}
+
+impl<T: Numbered + Send + 'static> Auditor<T> {
+    /// On so many threads, each with a way to play games again of its own, made when there is
+    /// something to play: most generations of a small run have nothing.
+    pub fn new(threads: usize, make: impl Fn() -> Replay<T> + Send + Sync + 'static) -> Auditor<T> {
         let shared = Arc::new(Shared {
-            generation: Generation { config, ..generation.clone() },
-            evaluators,
-            exactness,
+            make: Box::new(make),
             queue: Mutex::default(),
             ready: Condvar::new(),
-            over: AtomicBool::new(false),
+            over: Arc::default(),
         });
         let (sender, findings) = channel();
         let start = |_| {
@@ -70,10 +107,10 @@ impl Auditor {
     }
 
     /// Has a game played again.
-    pub fn add(&mut self, worker: WorkerName, record: GameRecord) {
+    pub fn add(&mut self, worker: WorkerName, game: T) {
         self.pending += 1;
         let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push_back((worker, record));
+        queue.push_back((worker, game));
         drop(queue);
         self.shared.ready.notify_one();
     }
@@ -103,27 +140,21 @@ impl Auditor {
     }
 }
 
-impl Shared {
+impl<T: Numbered> Shared<T> {
     fn work(&self, sender: &Sender<Finding>) {
-        // Made when there is something to play: most generations of a small run have nothing.
-        let mut player = None;
+        let mut replay = None;
         while let Some((worker, sent)) = self.next() {
-            let player = player.get_or_insert_with(|| {
-                SelfPlayer::new(&self.generation.config, (self.evaluators)())
-            });
-            let number = sent.number;
-            let (mut next, mut own) = (Some(number), None);
-            player.play(&self.generation, || next.take(), |played| own = Some(played), &self.over);
+            let replay = replay.get_or_insert_with(|| (self.make)());
             // None when all is over.
-            let Some(own) = own else { return };
-            let agreement = self.exactness.compare(&sent, &own.record.rounded());
+            let Some(agreement) = replay(&sent, &self.over) else { return };
+            let number = sent.number();
             if sender.send(Finding { worker, number, agreement }).is_err() {
                 return;
             }
         }
     }
 
-    fn next(&self) -> Option<(WorkerName, GameRecord)> {
+    fn next(&self) -> Option<(WorkerName, T)> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if self.over.load(Relaxed) {
@@ -139,7 +170,7 @@ impl Shared {
     }
 }
 
-impl Drop for Auditor {
+impl<T> Drop for Auditor<T> {
     fn drop(&mut self) {
         // Under the lock, so that no thread looks just before and waits just after.
         let queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -170,7 +201,7 @@ mod tests {
         let weights = Weights::random(ZeroConfig::tiny().network, Seed::new(1)).unwrap();
         let model = Model::Sparse(Box::new(weights));
         let exactness = Exactness::of(&model);
-        let mut auditor = Auditor::new(2, &generation, evaluators(&model), exactness);
+        let mut auditor = Auditor::of_generation(2, &generation, evaluators(&model), exactness);
         let [honest, cheat] = ["honest", "cheat"].map(|name| WorkerName::new(name).unwrap());
         for number in 0..6 {
             auditor.add(honest.clone(), play(&generation, number).record.rounded());

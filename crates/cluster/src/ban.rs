@@ -14,8 +14,10 @@ use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
 /// Workers that are refused, each with the reason.
+#[derive(Default)]
 pub struct Bans {
-    path: PathBuf,
+    /// Nowhere, for as long as this process lives.
+    path: Option<PathBuf>,
     reasons: BTreeMap<WorkerName, String>,
 }
 
@@ -42,7 +44,7 @@ impl Bans {
                 })?;
             reasons.insert(worker, reason);
         }
-        Ok(Bans { path: path.to_owned(), reasons })
+        Ok(Bans { path: Some(path.to_owned()), reasons })
     }
 
     /// Why a worker is refused; `None` when it is not.
@@ -63,7 +65,9 @@ impl Bans {
             text.push('\n');
         }
         // Whole or not at all: half a line would be an error at every start from now on.
-        atomic::write(&self.path, text.as_bytes())?;
+        if let Some(path) = &self.path {
+            atomic::write(path, text.as_bytes())?;
+        }
         Ok(true)
     }
 

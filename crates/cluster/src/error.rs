@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use selfmate_run::RunError;
 
 use crate::order::OrderError;
-use crate::subject::NameError;
+use crate::subject::{NameError, WorkerName};
 
 /// Why a cluster cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +54,18 @@ pub enum ClusterError {
         url: String,
         /// What is trained.
         run: String,
+    },
+    /// Games that were counted are not what they should be.
+    #[error(
+        "worker {worker} is refused: {reason}; {games} of its games were counted before: play the match again"
+    )]
+    Counted {
+        /// The worker.
+        worker: WorkerName,
+        /// Why.
+        reason: String,
+        /// How many.
+        games: u64,
     },
     /// The learner does not want this worker.
     #[error("the learner refuses this worker: {0}")]

@@ -7,12 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use selfmate_arena::Duel;
 use selfmate_learn::selfplay::{Evaluators, Generation, Played, SelfPlayer};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::fixture::Stage;
 use crate::hash::Hash;
 use crate::message::Grant;
+use crate::parcel::Parcel;
 
 /// Where a worker's threads play.
 pub struct Hall {
@@ -38,31 +41,47 @@ struct State {
 pub struct Job {
     /// The order.
     pub order: Hash,
-    /// What its games share.
-    pub generation: Generation,
-    /// Its network.
-    pub evaluators: Evaluators,
+    /// What it asks for.
+    task: Task,
     /// Ends its games when set.
-    cut: AtomicBool,
+    cut: Arc<AtomicBool>,
     /// Games under way.
     playing: AtomicUsize,
+}
+
+/// What an order asks for.
+pub enum Task {
+    /// Games of a generation.
+    SelfPlay {
+        /// What its games share.
+        generation: Generation,
+        /// Its network.
+        evaluators: Evaluators,
+    },
+    /// Games of a match.
+    Match(Stage),
 }
 
 /// A game that has ended.
 pub struct Finished {
     /// The order it was played for.
     pub order: Hash,
-    /// The right to send it.
-    pub token: Hash,
-    /// The game.
-    pub played: Played,
+    /// The game as it is sent.
+    pub parcel: Parcel,
 }
 
 impl Job {
     /// A job of which nothing is played yet.
-    pub fn new(order: Hash, generation: Generation, evaluators: Evaluators) -> Job {
-        let (cut, playing) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Job { order, generation, evaluators, cut, playing }
+    pub fn new(order: Hash, task: Task) -> Job {
+        Job { order, task, cut: Arc::default(), playing: AtomicUsize::new(0) }
+    }
+
+    /// Games that a thread plays at a time.
+    fn games_at_once(&self) -> usize {
+        match &self.task {
+            Task::SelfPlay { generation, .. } => generation.config.games_at_once.max(1),
+            Task::Match(_) => 1,
+        }
     }
 }
 
@@ -151,7 +170,7 @@ impl Hall {
             return 0;
         }
         let Some(job) = &state.job else { return 2 * self.threads };
-        let room = self.threads * job.generation.config.games_at_once.max(1);
+        let room = self.threads * job.games_at_once();
         let waiting = state.queue.len();
         if waiting > room / 2 {
             return 0;
@@ -179,29 +198,30 @@ impl Hall {
 
     /// A thread's life.
     fn play(&self, done: &UnboundedSender<Finished>) {
-        let mut last: Option<(Arc<Job>, SelfPlayer)> = None;
+        let mut last: Option<(Arc<Job>, Seat)> = None;
         while let Some(job) = self.wait() {
             let is_same = last.as_ref().is_some_and(|(last, _)| Arc::ptr_eq(last, &job));
             if !is_same {
-                let player = SelfPlayer::new(&job.generation.config, (job.evaluators)());
-                last = Some((Arc::clone(&job), player));
+                last = Some((Arc::clone(&job), Seat::new(&job.task)));
             }
-            let Some((_, player)) = &mut last else { continue };
+            let Some((_, seat)) = &mut last else { continue };
             let tokens = RefCell::new(HashMap::new());
             let next = || {
                 let grant = self.next(&job)?;
                 tokens.borrow_mut().insert(grant.number, grant.token);
                 Some(grant.number)
             };
-            let end = |played: Played| {
+            let end = |number: u64, pack: &dyn Fn(Hash) -> Option<Parcel>| {
                 job.playing.fetch_sub(1, Relaxed);
                 self.hungry.notify_one();
-                if let Some(token) = tokens.borrow_mut().remove(&played.record.number) {
+                let token = tokens.borrow_mut().remove(&number);
+                match token.and_then(pack) {
                     // Nobody listens any more when the worker is gone.
-                    let _ = done.send(Finished { order: job.order, token, played });
+                    Some(parcel) => _ = done.send(Finished { order: job.order, parcel }),
+                    None => self.release(job.order, number),
                 }
             };
-            player.play(&job.generation, next, end, &job.cut);
+            seat.play(&job, next, end);
         }
     }
 
@@ -235,6 +255,62 @@ impl Hall {
     }
 }
 
+/// Whoever plays in a thread.
+enum Seat {
+    SelfPlay(SelfPlayer),
+    Match(Option<Duel>),
+}
+
+impl Seat {
+    fn new(task: &Task) -> Seat {
+        match task {
+            Task::SelfPlay { generation, evaluators } => {
+                Seat::SelfPlay(SelfPlayer::new(&generation.config, evaluators()))
+            }
+            Task::Match(stage) => {
+                let [a, b] = &stage.players;
+                // Both were built before the job was taken.
+                Seat::Match(Duel::new([a, b], stage.seed).ok())
+            }
+        }
+    }
+
+    /// Plays games as long as there are any.
+    fn play(
+        &mut self,
+        job: &Job,
+        mut next: impl FnMut() -> Option<u64>,
+        mut end: impl FnMut(u64, &dyn Fn(Hash) -> Option<Parcel>),
+    ) {
+        match (self, &job.task) {
+            (Seat::SelfPlay(player), Task::SelfPlay { generation, .. }) => {
+                let end = |played: Played| {
+                    // What was played here can be written.
+                    end(played.record.number, &|token| Parcel::new(job.order, token, &played).ok());
+                };
+                player.play(generation, next, end, &job.cut);
+            }
+            (Seat::Match(Some(duel)), Task::Match(stage)) => {
+                while let Some(number) = next() {
+                    let opening = stage.openings.get(&(number / 2));
+                    let played = opening.and_then(|opening| {
+                        duel.play(number, opening, &stage.settings, None, &job.cut)
+                    });
+                    end(number, &|token| {
+                        Some(Parcel::of_match(job.order, token, played.as_ref()?))
+                    });
+                }
+            }
+            // Nobody to play them: they are given back.
+            _ => {
+                while let Some(number) = next() {
+                    end(number, &|_| None);
+                }
+            }
+        }
+    }
+}
+
 /// Closes the hall when a thread panics: its games would be held for ever.
 struct Alarm<'a>(&'a Hall);
 
@@ -261,7 +337,8 @@ mod tests {
     fn job(name: &[u8]) -> Arc<Job> {
         let weights = Weights::random(ZeroConfig::tiny().network, Seed::new(1)).unwrap();
         let evaluators = evaluators(&Model::Sparse(Box::new(weights)));
-        Arc::new(Job::new(Hash::of(name), generation(), evaluators))
+        let task = Task::SelfPlay { generation: generation(), evaluators };
+        Arc::new(Job::new(Hash::of(name), task))
     }
 
     fn grants(numbers: impl IntoIterator<Item = u64>) -> Vec<Grant> {
@@ -280,10 +357,11 @@ mod tests {
         hall.add(&Hash::of(b"another"), grants(0..2));
         hall.add(&job.order, grants(0..5));
         for _ in 0..5 {
-            let Finished { order, token, played } = receiver.blocking_recv().unwrap();
-            let number = played.record.number;
+            let Finished { order, parcel } = receiver.blocking_recv().unwrap();
+            let (number, token) = (parcel.number, parcel.token);
             assert_eq!((order, token), (job.order, Hash::of(&number.to_le_bytes())));
-            assert_eq!(played, play(&generation(), number));
+            let expected = Parcel::new(order, token, &play(&generation(), number)).unwrap();
+            assert_eq!(parcel, expected);
         }
         hall.add(&job.order, grants(5..5000));
         hall.close();
@@ -332,7 +410,7 @@ mod tests {
         loop {
             let finished = receiver.blocking_recv().unwrap();
             if finished.order == new.order {
-                assert_eq!(finished.played.record.number, 7);
+                assert_eq!(finished.parcel.number, 7);
                 break;
             }
         }

@@ -36,14 +36,7 @@ impl Intake {
 
     /// Looks at what a worker sent.
     pub fn judge(&self, worker: &WorkerName, bytes: &[u8]) -> Result<Delivery, Refusal> {
-        let parcel = Parcel::decode(bytes).map_err(Refusal::Unasked)?;
-        if parcel.token != self.key.token(worker, &parcel.order, parcel.number) {
-            let what = format!("game {} without the token of {worker}", parcel.number);
-            return Err(Refusal::Unasked(what));
-        }
-        if parcel.order != self.order {
-            return Err(Refusal::Late);
-        }
+        let parcel = Parcel::asked(bytes, &self.key, worker, &self.order)?;
         let bytes = parcel.record().map_err(Refusal::Packing)?;
         let record = GameRecord::decode(&bytes)?;
         if record.number != parcel.number {

@@ -11,7 +11,7 @@ use crate::hash::Hash;
 use crate::key::Key;
 use crate::lease::{Leases, Terms};
 use crate::message::{Answer, Ask, Beat, Grant, MAX_GRANT, MAX_HELD, Pulse};
-use crate::order::{Order, PROTOCOL};
+use crate::order::PROTOCOL;
 use crate::refusal::Refusal;
 use crate::status::{Member, Report};
 use crate::subject::WorkerName;
@@ -32,7 +32,7 @@ pub struct Office {
 struct Current {
     hash: Hash,
     generation: u64,
-    network: Hash,
+    network: Option<Hash>,
     leases: Leases,
 }
 
@@ -59,14 +59,16 @@ impl Office {
         Office { run, key, bans, terms, workers, strangers: 0, current: None }
     }
 
-    /// Games are wanted for an order.
-    pub fn begin(&mut self, order: &Order, numbers: impl IntoIterator<Item = u64>) {
-        self.current = Some(Current {
-            hash: order.hash(),
-            generation: order.generation,
-            network: order.network,
-            leases: Leases::new(numbers, self.terms),
-        });
+    /// Games are wanted for an order: a generation, or a round of a match.
+    pub fn begin(
+        &mut self,
+        order: Hash,
+        generation: u64,
+        network: Option<Hash>,
+        numbers: impl IntoIterator<Item = u64>,
+    ) {
+        let leases = Leases::new(numbers, self.terms);
+        self.current = Some(Current { hash: order, generation, network, leases });
     }
 
     /// No more games are wanted.
@@ -244,7 +246,7 @@ impl Office {
         Report {
             run: self.run.clone(),
             generation: self.current.as_ref().map(|current| current.generation),
-            network: self.current.as_ref().map(|current| current.network),
+            network: self.current.as_ref().and_then(|current| current.network),
             missing: self.missing() as u64,
             games,
             members: count as u64,
@@ -327,7 +329,7 @@ mod tests {
         let (a, b) = (worker("a"), worker("b"));
         assert_eq!(office.ask(&a, &ask(2), at(0)), Answer::Wait { milliseconds: LATER_MS });
         let order = order::tests::order();
-        office.begin(&order, 0..3);
+        office.begin(order.hash(), 3, Some(order.network), 0..3);
         assert_eq!(games(office.ask(&a, &ask(2), at(0))), [0, 1]);
         assert_eq!(games(office.ask(&b, &ask(2), at(0))), [2]);
         assert!(office.is_first(&a));
@@ -353,7 +355,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut office = office(folder.path());
         let (a, b) = (worker("a"), worker("b"));
-        office.begin(&order::tests::order(), 0..2);
+        office.begin(order::tests::order().hash(), 3, None, 0..2);
         office.ask(&a, &ask(2), at(0));
         assert!(office.ban(&a, "faked").unwrap() && !office.ban(&a, "again").unwrap());
         let refused = Answer::Refused { reason: "faked".to_owned() };

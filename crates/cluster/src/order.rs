@@ -12,7 +12,7 @@ use crate::hash::Hash;
 /// recomputation would notice counts too.
 pub const PROTOCOL: u32 = 1;
 /// No order is longer.
-pub const MAX_ORDER: usize = 1 << 16;
+pub const MAX_ORDER: usize = 1 << 18;
 
 /// What a generation's games are played with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

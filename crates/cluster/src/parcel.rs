@@ -11,10 +11,14 @@
 
 use std::io::Read;
 
+use selfmate_arena::GameRecord;
 use selfmate_learn::selfplay::Played;
 use selfmate_run::RecordError;
 
 use crate::hash::Hash;
+use crate::key::Key;
+use crate::refusal::Refusal;
+use crate::subject::WorkerName;
 
 /// No parcel is larger; a game of 200 plies takes about 6,000 bytes.
 pub const MAX_PARCEL: usize = 1 << 18;
@@ -46,6 +50,27 @@ impl Parcel {
     pub fn new(order: Hash, token: Hash, played: &Played) -> Result<Parcel, RecordError> {
         let Played { record, simulations } = played;
         Ok(Parcel::of_bytes(order, token, record.number, *simulations, &record.encode()?))
+    }
+
+    /// Packs a game of a match.
+    pub fn of_match(order: Hash, token: Hash, record: &GameRecord) -> Parcel {
+        let bytes = serde_json::to_vec(record).expect("a record is plain data");
+        Parcel::of_bytes(order, token, record.game, 0, &bytes)
+    }
+
+    /// Reads a parcel that must be for this order, asked for from this worker.
+    pub fn asked(
+        bytes: &[u8],
+        key: &Key,
+        worker: &WorkerName,
+        order: &Hash,
+    ) -> Result<Parcel, Refusal> {
+        let parcel = Parcel::decode(bytes).map_err(Refusal::Unasked)?;
+        if parcel.token != key.token(worker, &parcel.order, parcel.number) {
+            let what = format!("game {} without the token of {worker}", parcel.number);
+            return Err(Refusal::Unasked(what));
+        }
+        if parcel.order == *order { Ok(parcel) } else { Err(Refusal::Late) }
     }
 
     /// Packs any bytes as a record.

@@ -19,6 +19,9 @@ pub enum Refusal {
     /// The record is no game: an illegal move, a wrong result, a policy that is none.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The game of a match is none, or cannot be one of it.
+    #[error("not a game of this match: {0}")]
+    Game(String),
     /// The record is another game than the parcel says.
     #[error("game {got} in the parcel of game {expected}")]
     Number {
@@ -45,7 +48,7 @@ impl Refusal {
             Refusal::Unasked(_) => "unasked",
             Refusal::Late => "late",
             Refusal::Packing(_) => "packing",
-            Refusal::Record(_) => "record",
+            Refusal::Record(_) | Refusal::Game(_) => "record",
             Refusal::Number { .. } => "number",
             Refusal::Spelling => "spelling",
             Refusal::Misfit(_) => "misfit",

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_nats::jetstream::{AckKind, Message};
 use selfmate_learn::LearnError;
 use selfmate_learn::selfplay::{Harvest, Tray};
+use selfmate_run::GameRecord;
 
 use crate::audit::{Agreement, parts_too_often};
 use crate::auditor::{Auditor, Finding};
@@ -13,14 +14,14 @@ use crate::hash::Hash;
 use crate::intake::Intake;
 use crate::refusal::Refusal;
 use crate::source::Cluster;
-use crate::subject::{GAMES, WorkerName};
+use crate::subject::WorkerName;
 
 /// The games of one generation while they come in.
 pub struct Shift<'a> {
     cluster: &'a mut Cluster,
     order: Hash,
     intake: Intake,
-    auditor: Auditor,
+    auditor: Auditor<GameRecord>,
     /// Who sent each game that is on the tray, where that is known, and its hash.
     accepted: BTreeMap<u64, (Option<WorkerName>, Hash)>,
     /// What is to be said of messages once the disk has what they brought.
@@ -33,7 +34,7 @@ impl<'a> Shift<'a> {
         cluster: &'a mut Cluster,
         order: Hash,
         intake: Intake,
-        auditor: Auditor,
+        auditor: Auditor<GameRecord>,
     ) -> Shift<'a> {
         let (accepted, acknowledge) = (BTreeMap::new(), Vec::new());
         Shift { cluster, order, intake, auditor, accepted, acknowledge }
@@ -48,16 +49,16 @@ impl<'a> Shift<'a> {
     ) -> Result<Harvest, LearnError> {
         self.look_back(known, tray)?;
         loop {
-            for message in self.cluster.receive() {
+            for message in self.cluster.centre.receive() {
                 self.take(message, tray)?;
             }
             self.settle(tray)?;
             for finding in self.auditor.findings() {
                 self.weigh(&finding, tray)?;
             }
-            let now = self.cluster.host.now();
-            self.cluster.host.office().expire(now);
-            let missing = self.cluster.host.office().missing();
+            let now = self.cluster.centre.host.now();
+            self.cluster.centre.host.office().expire(now);
+            let missing = self.cluster.centre.host.office().missing();
             if missing == 0 && self.auditor.pending()? == 0 {
                 return Ok(Harvest::Ripe);
             }
@@ -79,7 +80,7 @@ impl<'a> Shift<'a> {
             let worker = known.remove(&record.number);
             self.accepted.insert(record.number, (worker.clone(), Hash::of(&record.encode()?)));
             let Some(worker) = worker else { continue };
-            if self.cluster.host.office().is_banned(&worker) {
+            if self.cluster.centre.host.office().is_banned(&worker) {
                 banned.insert(worker);
             } else if self.is_chosen(&worker, record.number) {
                 self.auditor.add(worker, record.clone());
@@ -93,35 +94,29 @@ impl<'a> Shift<'a> {
 
     fn is_chosen(&self, worker: &WorkerName, number: u64) -> bool {
         let share = self.cluster.options.audit_share;
-        self.cluster.key.is_audited(worker, &self.order, number, share)
+        self.cluster.centre.key.is_audited(worker, &self.order, number, share)
     }
 
     /// Looks at a message; what is good goes on the tray.
     fn take(&mut self, message: Message, tray: &mut Tray<'_>) -> Result<(), LearnError> {
-        let now = self.cluster.host.now();
-        let Some(worker) = WorkerName::of_subject(GAMES, &message.subject) else {
-            self.cluster.host.office().ignore();
+        let now = self.cluster.centre.host.now();
+        let Some(worker) = self.cluster.centre.sender(&message) else {
             self.acknowledge.push((message, AckKind::Term));
             return Ok(());
         };
-        if self.cluster.host.office().is_banned(&worker) {
-            self.cluster.host.office().refuse(&worker, "banned", now);
-            self.acknowledge.push((message, AckKind::Term));
-            return Ok(());
-        }
         let delivery = match self.intake.judge(&worker, &message.payload) {
             Ok(delivery) => delivery,
             Err(refusal) => {
-                self.cluster.host.office().refuse(&worker, refusal.kind(), now);
+                self.cluster.centre.host.office().refuse(&worker, refusal.kind(), now);
                 self.acknowledge.push((message, AckKind::Term));
                 return if refusal.is_proof() { self.ban(&worker, &refusal, tray) } else { Ok(()) };
             }
         };
         let record = &delivery.played.record;
         let number = record.number;
-        let is_first = self.cluster.host.office().is_first(&worker);
+        let is_first = self.cluster.centre.host.office().is_first(&worker);
         if let Some((other, hash)) = self.accepted.get(&number) {
-            self.cluster.host.office().take(&worker, number, now);
+            self.cluster.centre.host.office().take(&worker, number, now);
             // Both cannot be right.
             if *hash != delivery.hash {
                 let stored = tray.games().iter().find(|game| game.number == number);
@@ -130,7 +125,7 @@ impl<'a> Shift<'a> {
                 }
                 self.auditor.add(worker, record.clone());
             }
-        } else if self.cluster.host.office().take(&worker, number, now) {
+        } else if self.cluster.centre.host.office().take(&worker, number, now) {
             // The first game of a worker shows whether its machine computes as ours does.
             if is_first || self.is_chosen(&worker, number) {
                 self.auditor.add(worker.clone(), record.clone());
@@ -151,14 +146,14 @@ impl<'a> Shift<'a> {
         // First who, then what: a game without its sender could not be found again.
         self.cluster.provenance.sync()?;
         tray.sync()?;
-        self.cluster.acknowledge(std::mem::take(&mut self.acknowledge));
+        self.cluster.centre.acknowledge(std::mem::take(&mut self.acknowledge));
         Ok(())
     }
 
     /// What playing a game again has shown.
     fn weigh(&mut self, finding: &Finding, tray: &mut Tray<'_>) -> Result<(), LearnError> {
         let Finding { worker, number, agreement } = finding;
-        let (audited, parted) = self.cluster.host.office().audited(worker, agreement);
+        let (audited, parted) = self.cluster.centre.host.office().audited(worker, agreement);
         let what = match agreement {
             Agreement::Same => return Ok(()),
             Agreement::Parted { .. } if parts_too_often(parted, audited) => {
@@ -177,7 +172,7 @@ impl<'a> Shift<'a> {
         refusal: &Refusal,
         tray: &mut Tray<'_>,
     ) -> Result<(), LearnError> {
-        if !self.cluster.host.office().ban(worker, &refusal.to_string())? {
+        if !self.cluster.centre.host.office().ban(worker, &refusal.to_string())? {
             return Ok(());
         }
         // Its games of earlier generations; those of this one are taken back here and now.
@@ -206,7 +201,7 @@ impl<'a> Shift<'a> {
         tray.take_back(&numbers)?;
         for &number in &numbers {
             self.accepted.remove(&number);
-            self.cluster.host.office().reopen(number);
+            self.cluster.centre.host.office().reopen(number);
         }
         Ok(numbers.len())
     }

@@ -4,6 +4,7 @@
 //! more slowly. It never sends a game that it was not asked for, and nothing it holds is missed when
 //! it dies: its games are given to others.
 
+use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use futures_util::future::FusedFuture;
 use futures_util::{FutureExt, StreamExt, stream};
+use selfmate_arena::Duel;
 use selfmate_learn::selfplay::evaluators;
 use selfmate_nn::Model;
 use tokio::sync::Notify;
@@ -21,12 +23,12 @@ use tokio::time::sleep;
 use crate::backoff::Backoff;
 use crate::broker::{Access, Broker, Role};
 use crate::error::ClusterError;
-use crate::hall::{Finished, Hall, Job};
+use crate::fixture::Fixture;
+use crate::hall::{Finished, Hall, Job, Task};
 use crate::hash::Hash;
 use crate::key::Key;
 use crate::message::{Answer, Ask, Beat, Pulse, decode, encode};
 use crate::order::{MAX_ORDER, Order, PROTOCOL};
-use crate::parcel::Parcel;
 use crate::subject::{ASK, BEAT, GAMES, NEWS, WorkerName};
 
 /// How a worker works.
@@ -45,15 +47,8 @@ pub struct Options {
 pub enum Event {
     /// The broker is there.
     Connected,
-    /// Plays for another order.
-    Order {
-        /// The run.
-        run: String,
-        /// The generation.
-        generation: u64,
-        /// Batches that the network has learned.
-        step: u64,
-    },
+    /// Plays for another order: a generation of a run, or a match.
+    Order(String),
     /// So many games are sent.
     Sent(u64),
     /// Something does not work; it is tried again.
@@ -100,6 +95,7 @@ pub fn work(
             nonce: Key::random()?,
             finished: AtomicU64::new(0),
             sent: AtomicU64::new(0),
+            networks: RefCell::default(),
             news: Notify::new(),
         };
         let outcome = worker.run(stop, &mut finished).await;
@@ -148,6 +144,8 @@ struct Worker<'a> {
     finished: AtomicU64,
     /// Games that the broker has.
     sent: AtomicU64,
+    /// Networks that were fetched last.
+    networks: RefCell<Vec<(Hash, Arc<[u8]>)>>,
     /// The learner has something new.
     news: Notify,
 }
@@ -256,15 +254,57 @@ impl Worker<'_> {
             return Ok(());
         }
         let bytes = self.broker.fetch("order", &order, MAX_ORDER).await?;
-        let document = Order::parse(&bytes)?;
-        let bytes = self.broker.fetch("network", &document.network, MAX_NETWORK).await?;
+        let (task, what) = if bytes.first() == Some(&b'{') {
+            self.prepare_match(&bytes).await?
+        } else {
+            self.prepare_generation(&bytes).await?
+        };
+        self.hall.set_job(Some(Arc::new(Job::new(order, task))));
+        (self.tell)(Event::Order(what));
+        Ok(())
+    }
+
+    async fn prepare_generation(&self, bytes: &[u8]) -> Result<(Task, String), ClusterError> {
+        let order = Order::parse(bytes)?;
+        let bytes = self.network(&order.network).await?;
         let decoded = Model::decode(&bytes);
         let (model, _) = decoded.map_err(|error| ClusterError::Network(error.to_string()))?;
-        let job = Job::new(order, document.generation(), evaluators(&model));
-        self.hall.set_job(Some(Arc::new(job)));
-        let Order { run, generation, step, .. } = document;
-        (self.tell)(Event::Order { run, generation, step });
-        Ok(())
+        let Order { run, generation, step, .. } = &order;
+        let what = format!("run {run}, generation {generation}, network {step}");
+        let evaluators = evaluators(&model);
+        Ok((Task::SelfPlay { generation: order.generation(), evaluators }, what))
+    }
+
+    async fn prepare_match(&self, bytes: &[u8]) -> Result<(Task, String), ClusterError> {
+        let fixture = Fixture::parse(bytes)?;
+        let mut networks = [None, None];
+        for (network, contestant) in networks.iter_mut().zip([&fixture.a, &fixture.b]) {
+            if let Some(hash) = &contestant.network {
+                *network = Some(self.network(hash).await?);
+            }
+        }
+        let stage = fixture.stage(networks)?;
+        // What cannot be built is given back before anybody waits for it.
+        let [a, b] = &stage.players;
+        let built = Duel::new([a, b], stage.seed);
+        built.map_err(|error| ClusterError::Network(error.to_string()))?;
+        Ok((Task::Match(stage), format!("match {}", fixture.name)))
+    }
+
+    /// The file of a network, fetched once.
+    async fn network(&self, hash: &Hash) -> Result<Arc<[u8]>, ClusterError> {
+        let known = |networks: &Vec<(Hash, Arc<[u8]>)>| {
+            networks.iter().find(|(known, _)| known == hash).map(|(_, bytes)| Arc::clone(bytes))
+        };
+        if let Some(bytes) = known(&self.networks.borrow()) {
+            return Ok(bytes);
+        }
+        let bytes: Arc<[u8]> = self.broker.fetch("network", hash, MAX_NETWORK).await?.into();
+        let mut networks = self.networks.borrow_mut();
+        // Those of the two players of a match.
+        networks.truncate(1);
+        networks.insert(0, (*hash, Arc::clone(&bytes)));
+        Ok(bytes)
     }
 
     /// Sends games as they end, some at a time; ends when there will be no more.
@@ -274,13 +314,9 @@ impl Worker<'_> {
     }
 
     async fn send_game(&self, game: Finished) {
-        let Finished { order, token, played } = game;
-        let number = played.record.number;
-        match Parcel::new(order, token, &played) {
-            Ok(parcel) => self.send_parcel(order, parcel.encode()).await,
-            Err(error) => (self.tell)(Event::Trouble(error.to_string())),
-        }
-        self.hall.release(order, number);
+        let Finished { order, parcel } = game;
+        self.send_parcel(order, parcel.encode()).await;
+        self.hall.release(order, parcel.number);
     }
 
     /// Sends a game until the broker has it, or nobody wants it any more.

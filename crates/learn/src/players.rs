@@ -75,7 +75,7 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
     let file = |name: &str| checkpoint.files.get(name);
     let loaded = |bytes: &[u8], build: Arc<Build>| {
         let identity = content_hash(bytes);
-        Ok(Loaded { spec: spec.clone(), identity, build })
+        Ok(Loaded { spec: spec.clone(), identity, build, network: None })
     };
     if let Some(bytes) = file(TABLE) {
         refuse(options, &[])?;

@@ -50,6 +50,7 @@ pub fn loaded(spec: PlayerSpec, bytes: &[u8], model: Model) -> Loaded {
         spec,
         identity: content_hash(bytes),
         build: Arc::new(move |options| build(options, &model)),
+        network: Some(bytes.into()),
     }
 }
 

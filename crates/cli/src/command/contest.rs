@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
+use selfmate_arena::elsewhere::Elsewhere;
 use selfmate_arena::tables::TableRule;
 use selfmate_arena::{GameSettings, MatchRun, MoveLimit, OpeningSource, Registry, TimeControl};
 use selfmate_chess::tablebase::Syzygy;
+use selfmate_cluster::lease::Terms;
+use selfmate_cluster::{Storage, Tournament, tournament};
 
+use crate::broker::AccessArgs;
 use crate::progress::stop_on_signal;
 use crate::think::ThinkArgs;
 
@@ -50,6 +54,11 @@ pub struct GameArgs {
     /// Write the games as PGN
     #[arg(long, value_name = "FILE")]
     pgn: Option<PathBuf>,
+    /// Have the games played by workers, by way of this NATS server (several with commas)
+    #[arg(long, value_name = "URL", conflicts_with_all = ["tc", "movetime", "tb", "syzygy"])]
+    nats: Option<String>,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 impl GameArgs {
@@ -98,8 +107,10 @@ impl GameArgs {
             None => None,
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let concurrency = self.concurrency.map_or(cores, usize::from);
         Ok(MatchRun {
-            concurrency: self.concurrency.map_or(cores, usize::from),
+            concurrency,
+            elsewhere: self.elsewhere(concurrency)?,
             store: self.store.clone(),
             pgn: self.pgn.clone(),
             stop: stop_on_signal()?,
@@ -107,6 +118,26 @@ impl GameArgs {
         })
     }
 }
+
+impl GameArgs {
+    /// Who plays the games, unless it is this process.
+    fn elsewhere(&self, threads: usize) -> anyhow::Result<Option<Arc<dyn Elsewhere>>> {
+        let Some(url) = &self.nats else { return Ok(None) };
+        let tournament = Tournament::open(tournament::Options {
+            access: self.access.access(url),
+            storage: Storage::default(),
+            name: "a match".to_owned(),
+            threads,
+            audit_share: AUDIT,
+            terms: Terms::default(),
+            note: |text| eprintln!("{text}"),
+        })?;
+        Ok(Some(Arc::new(tournament)))
+    }
+}
+
+/// The share of workers' games that are played again here.
+const AUDIT: f64 = 0.02;
 
 fn openings(text: &str) -> Result<OpeningSource, String> {
     match text.strip_prefix("random:") {

@@ -78,9 +78,9 @@ impl Lines {
     fn tell(&mut self, event: &Event) {
         match event {
             Event::Connected => eprintln!("connected"),
-            Event::Order { run, generation, step } => {
+            Event::Order(what) => {
                 self.trouble.clear();
-                self.playing = format!("run {run}, generation {generation}, network {step}");
+                self.playing.clone_from(what);
             }
             Event::Sent(games) => {
                 let speed = *games as f64 / self.began.elapsed().as_secs_f64().max(1e-3);

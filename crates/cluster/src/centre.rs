@@ -1,0 +1,234 @@
+//! The middle of a cluster: the broker, the desk, and the games that come in. What the games are
+//! for is not known here.
+
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::{AckKind, Message};
+use selfmate_learn::selfplay::TICK;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::backoff::Backoff;
+use crate::ban::Bans;
+use crate::broker::{Access, Broker, Role, Storage};
+use crate::error::ClusterError;
+use crate::hash::Hash;
+use crate::host::Host;
+use crate::key::Key;
+use crate::lease::Terms;
+use crate::office::Office;
+use crate::status::Report;
+use crate::subject::{GAMES, NEWS, STATUS, WorkerName};
+
+/// The middle of a cluster.
+pub struct Centre {
+    runtime: Runtime,
+    pub host: Host,
+    games: mpsc::Receiver<Message>,
+    pub key: Key,
+    /// What was published last, newest last.
+    published: Vec<Hash>,
+    /// Removes what was published before.
+    tidying: Option<JoinHandle<()>>,
+    /// Tells the broker what became of the last messages.
+    acknowledging: Option<JoinHandle<()>>,
+}
+
+/// How a centre is set up.
+pub struct Setup {
+    /// How to reach the broker.
+    pub access: Access,
+    /// How games are kept there.
+    pub storage: Storage,
+    /// What is played, for people.
+    pub name: String,
+    /// The secret of its tokens.
+    pub key: Key,
+    /// Workers that are refused.
+    pub bans: Bans,
+    /// How long games are lent.
+    pub terms: Terms,
+}
+
+/// What a centre needs of whoever waits for it.
+pub trait Waiting {
+    /// False when there is no more time.
+    fn goes_on(&mut self) -> bool;
+    /// Says something worth knowing.
+    fn note(&mut self, text: &str);
+}
+
+/// Games that are written to disk together.
+const TOGETHER: usize = 256;
+/// Orders and networks that stay published: workers may still fetch those before.
+const KEPT: usize = 8;
+/// The slowest line that a network is published over, in bytes a second.
+const SLOWEST: usize = 100_000;
+/// How often to look whether the broker still has what was published.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long the broker may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How long to listen for another learner.
+const ALONE: Duration = Duration::from_secs(3);
+
+impl Centre {
+    /// Connects and starts to answer workers.
+    pub fn open(setup: Setup) -> Result<Centre, ClusterError> {
+        let Setup { access, storage, name, key, bans, terms } = setup;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .map_err(ClusterError::Runtime)?;
+        let office = Office::new(name, key.clone(), bans, terms);
+        let (host, games) = runtime.block_on(async {
+            let broker = Broker::connect(&access, Role::Learner).await?;
+            be_alone(&broker, &access.url).await?;
+            set_up(&broker, storage).await?;
+            Host::start(broker, office, storage).await
+        })?;
+        let (published, tidying, acknowledging) = (Vec::new(), None, None);
+        Ok(Centre { runtime, host, games, key, published, tidying, acknowledging })
+    }
+
+    /// Publishes objects under their hashes, however often it takes; false when there is no more
+    /// time for it.
+    pub fn publish(&mut self, objects: &[(Hash, &[u8])], waiting: &mut dyn Waiting) -> bool {
+        // An old list must not remove what is new.
+        if let Some(tidying) = self.tidying.take() {
+            tidying.abort();
+        }
+        let mut backoff = Backoff::new("publish");
+        for &(hash, bytes) in objects {
+            loop {
+                let publish = self.host.broker().publish(&hash, bytes);
+                let time = ANSWER + Duration::from_secs((bytes.len() / SLOWEST) as u64);
+                let published =
+                    self.runtime.block_on(async { tokio::time::timeout(time, publish).await });
+                let what = match published {
+                    Ok(Ok(())) => break,
+                    Ok(Err(error)) => error.to_string(),
+                    Err(_) => "the broker does not answer".to_owned(),
+                };
+                waiting.note(&format!("{what}; trying again"));
+                if !wait(backoff.next_wait(), waiting) {
+                    return false;
+                }
+            }
+            self.published.retain(|&known| known != hash);
+            self.published.push(hash);
+        }
+        let old = self.published.len().saturating_sub(KEPT);
+        self.published.drain(..old);
+        let (broker, kept) = (self.host.broker().clone(), self.published.clone());
+        // What is left over takes space, nothing more; the next time tries again.
+        self.tidying = Some(self.runtime.spawn(async move { _ = broker.keep_only(&kept).await }));
+        true
+    }
+
+    /// Puts objects back where a broker that lost its disk has lost them, until the handle is
+    /// aborted.
+    pub fn keep_published(&self, objects: Vec<(Hash, Vec<u8>)>) -> JoinHandle<()> {
+        let broker = self.host.broker().clone();
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                for (hash, bytes) in &objects {
+                    // What does not work is tried again.
+                    let _ = broker.publish(hash, bytes).await;
+                }
+            }
+        })
+    }
+
+    /// Who sent a message; `None`, and counted, when it is nobody from whom anything is taken.
+    pub fn sender(&self, message: &Message) -> Option<WorkerName> {
+        let now = self.host.now();
+        let mut office = self.host.office();
+        let Some(worker) = WorkerName::of_subject(GAMES, &message.subject) else {
+            office.ignore();
+            return None;
+        };
+        if office.is_banned(&worker) {
+            office.refuse(&worker, "banned", now);
+            return None;
+        }
+        Some(worker)
+    }
+
+    /// Tells all workers which order games are wanted for.
+    pub fn tell_news(&self) {
+        let order = self.host.office().order();
+        let client = self.host.broker().client().clone();
+        let payload = order.map_or(Vec::new(), |hash| hash.to_string().into_bytes());
+        // Workers that do not hear it find out by themselves a little later.
+        self.runtime.spawn(async move { client.publish(NEWS, payload.into()).await });
+    }
+
+    /// Games that came in, after a tick at the latest.
+    pub fn receive(&mut self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let receive = self.games.recv_many(&mut messages, TOGETHER);
+        // Nothing is lost when the time is up: it takes all at once or nothing.
+        let _ = self.runtime.block_on(async { tokio::time::timeout(TICK, receive).await });
+        messages
+    }
+
+    /// Tells the broker what became of messages.
+    pub fn acknowledge(&mut self, messages: Vec<(Message, AckKind)>) {
+        if messages.is_empty() {
+            return;
+        }
+        self.acknowledging = Some(self.runtime.spawn(async move {
+            for (message, kind) in messages {
+                // What is not acknowledged comes again, and is known by its number.
+                let _ = message.ack_with(kind).await;
+            }
+        }));
+    }
+}
+
+impl Drop for Centre {
+    fn drop(&mut self) {
+        if let Some(last) = self.acknowledging.take() {
+            let time = Duration::from_secs(1);
+            // What the broker does not hear of in time is sent to the next learner, and is too late.
+            let _ = self.runtime.block_on(async { tokio::time::timeout(time, last).await });
+        }
+    }
+}
+
+/// Waits, unless there is no more time.
+fn wait(wait: Duration, waiting: &mut dyn Waiting) -> bool {
+    let mut left = wait;
+    while !left.is_zero() {
+        if !waiting.goes_on() {
+            return false;
+        }
+        let step = left.min(TICK);
+        std::thread::sleep(step);
+        left -= step;
+    }
+    true
+}
+
+/// Two learners would take each other's games.
+async fn be_alone(broker: &Broker, url: &str) -> Result<(), ClusterError> {
+    // One that does not answer is as good as none.
+    let Ok(Some(answer)) = broker.request(STATUS, Vec::new(), ALONE).await else { return Ok(()) };
+    let report: Result<Report, _> = serde_json::from_slice(&answer);
+    let run = report.map_or("another run".to_owned(), |report| format!("run '{}'", report.run));
+    Err(ClusterError::Taken { url: url.to_owned(), run })
+}
+
+/// Servers that have just been started need a while to agree on who leads.
+async fn set_up(broker: &Broker, storage: Storage) -> Result<(), ClusterError> {
+    let (began, mut backoff) = (Instant::now(), Backoff::new("set-up"));
+    loop {
+        match broker.set_up(storage).await {
+            Err(_) if began.elapsed() < ANSWER => tokio::time::sleep(backoff.next_wait()).await,
+            outcome => return outcome,
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Matches on many machines: workers play the games of a match, in rounds.
+//!
+//! A round counts when all of its games are in and those that were chosen have been played again. A
+//! worker that fails is refused, and its games of the round go to others. What was counted before
+//! cannot be taken back: if there are games of such a worker among it, the match ends with an error
+//! that says how many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_nats::jetstream::{AckKind, Message};
+use selfmate_arena::elsewhere::{Elsewhere, Fixtures, Next};
+use selfmate_arena::{Duel, GameRecord, MatchError, Portable};
+use selfmate_nn::Model;
+
+use crate::audit::{Agreement, Exactness, parts_too_often};
+use crate::auditor::{Auditor, Replay};
+use crate::ban::Bans;
+use crate::broker::{Access, Storage};
+use crate::centre::{Centre, Setup, Waiting};
+use crate::error::ClusterError;
+use crate::fixture::{Contestant, Fixture, Stage, Start};
+use crate::hash::Hash;
+use crate::key::Key;
+use crate::lease::Terms;
+use crate::order::PROTOCOL;
+use crate::parcel::Parcel;
+use crate::refusal::Refusal;
+use crate::subject::WorkerName;
+
+/// How matches use a cluster.
+pub struct Options {
+    /// How to reach the broker.
+    pub access: Access,
+    /// How games are kept there.
+    pub storage: Storage,
+    /// What is played, for people.
+    pub name: String,
+    /// Threads for playing games again.
+    pub threads: usize,
+    /// The share of games that are played again.
+    pub audit_share: f64,
+    /// How long games are lent.
+    pub terms: Terms,
+    /// Hears what is worth knowing.
+    pub note: fn(&str),
+}
+
+/// Matches on many machines.
+pub struct Tournament {
+    state: Mutex<State>,
+    threads: usize,
+    audit_share: f64,
+    note: fn(&str),
+}
+
+struct State {
+    centre: Centre,
+    /// Games that were counted, by worker.
+    counted: BTreeMap<WorkerName, u64>,
+    rounds: u64,
+}
+
+/// Games that are counted together. Enough to keep hundreds of threads busy, few enough that
+/// little is lost by a kill.
+const ROUND: usize = 256;
+
+impl Tournament {
+    /// Connects and starts to answer workers.
+    pub fn open(options: Options) -> Result<Tournament, ClusterError> {
+        let Options { access, storage, name, threads, audit_share, terms, note } = options;
+        let (key, bans) = (Key::random()?, Bans::default());
+        let centre = Centre::open(Setup { access, storage, name, key, bans, terms })?;
+        let state = State { centre, counted: BTreeMap::new(), rounds: 0 };
+        Ok(Tournament { state: Mutex::new(state), threads, audit_share, note })
+    }
+}
+
+impl From<ClusterError> for MatchError {
+    fn from(error: ClusterError) -> MatchError {
+        MatchError::Elsewhere(Box::new(error))
+    }
+}
+
+impl Elsewhere for Tournament {
+    fn play(
+        &self,
+        fixtures: &Fixtures<'_>,
+        take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
+    ) -> Result<(), MatchError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let players = [fixtures.players[0].portable()?, fixtures.players[1].portable()?];
+        for numbers in fixtures.open.chunks(ROUND) {
+            let fixture = fixture(fixtures, numbers, &players);
+            let networks = players.each_ref().map(|player| player.network.clone());
+            let stage = Arc::new(fixture.stage(networks.clone()).map_err(ClusterError::from)?);
+            let exactness = exactness(&networks)?;
+            // What cannot be built is an error here, not a thread's.
+            Duel::new([&stage.players[0], &stage.players[1]], stage.seed)?;
+            let text = fixture.to_json();
+            let order = Hash::of(text.as_bytes());
+            let mut objects: Vec<(Hash, &[u8])> =
+                networks.iter().flatten().map(|bytes| (Hash::of(bytes), &bytes[..])).collect();
+            objects.push((order, text.as_bytes()));
+            let mut patience = Patience { stop: fixtures.stop, note: self.note };
+            if !state.centre.publish(&objects, &mut patience) {
+                return Ok(());
+            }
+            let numbers = numbers.iter().map(|&number| number as u64);
+            let round = state.rounds;
+            state.rounds += 1;
+            state.centre.host.office().begin(order, round, fixture.a.network, numbers);
+            state.centre.tell_news();
+            let auditor = auditor(self.threads, &stage, exactness);
+            let outcome = Round {
+                state: &mut state,
+                order,
+                stage,
+                auditor,
+                audit_share: self.audit_share,
+                accepted: BTreeMap::new(),
+                acknowledge: Vec::new(),
+                note: self.note,
+            }
+            .run(fixtures.stop);
+            state.centre.host.office().end();
+            state.centre.tell_news();
+            let Some(games) = outcome? else { return Ok(()) };
+            for (worker, record) in games.into_values() {
+                *state.counted.entry(worker).or_default() += 1;
+                if take(record)? == Next::Stop {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The document of a round.
+fn fixture(fixtures: &Fixtures<'_>, numbers: &[usize], players: &[Portable; 2]) -> Fixture {
+    let contestant = |player: &Portable| Contestant {
+        spec: player.spec.clone(),
+        network: player.network.as_deref().map(Hash::of),
+    };
+    let pairs: BTreeSet<usize> = numbers.iter().map(|number| number / 2).collect();
+    let start = |pair: usize| (pair as u64, Start::of(&fixtures.openings[pair]));
+    let [a, b] = fixtures.players;
+    Fixture {
+        protocol: PROTOCOL,
+        name: format!("{} - {}", a.name(), b.name()),
+        seed: fixtures.seed,
+        settings: fixtures.settings.clone(),
+        a: contestant(&players[0]),
+        b: contestant(&players[1]),
+        openings: pairs.into_iter().map(start).collect(),
+    }
+}
+
+fn exactness(networks: &[Option<Arc<[u8]>>; 2]) -> Result<Exactness, ClusterError> {
+    for bytes in networks.iter().flatten() {
+        let model = Model::decode(bytes);
+        let (model, _) = model.map_err(|error| ClusterError::Network(error.to_string()))?;
+        if Exactness::of(&model) == Exactness::Rounded {
+            return Ok(Exactness::Rounded);
+        }
+    }
+    Ok(Exactness::Exact)
+}
+
+fn auditor(threads: usize, stage: &Arc<Stage>, exactness: Exactness) -> Auditor<GameRecord> {
+    let stage = Arc::clone(stage);
+    Auditor::new(threads, move || {
+        let stage = Arc::clone(&stage);
+        let mut duel = None;
+        let replay: Replay<GameRecord> = Box::new(move |sent, halt| {
+            if duel.is_none() {
+                // They were built before; what cannot be built now cannot be compared either.
+                let [a, b] = &stage.players;
+                duel = Duel::new([a, b], stage.seed).ok();
+            }
+            let opening = &stage.openings[&(sent.game / 2)];
+            let own = duel.as_mut()?.play(sent.game, opening, &stage.settings, None, halt)?;
+            Some(compare(exactness, sent, &own))
+        });
+        replay
+    })
+}
+
+/// Compares a game with what came out when it was played again. Time is nobody's fault.
+fn compare(exactness: Exactness, sent: &GameRecord, own: &GameRecord) -> Agreement {
+    let timeless = |record: &GameRecord| {
+        let mut record = record.clone();
+        record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+        record
+    };
+    let (sent, own) = (timeless(sent), timeless(own));
+    let moves = (&sent.played.moves, &own.played.moves);
+    let ply = moves.0.iter().zip(moves.1).take_while(|(sent, own)| sent == own).count();
+    match exactness {
+        _ if sent == own => Agreement::Same,
+        Exactness::Exact if moves.0 == moves.1 => {
+            Agreement::Different("another thought of a move".to_owned())
+        }
+        Exactness::Exact => Agreement::Different(format!("another move at ply {ply}")),
+        Exactness::Rounded if moves.0 == moves.1 => Agreement::Same,
+        Exactness::Rounded => Agreement::Parted { ply },
+    }
+}
+
+/// Waits as long as a match may.
+struct Patience<'a> {
+    stop: &'a AtomicBool,
+    note: fn(&str),
+}
+
+impl Waiting for Patience<'_> {
+    fn goes_on(&mut self) -> bool {
+        !self.stop.load(Relaxed)
+    }
+
+    fn note(&mut self, text: &str) {
+        (self.note)(text);
+    }
+}
+
+/// The games of a round while they come in.
+struct Round<'a> {
+    state: &'a mut State,
+    order: Hash,
+    stage: Arc<Stage>,
+    auditor: Auditor<GameRecord>,
+    audit_share: f64,
+    accepted: BTreeMap<u64, (WorkerName, GameRecord)>,
+    acknowledge: Vec<(Message, AckKind)>,
+    note: fn(&str),
+}
+
+impl Round<'_> {
+    /// Until all games are there and audited; `None` when it was stopped before.
+    fn run(
+        mut self,
+        stop: &AtomicBool,
+    ) -> Result<Option<BTreeMap<u64, (WorkerName, GameRecord)>>, ClusterError> {
+        loop {
+            for message in self.state.centre.receive() {
+                self.take(message)?;
+            }
+            self.state.centre.acknowledge(std::mem::take(&mut self.acknowledge));
+            for finding in self.auditor.findings() {
+                let mut office = self.state.centre.host.office();
+                let (audited, parted) = office.audited(&finding.worker, &finding.agreement);
+                drop(office);
+                let what = match finding.agreement {
+                    Agreement::Parted { .. } if parts_too_often(parted, audited) => {
+                        format!("{parted} of {audited} games part from what they should be")
+                    }
+                    Agreement::Same | Agreement::Parted { .. } => continue,
+                    Agreement::Different(what) => format!("game {}: {what}", finding.number),
+                };
+                self.ban(&finding.worker, &Refusal::Audit(what))?;
+            }
+            let now = self.state.centre.host.now();
+            self.state.centre.host.office().expire(now);
+            if stop.load(Relaxed) {
+                return Ok(None);
+            }
+            if self.state.centre.host.office().missing() == 0 && self.auditor.pending()? == 0 {
+                return Ok(Some(self.accepted));
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) -> Result<(), ClusterError> {
+        let Some(worker) = self.state.centre.sender(&message) else {
+            self.acknowledge.push((message, AckKind::Term));
+            return Ok(());
+        };
+        let now = self.state.centre.host.now();
+        let record = match self.judge(&worker, &message.payload) {
+            Ok(record) => record,
+            Err(refusal) => {
+                self.state.centre.host.office().refuse(&worker, refusal.kind(), now);
+                self.acknowledge.push((message, AckKind::Term));
+                return if refusal.is_proof() { self.ban(&worker, &refusal) } else { Ok(()) };
+            }
+        };
+        // There is no disk to wait for: what is lost with this process is played again.
+        self.acknowledge.push((message, AckKind::Ack));
+        let is_first = self.state.centre.host.office().is_first(&worker);
+        let number = record.game;
+        let is_new = self.state.centre.host.office().take(&worker, number, now);
+        match self.accepted.get(&number) {
+            None if is_new => {
+                let key = &self.state.centre.key;
+                if is_first || key.is_audited(&worker, &self.order, number, self.audit_share) {
+                    self.auditor.add(worker.clone(), record.clone());
+                }
+                self.accepted.insert(number, (worker, record));
+            }
+            // Both cannot be right.
+            Some((other, stored))
+                if *other != worker
+                    && compare(Exactness::Exact, &record, stored) != Agreement::Same =>
+            {
+                self.auditor.add(other.clone(), stored.clone());
+                self.auditor.add(worker, record);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Looks at what a worker sent.
+    fn judge(&self, worker: &WorkerName, bytes: &[u8]) -> Result<GameRecord, Refusal> {
+        let parcel = Parcel::asked(bytes, &self.state.centre.key, worker, &self.order)?;
+        let bytes = parcel.record().map_err(Refusal::Packing)?;
+        let record: GameRecord =
+            serde_json::from_slice(&bytes).map_err(|error| Refusal::Game(error.to_string()))?;
+        if record.game != parcel.number {
+            return Err(Refusal::Number { expected: parcel.number, got: record.game });
+        }
+        let opening = self.stage.openings.get(&(record.game / 2));
+        let opening = opening.ok_or_else(|| Refusal::Game("no such pair".to_owned()))?;
+        selfmate_arena::duel::check(&record, opening, &self.stage.settings)
+            .map_err(Refusal::Game)?;
+        Ok(record)
+    }
+
+    /// Takes nothing from a worker any more; its games of this round go to others.
+    fn ban(&mut self, worker: &WorkerName, refusal: &Refusal) -> Result<(), ClusterError> {
+        if !self.state.centre.host.office().ban(worker, &refusal.to_string())? {
+            return Ok(());
+        }
+        self.auditor.forget(worker);
+        let games = self.accepted.extract_if(.., |_, (sender, _)| sender == worker);
+        let numbers: Vec<u64> = games.map(|(number, _)| number).collect();
+        for &number in &numbers {
+            self.state.centre.host.office().reopen(number);
+        }
+        if let Some(&games) = self.state.counted.get(worker) {
+            let (worker, reason) = (worker.clone(), refusal.to_string());
+            return Err(ClusterError::Counted { worker, reason, games });
+        }
+        let count = numbers.len();
+        (self.note)(&format!(
+            "worker {worker} is refused: {refusal}; {count} of its games are played again"
+        ));
+        Ok(())
+    }
+}

@@ -1,0 +1,161 @@
+//! Matches whose games workers play, over a real nats-server.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod server;
+mod tiny;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use selfmate_arena::adjudicate::Adjudication;
+use selfmate_arena::{
+    Duel, GameRecord, GameSettings, MatchConfig, MatchEvent, MatchRun, MoveLimit, Registry,
+    run_match,
+};
+use selfmate_chess::Seed;
+use selfmate_cluster::broker::{Broker, Role};
+use selfmate_cluster::fixture::Fixture;
+use selfmate_cluster::lease::Terms;
+use selfmate_cluster::message::{Answer, Ask, decode, encode};
+use selfmate_cluster::order::{MAX_ORDER, PROTOCOL};
+use selfmate_cluster::parcel::Parcel;
+use selfmate_cluster::subject::{ASK, GAMES};
+use selfmate_cluster::tournament::Options;
+use selfmate_cluster::{Storage, Tournament, WorkerName};
+use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
+use server::Server;
+use tiny::{access, beside_workers};
+
+fn tournament(server: &Server) -> Arc<Tournament> {
+    let terms = Terms { lease: Duration::from_secs(3), patience: Duration::from_secs(1) };
+    let tournament = Tournament::open(Options {
+        access: access(server),
+        storage: Storage::default(),
+        name: "test".to_owned(),
+        threads: 1,
+        audit_share: 0.2,
+        terms,
+        note: |_| {},
+    });
+    Arc::new(tournament.unwrap())
+}
+
+/// A network against a classic player.
+fn config(folder: &Path) -> MatchConfig {
+    let shape = SparseConfig { hidden: 64, ..SparseConfig::default() };
+    let weights = Weights::random(shape, Seed::new(1)).unwrap();
+    let path = folder.join("random.safetensors");
+    sparse::save(&weights, WeightsInfo::default(), &path).unwrap();
+    let adjudication = Adjudication { max_plies: Some(40), ..Adjudication::default() };
+    let settings = GameSettings { adjudication, ..GameSettings::default() };
+    let a = format!("net:{},sims=8", path.display());
+    MatchConfig { settings, ..MatchConfig::new(&a, "alphabeta:depth=1", 24) }
+}
+
+/// Plays the match; its games without the time that they took.
+fn play(config: &MatchConfig, run: &MatchRun) -> BTreeMap<u64, GameRecord> {
+    let mut games = BTreeMap::new();
+    let report = run_match(config, run, &Registry::standard(), &mut |event| {
+        if let MatchEvent::Finished { record, .. } = event {
+            let mut record = record.clone();
+            record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+            games.insert(record.game, record);
+        }
+    });
+    assert!(report.unwrap().is_finished);
+    games
+}
+
+#[test]
+fn a_match_on_workers_is_the_match_on_threads() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let config = config(folder.path());
+    let run = MatchRun { elsewhere: Some(tournament(&server)), ..MatchRun::default() };
+    let (games, sent) = beside_workers(&server, &["a", "b"], || play(&config, &run));
+    assert_eq!(games, play(&config, &MatchRun::default()));
+    let sent: u64 = sent.into_iter().map(|sent| sent.unwrap()).sum();
+    assert!(sent >= config.games, "{sent}");
+}
+
+#[test]
+fn players_and_limits_of_one_machine_are_not_for_others() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let run = MatchRun { elsewhere: Some(tournament(&server)), ..MatchRun::default() };
+    let good = config(folder.path());
+    let refused = |config: &MatchConfig| {
+        let played = run_match(config, &run, &Registry::standard(), &mut |_| {});
+        played.unwrap_err().to_string()
+    };
+    let threads = MatchConfig { b: "alphabeta:depth=1,threads=2".to_owned(), ..good.clone() };
+    assert!(refused(&threads).contains("one thread"));
+    let program = MatchConfig { b: "uci:true".to_owned(), ..good.clone() };
+    assert!(refused(&program).contains("players of selfmate"));
+    let limit = MoveLimit::movetime(10);
+    let clock = MatchConfig { settings: GameSettings { limit, ..good.settings.clone() }, ..good };
+    assert!(refused(&clock).contains("depend on the machine"));
+}
+
+/// Plays a game and sends something else, until it is refused; why.
+async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> String {
+    let name = WorkerName::new(name).unwrap();
+    let broker = Broker::connect(&access(server), Role::Worker(&name)).await.unwrap();
+    let (version, order, has) = ("0".to_owned(), None, Vec::new());
+    let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, order, has };
+    loop {
+        let seconds = Duration::from_secs(5);
+        let answer = broker.request(&name.subject(ASK), encode(&ask), seconds).await;
+        let Ok(Some(answer)) = answer else { continue };
+        let (order, grant) = match decode(&answer).unwrap() {
+            Answer::Work { order, games } => (order, games[0]),
+            Answer::Wait { .. } => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                continue;
+            }
+            Answer::Refused { reason } => return reason,
+        };
+        let bytes = broker.fetch("order", &order, MAX_ORDER).await.unwrap();
+        let fixture = Fixture::parse(&bytes).unwrap();
+        let network = fixture.a.network.unwrap();
+        let network = broker.fetch("network", &network, 1 << 24).await.unwrap();
+        let stage = fixture.stage([Some(network.into()), None]).unwrap();
+        let [a, b] = &stage.players;
+        let mut duel = Duel::new([a, b], stage.seed).unwrap();
+        let opening = &stage.openings[&(grant.number / 2)];
+        let halt = Arc::new(AtomicBool::new(false));
+        let played = duel.play(grant.number, opening, &stage.settings, None, &halt);
+        let mut record = played.unwrap();
+        forge(&mut record);
+        let parcel = Parcel::of_match(order, grant.token, &record).encode();
+        broker.send(name.subject(GAMES), &grant.token, parcel).await.unwrap();
+    }
+}
+
+#[test]
+fn who_fakes_games_of_a_match_is_refused_and_changes_nothing() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let config = config(folder.path());
+    let run = MatchRun { elsewhere: Some(tournament(&server)), ..MatchRun::default() };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let games = thread::scope(|scope| {
+        let host = scope.spawn(|| play(&config, &run));
+        let reason = runtime.block_on(cheat(&server, "winner", |record| {
+            let winner = record.played.winner;
+            record.played.winner = if winner.is_none() { Some(record.a_plays) } else { None };
+        }));
+        assert!(reason.contains("not a game of this match"), "{reason}");
+        let reason = runtime.block_on(cheat(&server, "thinker", |record| {
+            // Nothing that a rule forbids.
+            record.played.thoughts[0].nodes = Some(1);
+        }));
+        assert!(reason.contains("played again, it is another game"), "{reason}");
+        beside_workers(&server, &["honest"], || host.join().unwrap()).0
+    });
+    assert_eq!(games, play(&config, &MatchRun::default()));
+}
