@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use selfmate_chess::Seed;
 use selfmate_search::Player;
 
-use crate::game::{GameSettings, Judge, Side, check_game, play_game};
+use crate::game::{GameSettings, Judge, Side, check_game, play_game, second_guess};
 use crate::openings::Opening;
 use crate::pinned::Pinned;
 use crate::record::GameRecord;
@@ -42,6 +42,25 @@ impl Duel {
     }
 }
 
+impl Duel {
+    /// Asks both players again at every position of a game of theirs that was checked: the plies where
+    /// they would play something else, or think otherwise of it by more than `slack` centipawns.
+    /// `None` when it was stopped.
+    pub fn second_guess(
+        &mut self,
+        record: &GameRecord,
+        opening: &Opening,
+        settings: &GameSettings,
+        slack: u32,
+        halt: &Arc<AtomicBool>,
+    ) -> Option<Vec<usize>> {
+        let [a, b] = &mut self.players;
+        let (white, black) = if side_of_a(record.game) == Side::White { (a, b) } else { (b, a) };
+        let (white, black) = (white.as_mut(), black.as_mut());
+        second_guess(white, black, opening, settings, &record.played, slack, halt)
+    }
+}
+
 /// A has White in the even games.
 const fn side_of_a(game: u64) -> Side {
     if game.is_multiple_of(2) { Side::White } else { Side::Black }
@@ -60,4 +79,51 @@ pub fn check(
         return Err(format!("A has {:?}: expected {expected:?}", record.a_plays));
     }
     check_game(&record.played, opening, settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adjudicate::Adjudication;
+    use crate::openings::{OpeningSource, Openings};
+    use crate::registry::Registry;
+
+    #[test]
+    fn a_game_that_was_played_passes_and_a_changed_one_does_not() {
+        let registry = Registry::standard();
+        let [a, b] = ["alphabeta:depth=1", "alphabeta:depth=2"].map(|s| registry.pin(s).unwrap());
+        let seed = Seed::new(3);
+        let openings = Openings::load(&OpeningSource::default(), seed).unwrap().take(1);
+        let adjudication = Adjudication { max_plies: Some(30), ..Adjudication::default() };
+        let settings = GameSettings { adjudication, ..GameSettings::default() };
+        let halt = Arc::new(AtomicBool::new(false));
+        let mut duel = Duel::new([&a, &b], seed).unwrap();
+        let good = duel.play(1, &openings[0], &settings, None, &halt).unwrap();
+        assert_eq!(check(&good, &openings[0], &settings), Ok(()));
+        let odd = duel.second_guess(&good, &openings[0], &settings, 0, &halt);
+        assert_eq!(odd, Some(Vec::new()));
+        let first = openings[0].game.ply();
+        let mut other = good.clone();
+        other.played.thoughts[2].cp = other.played.thoughts[2].cp.map(|cp| cp + 200);
+        let odd = duel.second_guess(&other, &openings[0], &settings, 150, &halt);
+        assert_eq!(odd, Some(vec![first + 2]));
+        let refused = |change: fn(&mut GameRecord)| {
+            let mut record = good.clone();
+            change(&mut record);
+            check(&record, &openings[0], &settings).unwrap_err()
+        };
+        assert!(refused(|record| record.a_plays = Side::White).contains("A has"));
+        assert!(refused(|record| record.played.winner = Some(Side::Black)).contains("written"));
+        assert!(refused(|record| _ = record.played.thoughts.pop()).contains("thoughts for"));
+        let shorten = |record: &mut GameRecord| {
+            record.played.thoughts.pop();
+            record.played.moves.pop();
+        };
+        assert!(refused(shorten).contains("not over"));
+        let illegal = |record: &mut GameRecord| {
+            let last = record.played.moves.len() - 1;
+            record.played.moves[last] = "a1a1".to_owned();
+        };
+        assert!(refused(illegal).contains("ply"));
+    }
 }

@@ -190,6 +190,44 @@ pub(crate) fn check_game(
     if again == *played { Ok(()) } else { Err("it is not written as games are".to_owned()) }
 }
 
+/// Asks both players again at every position of a game, along its moves: the plies where they would
+/// play something else, or think otherwise of it by more than `slack` centipawns. `None` when it was
+/// stopped or a player fails.
+pub(crate) fn second_guess(
+    white: &mut dyn Player,
+    black: &mut dyn Player,
+    opening: &Opening,
+    settings: &GameSettings,
+    played: &PlayedGame,
+    slack: u32,
+    stop: &Arc<AtomicBool>,
+) -> Option<Vec<usize>> {
+    white.new_game();
+    black.new_game();
+    let mut table = Table::new(opening, settings, None);
+    let mut odd = Vec::new();
+    for (ply, sent) in (opening.game.ply()..).zip(&played.thoughts) {
+        let m = notation::parse_uci(table.game.position(), played.moves.get(ply)?).ok()?;
+        let turn = table.game.turn();
+        let player: &mut dyn Player = if turn == Color::White { white } else { black };
+        let choice = player.choose(&table.game, &table.limit(turn, stop)).ok()?;
+        if stop.load(Relaxed) {
+            return None;
+        }
+        let own = thought(&choice, Duration::ZERO);
+        let is_close = match (sent.cp, own.cp) {
+            (Some(sent), Some(own)) => sent.abs_diff(own) <= slack,
+            // One sees a mate that the other does not see yet, or nobody says anything.
+            _ => true,
+        };
+        if choice.played != m || !is_close {
+            odd.push(ply);
+        }
+        table.game.play_unchecked(m);
+    }
+    Some(odd)
+}
+
 /// Knows the results of some positions, as tablebases do.
 pub type Judge = dyn Fn(&Game) -> Option<Outcome> + Send + Sync;
 

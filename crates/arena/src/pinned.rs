@@ -55,8 +55,25 @@ pub struct Portable {
 const PORTABLE: [&str; 4] = ["random", "greedy", "rollout", "alphabeta"];
 /// The kind of networks; another machine has no file to name.
 const NETWORK: (&str, &str) = ("net", "network");
-/// Options that name files.
-const FILES: [&str; 3] = ["syzygy", "book", "weights"];
+/// Options that mean the same everywhere: they name no files, and no time.
+const OPTIONS: [&str; 14] = [
+    "sims",
+    "nodes",
+    "depth",
+    "root",
+    "search",
+    "threads",
+    "memory",
+    "hash",
+    "cpuct",
+    "scale",
+    "policy_temperature",
+    "temperature",
+    "blunder",
+    "weights",
+];
+/// Weights of alpha-beta that need no file.
+const WEIGHTS: [&str; 2] = ["plain", "default"];
 /// No portable player has more memory, in MB.
 const MAX_MEMORY: u64 = 4096;
 
@@ -128,6 +145,10 @@ impl Pinned {
     /// The player for another machine; an error when it would not play the same games there.
     pub fn portable(&self) -> Result<Portable, SpecError> {
         let mut spec = self.spec.clone();
+        if self.shelf.has_default() {
+            let reason = "other machines do not have its tables".to_owned();
+            return Err(SpecError::Other { spec: spec.to_string(), reason });
+        }
         if self.network.is_some() {
             spec.kind = NETWORK.0.to_owned();
             spec.argument = Some(NETWORK.1.to_owned());
@@ -167,10 +188,15 @@ fn check_portable(spec: &PlayerSpec, has_network: bool) -> Result<(), SpecError>
     if number("threads").is_some_and(|threads| threads != 1) {
         return other("on other machines a player has one thread: its games can be played again");
     }
-    if FILES.iter().any(|name| spec.option(name).is_some()) {
+    let names = spec.options.iter().map(|(name, _)| name.as_str());
+    if let Some(name) = names.into_iter().find(|name| !OPTIONS.contains(name)) {
+        return other(&format!("on other machines a player has no option '{name}'"));
+    }
+    if spec.option("weights").is_some_and(|weights| !WEIGHTS.contains(&weights)) {
         return other("other machines do not have its files");
     }
-    if number("memory").is_some_and(|memory| memory > MAX_MEMORY) {
+    if ["memory", "hash"].iter().any(|name| number(name).is_some_and(|memory| memory > MAX_MEMORY))
+    {
         return other("on other machines a player has 4096 MB at most");
     }
     Ok(())
@@ -234,6 +260,33 @@ mod tests {
         assert_eq!(loads.load(Relaxed), 1);
         assert_ne!(registry.pin("moving:x").unwrap().identity(), pinned.identity());
         assert_eq!(registry.pin("random").unwrap().identity(), Ok(None));
+    }
+
+    #[test]
+    fn what_depends_on_a_machine_is_not_portable() {
+        let portable = |text: &str| {
+            let pinned = Registry::standard().pin(text).unwrap();
+            pinned.portable().map(|player| player.spec).map_err(|error| error.to_string())
+        };
+        let good = "alphabeta:depth=2,hash=4,blunder=5";
+        assert_eq!(portable(good), Ok(good.to_owned()));
+        for (text, reason) in [
+            ("alphabeta:movetime=10", "no option 'movetime'"),
+            ("alphabeta:threads=2", "one thread"),
+            ("alphabeta:hash=8192", "4096 MB"),
+            ("alphabeta:weights=mine.toml", "its files"),
+            ("stockfish:nodes=10", "players of selfmate itself"),
+        ] {
+            let refused = portable(text).unwrap_err();
+            assert!(refused.contains(reason), "{text}: {refused}");
+        }
+        let mut registry = Registry::standard();
+        registry.set_default_tables("tables");
+        let refused = registry.pin("greedy").unwrap().portable().unwrap_err();
+        assert!(refused.to_string().contains("tables"), "{refused}");
+        // A network is no file there, and a file is no network.
+        let refused = Pinned::from_portable(&Portable { spec: "net:x".to_owned(), network: None });
+        assert!(refused.is_err());
     }
 
     #[test]

@@ -43,6 +43,11 @@ impl TableShelf {
         found
     }
 
+    /// True when players that name no tables have some.
+    pub(crate) fn has_default(&self) -> bool {
+        self.default.is_some()
+    }
+
     pub(crate) fn set_default(&mut self, folders: &str) {
         self.default = Some(folders.to_owned()).filter(|folders| !folders.is_empty());
     }
