@@ -31,13 +31,26 @@ impl Default for Terms {
 pub struct Leases {
     terms: Terms,
     free: BTreeSet<u64>,
-    lent: BTreeMap<u64, Vec<Lease>>,
+    lent: BTreeMap<u64, Lent>,
+    /// The games of `lent` by when they were lent, longest first.
+    ages: BTreeSet<(Duration, u64)>,
+    /// The games of `lent` by who has them.
+    hands: BTreeMap<WorkerName, BTreeSet<u64>>,
+    /// No lease ends before.
+    soonest: Duration,
+}
+
+/// A game that is out.
+#[derive(Clone, Debug)]
+struct Lent {
+    /// Since when it has not been free.
+    since: Duration,
+    leases: Vec<Lease>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Lease {
     worker: WorkerName,
-    since: Duration,
     until: Duration,
 }
 
@@ -47,7 +60,14 @@ const COPIES: usize = 16;
 impl Leases {
     /// Nothing of this is lent yet.
     pub fn new(numbers: impl IntoIterator<Item = u64>, terms: Terms) -> Leases {
-        Leases { terms, free: numbers.into_iter().collect(), lent: BTreeMap::new() }
+        Leases {
+            terms,
+            free: numbers.into_iter().collect(),
+            lent: BTreeMap::new(),
+            ages: BTreeSet::new(),
+            hands: BTreeMap::new(),
+            soonest: Duration::MAX,
+        }
     }
 
     /// Lends up to `most` games.
@@ -60,28 +80,38 @@ impl Leases {
             numbers = self.overdue(worker, most, now);
         }
         let until = now + self.terms.lease;
+        self.soonest = self.soonest.min(until);
         for &number in &numbers {
-            let lease = Lease { worker: worker.clone(), since: now, until };
-            self.lent.entry(number).or_default().push(lease);
+            let lent = self.lent.entry(number).or_insert_with(|| {
+                self.ages.insert((now, number));
+                Lent { since: now, leases: Vec::new() }
+            });
+            lent.leases.push(Lease { worker: worker.clone(), until });
+        }
+        if !numbers.is_empty() {
+            self.hands.entry(worker.clone()).or_default().extend(&numbers);
         }
         numbers
     }
 
     /// Games that others have had for long, longest first.
     fn overdue(&self, worker: &WorkerName, most: usize, now: Duration) -> Vec<u64> {
-        let mut overdue: Vec<(Duration, u64)> = self
-            .lent
-            .iter()
-            .filter(|(_, leases)| leases.iter().all(|lease| lease.worker != *worker))
-            .filter_map(|(&number, leases)| {
-                let since = leases.iter().map(|lease| lease.since).min()?;
+        let is_due = |(since, number): &(Duration, u64)| {
+            self.lent.get(number).is_some_and(|Lent { leases, .. }| {
                 let copies = u32::try_from(leases.len()).unwrap_or(u32::MAX);
-                let is_due = since + self.terms.patience.saturating_mul(copies) <= now;
-                (is_due && leases.len() < COPIES).then_some((since, number))
+                leases.len() < COPIES
+                    && *since + self.terms.patience.saturating_mul(copies) <= now
+                    && leases.iter().all(|lease| lease.worker != *worker)
             })
-            .collect();
-        overdue.sort_unstable();
-        overdue.into_iter().map(|(_, number)| number).take(most).collect()
+        };
+        self.ages
+            .iter()
+            // What was lent since then is not due, however few have it.
+            .take_while(|(since, _)| *since + self.terms.patience <= now)
+            .filter(|age| is_due(age))
+            .map(|(_, number)| *number)
+            .take(most)
+            .collect()
     }
 
     /// A worker has these games: it keeps them for another term. What it was lent and does not
@@ -89,7 +119,8 @@ impl Leases {
     pub fn extend(&mut self, worker: &WorkerName, games: &[u64], now: Duration) {
         let until = now + self.terms.lease;
         for number in games {
-            for lease in self.lent.get_mut(number).into_iter().flatten() {
+            let leases = self.lent.get_mut(number).map(|lent| &mut lent.leases);
+            for lease in leases.into_iter().flatten() {
                 if lease.worker == *worker {
                     lease.until = until;
                 }
@@ -99,7 +130,14 @@ impl Leases {
 
     /// A game is there; false when it was not missing.
     pub fn finish(&mut self, number: u64) -> bool {
-        self.free.remove(&number) || self.lent.remove(&number).is_some()
+        let Some(Lent { since, leases }) = self.lent.remove(&number) else {
+            return self.free.remove(&number);
+        };
+        self.ages.remove(&(since, number));
+        for lease in leases {
+            self.drop_from(&lease.worker, number);
+        }
+        true
     }
 
     /// A game that was there is missing again.
@@ -111,26 +149,50 @@ impl Leases {
 
     /// A worker goes, or is not wanted any more.
     pub fn release(&mut self, worker: &WorkerName) {
-        self.end(|lease| lease.worker == *worker);
+        for number in self.hands.get(worker).cloned().unwrap_or_default() {
+            self.end(worker, number);
+        }
     }
 
     /// Takes games back from workers that were not heard of for a term; how many.
     pub fn expire(&mut self, now: Duration) -> usize {
-        self.end(|lease| lease.until <= now)
+        if now < self.soonest {
+            return 0;
+        }
+        let all =
+            || self.lent.iter().flat_map(|(&n, lent)| lent.leases.iter().map(move |l| (n, l)));
+        let over: Vec<(u64, WorkerName)> = all()
+            .filter(|(_, lease)| lease.until <= now)
+            .map(|(number, lease)| (number, lease.worker.clone()))
+            .collect();
+        // Of those that stay; leases only ever become longer.
+        let stay = all().filter(|(_, lease)| lease.until > now).map(|(_, lease)| lease.until);
+        self.soonest = stay.min().unwrap_or(Duration::MAX);
+        for (number, worker) in &over {
+            self.end(worker, *number);
+        }
+        over.len()
     }
 
-    fn end(&mut self, is_over: impl Fn(&Lease) -> bool) -> usize {
-        let mut ended = 0;
-        self.lent.retain(|&number, leases| {
-            let before = leases.len();
-            leases.retain(|lease| !is_over(lease));
-            ended += before - leases.len();
-            if leases.is_empty() {
-                self.free.insert(number);
+    /// A worker does not have a game any more.
+    fn end(&mut self, worker: &WorkerName, number: u64) {
+        self.drop_from(worker, number);
+        let Some(lent) = self.lent.get_mut(&number) else { return };
+        lent.leases.retain(|lease| lease.worker != *worker);
+        if lent.leases.is_empty() {
+            self.ages.remove(&(lent.since, number));
+            self.lent.remove(&number);
+            self.free.insert(number);
+        }
+    }
+
+    fn drop_from(&mut self, worker: &WorkerName, number: u64) {
+        if let Some(hand) = self.hands.get_mut(worker) {
+            hand.remove(&number);
+            if hand.is_empty() {
+                self.hands.remove(worker);
             }
-            !leases.is_empty()
-        });
-        ended
+        }
     }
 
     /// Games that are not there yet.
@@ -140,7 +202,7 @@ impl Leases {
 
     /// Games that a worker has.
     pub fn held_by(&self, worker: &WorkerName) -> usize {
-        self.lent.values().flatten().filter(|lease| lease.worker == *worker).count()
+        self.hands.get(worker).map_or(0, BTreeSet::len)
     }
 }
 
@@ -262,6 +324,10 @@ mod tests {
                 _ => hands[index].clear(),
             }
             leases.expire(at(second));
+            // What is looked up agrees with what is lent.
+            let out: usize = leases.lent.values().map(|lent| lent.leases.len()).sum();
+            let held: usize = workers.iter().map(|worker| leases.held_by(worker)).sum();
+            assert_eq!((held, leases.ages.len()), (out, leases.lent.len()));
         }
         assert_eq!(arrived.len(), 200);
     }
