@@ -129,6 +129,9 @@ fn the_rights_are_not_enough_for_anything_else() {
             "$JS.API.STREAM.PURGE.SELFMATE_GAMES",
             "$JS.API.STREAM.MSG.GET.SELFMATE_GAMES",
             "$JS.API.CONSUMER.CREATE.SELFMATE_GAMES.mine",
+            "$JS.API.CONSUMER.CREATE.OBJ_selfmate.mine",
+            "$JS.API.CONSUMER.DURABLE.CREATE.OBJ_selfmate.mine",
+            "selfmate.here",
             "selfmate.beat.north-1",
         ] {
             north.publish(subject, "forged".into()).await.unwrap();
@@ -157,5 +160,108 @@ fn the_rights_are_not_enough_for_anything_else() {
             let message = subscription.next().now_or_never().flatten();
             assert!(message.is_none(), "{message:?}");
         }
+    });
+}
+
+/// A game that nobody asked for, on a worker's own subject; the broker's answer goes to `reply`.
+async fn send_with_answer_to(client: &Client, user: &str, reply: &str) {
+    let subject = format!("selfmate.games.{user}");
+    client.publish_with_reply(subject, reply.to_owned(), "rubbish".into()).await.unwrap();
+}
+
+/// Nobody may make a consumer: it would deliver wherever its maker likes.
+#[test]
+fn a_worker_cannot_have_networks_delivered_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = guarded(folder.path());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let learner = client(&server, folder.path(), "learner").await;
+        let jetstream = async_nats::jetstream::new(learner);
+        let config = async_nats::jetstream::object_store::Config {
+            bucket: "selfmate".to_owned(),
+            ..Default::default()
+        };
+        let store = jetstream.create_object_store(config).await.unwrap();
+        store.put("network", &mut &b"some weights"[..]).await.unwrap();
+        let north = client(&server, folder.path(), "north-1").await;
+        let config = r#"{"stream_name":"OBJ_selfmate","config":{"deliver_subject":"selfmate.games.north-2","ack_policy":"none"}}"#;
+        for subject in [
+            "$JS.API.CONSUMER.CREATE.OBJ_selfmate",
+            "$JS.API.CONSUMER.CREATE.OBJ_selfmate.mine",
+            "$JS.API.CONSUMER.DURABLE.CREATE.OBJ_selfmate.mine",
+        ] {
+            north.publish(subject, config.into()).await.unwrap();
+        }
+        settle(&north).await;
+        let mut stream = jetstream.get_stream("OBJ_selfmate").await.unwrap();
+        assert_eq!(stream.info().await.unwrap().state.consumer_count, 0);
+    });
+}
+
+/// A worker chooses where answers to it go, so the broker can be made to speak where the worker may
+/// not. It is never in the worker's words, and nothing that comes of it is believed.
+#[test]
+fn a_worker_that_has_its_answers_sent_elsewhere_stops_nobody() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = guarded(brokers.path());
+    let mut cluster = Cluster::open(Options {
+        access: access(&server, brokers.path(), "learner"),
+        storage: Storage::default(),
+        run: "test".to_owned(),
+        folder: folder.path().to_owned(),
+        threads: 1,
+        audit_share: 0.1,
+        terms: Terms::default(),
+    })
+    .unwrap();
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (stop, go_on) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    thread::scope(|scope| {
+        let learner = scope.spawn(|| {
+            let settings = Settings::preset("zero", "tiny").unwrap();
+            let budget = Budget { games: Some(32), ..Budget::default() };
+            let hardware = Hardware { threads: 1, device: Device::Cpu };
+            let session = Session { seed: 1, budget, hardware, stop: &go_on };
+            let mut run = Run::open(folder.path()).unwrap();
+            train_from(&mut run, &settings, &session, &mut cluster, &mut ()).unwrap()
+        });
+        runtime.block_on(async {
+            // When the first network is there, what is said of it becomes an answer of the broker.
+            let watcher = client(&server, brokers.path(), "learner").await;
+            let stream = async_nats::jetstream::new(watcher).get_stream("OBJ_selfmate").await;
+            let stream = stream.unwrap();
+            let published = loop {
+                match stream.direct_get_next_for_subject("$O.selfmate.M.>", None).await {
+                    Ok(message) => break message,
+                    Err(_) => tokio::task::yield_now().await,
+                }
+            };
+            let north = client(&server, brokers.path(), "north-1").await;
+            for reply in [
+                published.subject.as_str(),
+                "selfmate.news",
+                "selfmate.games.north-2",
+                "selfmate.here",
+                "$JS.ACK.SELFMATE_GAMES.learner.1.1.1.1.1",
+            ] {
+                send_with_answer_to(&north, "north-1", reply).await;
+            }
+            // Until it has happened, which the broker does in its own time.
+            for _ in 0..200 {
+                let last = stream.direct_get_last_for_subject(published.subject.as_str()).await;
+                if last.is_ok_and(|last| last.sequence != published.sequence) {
+                    break;
+                }
+            }
+        });
+        let name = WorkerName::new("north-2").unwrap();
+        let access = access(&server, brokers.path(), "north-2");
+        let options = worker::Options { access, name, threads: 1 };
+        let stop = &stop;
+        let worker = scope.spawn(move || work(&options, stop, &|_| {}));
+        assert_eq!(learner.join().unwrap(), End::Finished);
+        stop.store(true, Relaxed);
+        assert!(worker.join().unwrap().unwrap() >= 32);
     });
 }
