@@ -1,6 +1,7 @@
 //! The HTTP API: what there is under which path, and what every request passes through.
 
 pub mod about;
+pub mod cluster;
 pub mod endgame;
 pub mod feed;
 pub mod game;
@@ -70,6 +71,7 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .route("/endgames", get(endgame::list))
         .route("/endgames/{run}/heat", get(endgame::heat))
         .route("/endgames/{run}/position", get(endgame::position))
+        .route("/cluster", get(cluster::cluster))
         .fallback(nothing);
     Router::new()
         .nest("/api", api)

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use crate::arena::Arena;
 use crate::child::Trainings;
+use crate::cluster::Watched;
 use crate::counter::Counters;
 use crate::endgame::Endgames;
 use crate::error::{ApiError, without_paths};
@@ -34,6 +35,7 @@ pub struct App {
     pub episodes: Episodes,
     pub endgames: Endgames,
     pub counters: Counters,
+    pub cluster: Option<Watched>,
     /// A place for each stream.
     pub streams: Arc<Semaphore>,
     /// A place for each search: as many as there are cores.
@@ -61,6 +63,7 @@ impl App {
             episodes: Episodes::default(),
             endgames: Endgames::default(),
             counters: Counters::default(),
+            cluster: config.cluster,
             searches: Arc::new(Semaphore::new(cores)),
             queue: Arc::new(Semaphore::new(cores + MAX_WAITING)),
             cores,

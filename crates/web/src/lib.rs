@@ -10,6 +10,7 @@ mod arena;
 mod asset;
 mod bridge;
 mod child;
+mod cluster;
 mod connection;
 mod counter;
 mod endgame;
@@ -24,6 +25,7 @@ mod server;
 mod tree;
 mod view;
 
+pub use cluster::{Ask, ClusterView, Watched, WorkerView};
 pub use server::{Config, Limits, ServeError, Server};
 
 /// Why this binary has no page; `None` when it has one.

@@ -3,7 +3,7 @@
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 
-use crate::api::{about, endgame, feed, game, inside, matches, play, runs};
+use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, runs};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -43,6 +43,7 @@ use crate::api::{about, endgame, feed, game, inside, matches, play, runs};
         endgame::list,
         endgame::heat,
         endgame::position,
+        cluster::cluster,
     ),
     components(schemas(crate::view::ChoiceView, crate::tree::Ready))
 )]

@@ -19,6 +19,7 @@ use tower::Service;
 
 use crate::api;
 use crate::app::App;
+use crate::cluster::Watched;
 use crate::connection::{Connection, Places};
 
 /// The longest head of a request.
@@ -43,6 +44,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// How much of it there is.
     pub limits: Limits,
+    /// A run on many machines to be shown, if there is one.
+    pub cluster: Option<Watched>,
 }
 
 /// What keeps one client from starving the others.

@@ -3,13 +3,14 @@
 
 mod client;
 
-use client::{Lines, Socket, get, post, serve};
+use client::{Lines, Socket, config, get, post, serve};
 use selfmate_chess::notation::parse_uci;
 use selfmate_chess::{Color, Game, Outcome, Reason, Seed};
 use selfmate_learn::endgame::Endgame;
 use selfmate_learn::rounds::Method;
 use selfmate_learn::{RunConfig, Settings};
 use selfmate_run::{GameRecord, Judged, LiveGame, Progress, Rating, Record, Run};
+use selfmate_web::{ClusterView, Config, Server, Watched, WorkerView};
 use serde_json::{Value, json};
 
 fn progress(generation: u64) -> Record {
@@ -369,4 +370,34 @@ fn the_environment_is_served_over_websockets() {
         history
     };
     assert_eq!(seeded(&mut first), seeded(&mut second));
+}
+
+#[test]
+fn a_cluster_is_shown_when_there_is_one_to_watch() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let answer = get(server.address(), "/api/cluster");
+    assert_eq!(answer.status, 404);
+    assert!(answer.text().contains("--nats"), "{answer:?}");
+    assert_eq!(get(server.address(), "/api/about").json()["watches_cluster"], false);
+
+    let worker = WorkerView { name: "north-1".to_owned(), games: 7, ..WorkerView::default() };
+    let view = ClusterView {
+        run: "big".to_owned(),
+        generation: Some(3),
+        refused: [("late".to_owned(), 2)].into(),
+        workers: vec![worker],
+        ..ClusterView::default()
+    };
+    let cluster = Some(Watched::new(move || Ok(view.clone())));
+    let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
+    let seen = get(server.address(), "/api/cluster").json();
+    assert_eq!((&seen["run"], &seen["generation"]), (&json!("big"), &json!(3)));
+    assert_eq!((&seen["refused"]["late"], &seen["workers"][0]["games"]), (&json!(2), &json!(7)));
+    assert_eq!(get(server.address(), "/api/about").json()["watches_cluster"], true);
+
+    let cluster = Some(Watched::new(|| Err("no learner answers".to_owned())));
+    let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
+    let answer = get(server.address(), "/api/cluster");
+    assert_eq!((answer.status, answer.json()["error"].clone()), (503, json!("no learner answers")));
 }

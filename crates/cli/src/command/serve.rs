@@ -6,8 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use selfmate_web::{Config, Limits, Server, missing_page, random_token};
+use selfmate_cluster::{Access, ClusterError, Member, Report, status};
+use selfmate_web::{
+    ClusterView, Config, Limits, Server, Watched, WorkerView, missing_page, random_token,
+};
 
+use crate::broker::AccessArgs;
 use crate::progress::stop_on_signal;
 use crate::runs;
 
@@ -26,6 +30,11 @@ pub struct Args {
     /// variable, which other users do not see
     #[arg(long, value_name = "TOKEN", env = "SELFMATE_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    /// Also show a run on many machines, by way of this NATS server (several with commas)
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
@@ -41,6 +50,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         token: token.clone(),
         hosts: args.hosts.clone(),
         limits: Limits::default(),
+        cluster: args.nats.as_ref().map(|url| watched(args.access.access(url))),
     };
     let stop = stop_on_signal()?;
     let server = Server::start(config)?;
@@ -80,6 +90,48 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         socket.local_addr()
     });
     SocketAddr::new(own.map_or(near, |own| own.ip()), address.port())
+}
+
+/// The cluster behind a broker, for the page.
+fn watched(access: Access) -> Watched {
+    Watched::new(move || match status(&access) {
+        Ok(report) => Ok(view(report)),
+        // Addresses may have passwords in them, and files are nobody's business.
+        Err(ClusterError::NoLearner { .. }) => Err("no learner answers just now".to_owned()),
+        Err(_) => Err("the NATS server does not answer".to_owned()),
+    })
+}
+
+fn view(report: Report) -> ClusterView {
+    let Report { run, generation, network, missing, games, refused, waiting, members, .. } = report;
+    ClusterView {
+        run,
+        generation,
+        network: network.map(|hash| hash.to_string()),
+        missing,
+        games,
+        waiting,
+        refused,
+        members,
+        workers: report.workers.into_iter().map(worker).collect(),
+        bans: report.bans.into_iter().map(|(name, why)| (name.to_string(), why)).collect(),
+    }
+}
+
+fn worker(member: Member) -> WorkerView {
+    WorkerView {
+        name: member.name.to_string(),
+        version: member.version,
+        threads: member.threads,
+        games: member.games,
+        games_per_second: member.games_per_second,
+        duplicates: member.duplicates,
+        refused: member.refused,
+        audited: member.audited,
+        held: member.held,
+        silent_s: member.silent_s,
+        is_current: member.is_current,
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ export interface About {
   version: string;
   cores: number;
   asks_for_token: boolean;
+  watches_cluster: boolean;
   learners: Learner[];
   players: Kind[];
 }

@@ -9,6 +9,7 @@ import './style.css';
 import { about, failure } from './api';
 import { h, replace } from './dom';
 import { arenaPage, matchPage } from './page/arena';
+import { clusterPage } from './page/cluster';
 import { endgamePage } from './page/endgame';
 import { gamesPage } from './page/games';
 import { insidePage } from './page/inside';
@@ -30,6 +31,7 @@ const pages: Record<string, { title: string; page: Page; inNav: boolean }> = {
   arena: { title: 'Arena', page: arenaPage, inNav: true },
   endgame: { title: 'Endgame', page: endgamePage, inNav: true },
   match: { title: 'Match', page: matchPage, inNav: false },
+  cluster: { title: 'Cluster', page: clusterPage, inNav: false },
 };
 
 /** Which entry of the navigation a page belongs to. */
@@ -38,6 +40,18 @@ const section: Record<string, string> = { run: 'runs', games: 'runs', match: 'ar
 const main = document.getElementById('main') as HTMLElement;
 const nav = document.getElementById('nav') as HTMLElement;
 let leave: (() => void) | void;
+
+function showNavigation(name: string): void {
+  const active = section[name] ?? name;
+  replace(
+    nav,
+    ...Object.entries(pages)
+      .filter(([, entry]) => entry.inNav)
+      .map(([key, entry]) =>
+        h('a', { href: `#/${key}`, 'aria-current': key === active ? 'page' : null }, entry.title),
+      ),
+  );
+}
 
 function route(focus: boolean): void {
   leave?.();
@@ -48,15 +62,7 @@ function route(focus: boolean): void {
   const parts = path.split('/').filter(Boolean).map(decoded);
   const name = parts[0] ?? 'runs';
   const found = Object.hasOwn(pages, name) ? pages[name] : undefined;
-  const active = section[name] ?? name;
-  replace(
-    nav,
-    ...Object.entries(pages)
-      .filter(([, entry]) => entry.inNav)
-      .map(([key, entry]) =>
-        h('a', { href: `#/${key}`, 'aria-current': key === active ? 'page' : null }, entry.title),
-      ),
-  );
+  showNavigation(name);
   replace(main);
   if (found === undefined) {
     document.title = 'selfmate';
@@ -117,5 +123,10 @@ addEventListener(TOKEN_REFUSED, askForToken);
 about()
   .then((info) => {
     if (info.asks_for_token && token() === null) askForToken();
+    const { cluster } = pages;
+    if (info.watches_cluster && cluster !== undefined) {
+      cluster.inNav = true;
+      showNavigation(location.hash.replace(/^#\/?/, '').split(/[/?]/)[0] || 'runs');
+    }
   })
   .catch((error: unknown) => main.prepend(failure(error)));

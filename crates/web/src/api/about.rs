@@ -25,6 +25,8 @@ pub struct About {
     pub cores: usize,
     /// Changes need a token.
     pub asks_for_token: bool,
+    /// A run on many machines is watched.
+    pub watches_cluster: bool,
     /// What can be trained.
     pub learners: Vec<Learner>,
     /// Who can play.
@@ -38,6 +40,7 @@ pub async fn about(State(app): State<Arc<App>>) -> Json<About> {
         version: env!("CARGO_PKG_VERSION"),
         cores: app.cores,
         asks_for_token: app.guard.asks_for_token(),
+        watches_cluster: app.cluster.is_some(),
         learners: learners(),
         players: app.players.kinds(),
     })

@@ -19,6 +19,7 @@ pub fn config(runs: &Path) -> Config {
         token: None,
         hosts: Vec::new(),
         limits: Limits::default(),
+        cluster: None,
     }
 }
 

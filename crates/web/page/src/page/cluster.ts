@@ -1,0 +1,126 @@
+// A run on many machines: its workers, how fast and how far behind they are, what was refused.
+
+import { failure, get } from '../api';
+import { h, replace } from '../dom';
+import { count, short, span } from '../format';
+import { fact } from './runs';
+
+interface Worker {
+  name: string;
+  version: string;
+  threads: number;
+  games: number;
+  games_per_second: number;
+  duplicates: number;
+  refused: Record<string, number>;
+  audited: number;
+  held: number;
+  silent_s: number;
+  is_current: boolean;
+}
+interface Cluster {
+  run: string;
+  generation: number | null;
+  network: string | null;
+  missing: number;
+  games: number;
+  waiting: number | null;
+  refused: Record<string, number>;
+  members: number;
+  workers: Worker[];
+  bans: Record<string, string>;
+}
+
+const PAUSE = 2000;
+/** A worker speaks every five seconds; one that has missed several may be gone. */
+const SILENT = 20;
+
+export function clusterPage(root: HTMLElement): () => void {
+  const control = new AbortController();
+  const problem = h('div');
+  const body = h('div');
+  root.append(h('h1', {}, 'Cluster'), problem, body);
+  let timer = 0;
+  const look = async (): Promise<void> => {
+    try {
+      const cluster = await get<Cluster>('/api/cluster', control.signal);
+      replace(problem);
+      replace(body, ...parts(cluster));
+    } catch (error) {
+      replace(problem, failure(error));
+    }
+    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
+  };
+  void look();
+  return () => {
+    control.abort();
+    clearTimeout(timer);
+  };
+}
+
+function parts(cluster: Cluster): HTMLElement[] {
+  const { workers } = cluster;
+  const alive = workers.filter((worker) => worker.silent_s < SILENT);
+  const speed = alive.reduce((sum, worker) => sum + worker.games_per_second, 0);
+  const current = workers.filter((worker) => worker.is_current).length;
+  const tiles = h(
+    'dl',
+    { class: 'tiles' },
+    fact('Run', cluster.run),
+    fact('Generation', cluster.generation === null ? 'learning' : count(cluster.generation)),
+    fact('Missing', count(cluster.missing)),
+    fact('Games taken', count(cluster.games)),
+    fact('Games a second', short(speed)),
+    fact('Waiting at the broker', cluster.waiting === null ? '–' : count(cluster.waiting)),
+    fact('Workers', count(cluster.members)),
+    fact('On the newest network', `${count(current)} of ${count(cluster.members)}`),
+    fact('Network', cluster.network?.slice(0, 12) ?? '–'),
+  );
+  const found: HTMLElement[] = [tiles];
+  if (workers.length === 0) found.push(h('p', { class: 'hint' }, 'No worker has spoken yet.'));
+  else found.push(table('Workers', workerColumns, workers.map(workerRow)));
+  const refused = Object.entries(cluster.refused);
+  if (refused.length > 0) {
+    found.push(table('Games that were not taken', ['Reason', 'Games'], refused.map(([kind, games]) => [kind, count(games)])));
+  }
+  const bans = Object.entries(cluster.bans);
+  if (bans.length > 0) found.push(table('Workers that are refused', ['Worker', 'Reason'], bans));
+  return found;
+}
+
+const workerColumns = [
+  'Worker', 'Threads', 'Games', 'A second', 'Has to play', 'Played again', 'Twice', 'Not taken', 'Network', 'Last heard of',
+];
+
+function workerRow(worker: Worker): string[] {
+  const refused = Object.entries(worker.refused).map(([kind, games]) => `${count(games)} ${kind}`);
+  return [
+    worker.name,
+    count(worker.threads),
+    count(worker.games),
+    short(worker.games_per_second),
+    count(worker.held),
+    count(worker.audited),
+    count(worker.duplicates),
+    refused.length === 0 ? '0' : refused.join(', '),
+    worker.is_current ? 'newest' : 'older',
+    `${span(worker.silent_s)} ago`,
+  ];
+}
+
+/** A table whose first column names the row. */
+function table(caption: string, columns: string[], rows: string[][]): HTMLElement {
+  const row = ([name = '', ...rest]: string[]): HTMLElement =>
+    h('tr', {}, h('th', { scope: 'row' }, name), ...rest.map((text) => h('td', {}, text)));
+  return h(
+    'div',
+    { class: 'game-list', tabindex: 0, role: 'region', 'aria-label': caption },
+    h(
+      'table',
+      { class: 'numbers' },
+      h('caption', {}, caption),
+      h('thead', {}, h('tr', {}, ...columns.map((text) => h('th', { scope: 'col' }, text)))),
+      h('tbody', {}, ...rows.map(row)),
+    ),
+  );
+}
