@@ -4,11 +4,12 @@
 //! are additions, multiplications and divisions in a fixed order. Only the noise at the root asks
 //! the system for a logarithm, in 64 bits, and rounds it to 32: two systems that differ in the last
 //! bit differ in the result once in some hundred million draws. A residual network computes in
-//! floats, and processors with other vector units add in another order. There, a game may leave
-//! the path of its recomputation where two moves are all but equal; up to that point all that the
-//! searches found must be close, and a worker whose games leave it much more often than they should
-//! is refused as well.
+//! floats, and processors with other vector units add in another order. There, the positions of the
+//! game that was sent are searched again, along its own moves: what the searches found must be close
+//! and what was played must be what they choose, but for a few of both, where two moves are all but
+//! equal; and a worker in too many of whose games that happens is refused as well.
 
+use selfmate_learn::selfplay::Retraced;
 use selfmate_nn::Model;
 use selfmate_run::{GameRecord, Judged};
 
@@ -26,9 +27,9 @@ pub enum Exactness {
 pub enum Agreement {
     /// The same game, but for rounding where there is some.
     Same,
-    /// The same, but for rounding, until the two part; what follows cannot be compared.
+    /// The same, but for a little more than rounding in a few places.
     Parted {
-        /// Where they part.
+        /// The first of them.
         ply: usize,
     },
     /// Not what this network plays.
@@ -39,6 +40,8 @@ pub enum Agreement {
 /// moves a visit or two of a search at most, of sixteen or more.
 const VALUE_SLACK: f32 = 0.15;
 const POLICY_SLACK: f32 = 0.3;
+/// One in so many plies may be further apart.
+const FEW: usize = 8;
 
 impl Exactness {
     /// That of a network's play.
@@ -48,30 +51,44 @@ impl Exactness {
             Model::Residual(_) => Exactness::Rounded,
         }
     }
+}
 
-    /// Compares a game with what came out when it was played again, both as they are stored.
-    pub fn compare(self, sent: &GameRecord, own: &GameRecord) -> Agreement {
-        if sent == own {
-            return Agreement::Same;
-        }
-        let parted = first_difference(&sent.moves, &own.moves);
-        if self == Exactness::Exact {
-            return Agreement::Different(difference(sent, own, parted));
-        }
-        for (sent, own) in sent.positions.iter().zip(&own.positions) {
-            let ply = usize::from(own.ply);
-            if ply > parted {
-                break;
-            }
-            if sent.ply != own.ply || !is_close(sent, own) {
-                return Agreement::Different(format!("another search at ply {ply}"));
-            }
-        }
-        if sent.moves == own.moves && sent.outcome == own.outcome {
-            return Agreement::Same;
-        }
-        Agreement::Parted { ply: parted }
+/// Compares a game with what came out when it was played again, both as they are stored, where
+/// that is exact.
+pub fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
+    if sent == own {
+        return Agreement::Same;
     }
+    let parted = first_difference(&sent.moves, &own.moves);
+    Agreement::Different(difference(sent, own, parted))
+}
+
+/// Compares a game with what the searches find along its moves, where floats are rounded.
+pub fn compare_retraced(sent: &GameRecord, own: &Retraced) -> Agreement {
+    let plies = |positions: &[Judged]| positions.iter().map(|p| p.ply).collect::<Vec<_>>();
+    if plies(&sent.positions) != plies(&own.positions) {
+        return Agreement::Different("other positions are judged".to_owned());
+    }
+    let pairs = sent.positions.iter().zip(&own.positions);
+    let searches =
+        pairs.filter(|(sent, own)| !is_close(sent, own)).map(|(sent, _)| sent.ply.into());
+    let played = sent.moves.iter().skip(own.first).zip(&own.moves).enumerate();
+    let moves = played.filter(|(_, (sent, own))| sent != own).map(|(place, _)| own.first + place);
+    let odd: Vec<usize> = searches.chain(moves).collect();
+    few(&odd, own.moves.len())
+}
+
+/// What it means that so many plies of a game are otherwise, where floats are rounded.
+pub(crate) fn few(odd: &[usize], plies: usize) -> Agreement {
+    let Some(&ply) = odd.iter().min() else { return Agreement::Same };
+    // A game that is short may have one.
+    if odd.len() > 1 + plies / FEW {
+        let odd = odd.len();
+        return Agreement::Different(format!(
+            "{odd} searches and moves of {plies} plies are others, from ply {ply}"
+        ));
+    }
+    Agreement::Parted { ply }
 }
 
 /// The first place in which two lists differ; the end of the shorter when neither does before.
@@ -143,7 +160,7 @@ pub(crate) mod tests {
     fn the_smallest_forgery_shows() {
         let generation = generation();
         let own = play(&generation, 3).record.rounded();
-        let compare = |sent: &GameRecord| Exactness::Exact.compare(sent, &own);
+        let compare = |sent: &GameRecord| compare(sent, &own);
         assert_eq!(compare(&play(&generation, 3).record.rounded()), Agreement::Same);
         let mut sent = own.clone();
         sent.positions[2].value += 0.001;
@@ -158,25 +175,69 @@ pub(crate) mod tests {
         assert!(matches!(compare(&cheap), Agreement::Different(_)));
     }
 
+    fn player(generation: &Generation) -> SelfPlayer {
+        let shape = ZeroConfig::tiny().network;
+        let network = Network::new(&Weights::random(shape, Seed::new(1)).unwrap());
+        SelfPlayer::new(&generation.config, Box::new(network))
+    }
+
     #[test]
     fn rounding_is_forgiven_where_floats_are_rounded_and_nothing_else() {
-        let own = play(&generation(), 3).record.rounded();
-        let compare = |sent: &GameRecord| Exactness::Rounded.compare(sent, &own);
+        let generation = generation();
+        let stop = AtomicBool::new(false);
+        let mut player = player(&generation);
+        let mut compare = |sent: &GameRecord| {
+            compare_retraced(sent, &player.retrace(&generation, sent, &stop).unwrap())
+        };
+        let own = play(&generation, 3).record.rounded();
+        assert_eq!(compare(&own), Agreement::Same);
         let mut sent = own.clone();
-        sent.positions[2].value += 0.01;
+        sent.positions.iter_mut().for_each(|judged| judged.value += 0.01);
         assert_eq!(compare(&sent), Agreement::Same);
-        let ply = usize::from(own.positions[4].ply);
+        let forge = |judged: &mut Judged| {
+            let last = judged.policy.len() - 1;
+            judged.policy.fill(0.0);
+            judged.policy[last] = 1.0;
+            judged.value = if judged.value > 0.0 { -0.5 } else { 0.5 };
+        };
         let mut sent = own.clone();
-        sent.moves.truncate(ply);
-        sent.positions.truncate(5);
-        assert_eq!(compare(&sent), Agreement::Parted { ply });
+        forge(&mut sent.positions[4]);
+        assert_eq!(compare(&sent), Agreement::Parted { ply: own.positions[4].ply.into() });
         let mut sent = own.clone();
-        let best = sent.positions[1].policy.len() - 1;
-        sent.positions[1].policy.fill(0.0);
-        sent.positions[1].policy[best] = 1.0;
-        sent.positions[1].value = -sent.positions[1].value - 0.5;
+        sent.positions.iter_mut().for_each(forge);
         assert!(matches!(compare(&sent), Agreement::Different(_)));
+        let mut sent = own.clone();
+        sent.positions.pop();
+        assert_eq!(compare(&sent), Agreement::Different("other positions are judged".to_owned()));
         assert!(!parts_too_often(5, 19) && !parts_too_often(5, 20) && parts_too_often(6, 20));
+    }
+
+    /// Who searches as it should and plays something else is found out too.
+    #[test]
+    fn moves_that_no_search_has_chosen_are_found() {
+        let generation = generation();
+        let stop = AtomicBool::new(false);
+        let mut player = player(&generation);
+        let mut sent = play(&generation, 3).record.rounded();
+        let first = player.retrace(&generation, &sent, &stop).unwrap().first;
+        // From the first search on the last of the legal moves, each time.
+        let mut game = selfmate_chess::Game::new();
+        if let Some(fen) = &sent.start {
+            game = selfmate_chess::fen::parse_game(fen).unwrap();
+        }
+        sent.moves.truncate(first);
+        sent.moves.iter().for_each(|&m| game.play(m).unwrap());
+        for _ in 0..20 {
+            let legal = game.legal_moves();
+            let Some(&m) = legal.last().filter(|_| game.outcome().is_none()) else { break };
+            game.play(m).unwrap();
+            sent.moves.push(m);
+        }
+        let own = player.retrace(&generation, &sent, &stop).unwrap();
+        sent.positions = own.positions.clone();
+        let found = compare_retraced(&sent, &own);
+        let Agreement::Different(what) = found else { panic!("{found:?}") };
+        assert!(what.contains("moves of"), "{what}");
     }
 
     #[test]

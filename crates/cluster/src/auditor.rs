@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use selfmate_learn::selfplay::{Evaluators, Generation, SelfPlayConfig, SelfPlayer};
 use selfmate_run::GameRecord;
 
-use crate::audit::{Agreement, Exactness};
+use crate::audit::{Agreement, Exactness, compare, compare_retraced};
 use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
@@ -47,6 +47,12 @@ impl Numbered for GameRecord {
     }
 }
 
+impl Numbered for selfmate_learn::endgame::Log {
+    fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 impl Numbered for selfmate_arena::GameRecord {
     fn number(&self) -> u64 {
         self.game
@@ -79,9 +85,13 @@ impl Auditor<GameRecord> {
             Box::new(move |sent: &GameRecord, halt: &Arc<AtomicBool>| {
                 let player =
                     player.get_or_insert_with(|| SelfPlayer::new(&generation.config, evaluators()));
+                if exactness == Exactness::Rounded {
+                    let retraced = player.retrace(&generation, sent, halt)?;
+                    return Some(compare_retraced(sent, &retraced));
+                }
                 let (mut next, mut own) = (Some(sent.number), None);
                 player.play(&generation, || next.take(), |played| own = Some(played), halt);
-                Some(exactness.compare(sent, &own?.record.rounded()))
+                Some(compare(sent, &own?.record.rounded()))
             })
         })
     }

@@ -2,7 +2,7 @@
 //!
 //! A line can be removed by hand when its worker has been put right.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -69,6 +69,11 @@ impl Bans {
             atomic::write(path, text.as_bytes())?;
         }
         Ok(true)
+    }
+
+    /// Who is refused.
+    pub fn workers(&self) -> BTreeSet<WorkerName> {
+        self.reasons.keys().cloned().collect()
     }
 
     /// All of them.

@@ -1,6 +1,7 @@
 //! The middle of a cluster: the broker, the desk, and the games that come in. What the games are
 //! for is not known here.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{AckKind, Message};
@@ -18,8 +19,8 @@ use crate::host::Host;
 use crate::key::Key;
 use crate::lease::Terms;
 use crate::office::Office;
-use crate::status::Report;
-use crate::subject::{GAMES, NEWS, STATUS, WorkerName};
+use crate::presence;
+use crate::subject::{GAMES, NEWS, WorkerName};
 
 /// The middle of a cluster.
 pub struct Centre {
@@ -31,6 +32,8 @@ pub struct Centre {
     published: Vec<Hash>,
     /// Removes what was published before.
     tidying: Option<JoinHandle<()>>,
+    /// Puts back what the broker loses.
+    keeping: Option<JoinHandle<()>>,
     /// Tells the broker what became of the last messages.
     acknowledging: Option<JoinHandle<()>>,
 }
@@ -51,6 +54,20 @@ pub struct Setup {
     pub terms: Terms,
 }
 
+/// Games that are wanted.
+pub struct Call {
+    /// The order that they belong to.
+    pub order: Hash,
+    /// Its number among those of the run or the match.
+    pub generation: u64,
+    /// The network that plays, or one of them.
+    pub network: Option<Hash>,
+    /// What workers need for it, the order itself last.
+    pub objects: Vec<(Hash, Arc<[u8]>)>,
+    /// The numbers of the games.
+    pub numbers: Vec<u64>,
+}
+
 /// What a centre needs of whoever waits for it.
 pub trait Waiting {
     /// False when there is no more time.
@@ -69,8 +86,6 @@ const SLOWEST: usize = 100_000;
 const LOOK: Duration = Duration::from_secs(5);
 /// How long the broker may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// How long to listen for another learner.
-const ALONE: Duration = Duration::from_secs(3);
 
 impl Centre {
     /// Connects and starts to answer workers.
@@ -81,26 +96,48 @@ impl Centre {
             .enable_all()
             .build()
             .map_err(ClusterError::Runtime)?;
-        let office = Office::new(name, key.clone(), bans, terms);
+        let office = Office::new(name.clone(), key.clone(), bans, terms);
         let (host, games) = runtime.block_on(async {
             let broker = Broker::connect(&access, Role::Learner).await?;
-            be_alone(&broker, &access.url).await?;
+            presence::settle(&broker, &name, &access.url).await?;
             set_up(&broker, storage).await?;
             Host::start(broker, office, storage).await
         })?;
-        let (published, tidying, acknowledging) = (Vec::new(), None, None);
-        Ok(Centre { runtime, host, games, key, published, tidying, acknowledging })
+        let (published, tidying, keeping, acknowledging) = (Vec::new(), None, None, None);
+        Ok(Centre { runtime, host, games, key, published, tidying, keeping, acknowledging })
+    }
+
+    /// Publishes an order and lends its games from now on; false when there was no time for it.
+    pub fn begin(&mut self, call: Call, waiting: &mut dyn Waiting) -> bool {
+        let Call { order, generation, network, objects, numbers } = call;
+        if !self.publish(&objects, waiting) {
+            return false;
+        }
+        self.keeping = Some(self.keep_published(objects));
+        self.host.office().begin(order, generation, network, numbers);
+        self.tell_news();
+        true
+    }
+
+    /// Lends no more games.
+    pub fn end(&mut self) {
+        if let Some(keeping) = self.keeping.take() {
+            keeping.abort();
+        }
+        self.host.office().end();
+        self.tell_news();
     }
 
     /// Publishes objects under their hashes, however often it takes; false when there is no more
     /// time for it.
-    pub fn publish(&mut self, objects: &[(Hash, &[u8])], waiting: &mut dyn Waiting) -> bool {
+    fn publish(&mut self, objects: &[(Hash, Arc<[u8]>)], waiting: &mut dyn Waiting) -> bool {
         // An old list must not remove what is new.
         if let Some(tidying) = self.tidying.take() {
             tidying.abort();
         }
         let mut backoff = Backoff::new("publish");
-        for &(hash, bytes) in objects {
+        for (hash, bytes) in objects {
+            let hash = *hash;
             loop {
                 let publish = self.host.broker().publish(&hash, bytes);
                 let time = ANSWER + Duration::from_secs((bytes.len() / SLOWEST) as u64);
@@ -129,7 +166,7 @@ impl Centre {
 
     /// Puts objects back where a broker that lost its disk has lost them, until the handle is
     /// aborted.
-    pub fn keep_published(&self, objects: Vec<(Hash, Vec<u8>)>) -> JoinHandle<()> {
+    fn keep_published(&self, objects: Vec<(Hash, Arc<[u8]>)>) -> JoinHandle<()> {
         let broker = self.host.broker().clone();
         self.runtime.spawn(async move {
             loop {
@@ -158,7 +195,7 @@ impl Centre {
     }
 
     /// Tells all workers which order games are wanted for.
-    pub fn tell_news(&self) {
+    fn tell_news(&self) {
         let order = self.host.office().order();
         let client = self.host.broker().client().clone();
         let payload = order.map_or(Vec::new(), |hash| hash.to_string().into_bytes());
@@ -211,15 +248,6 @@ fn wait(wait: Duration, waiting: &mut dyn Waiting) -> bool {
         left -= step;
     }
     true
-}
-
-/// Two learners would take each other's games.
-async fn be_alone(broker: &Broker, url: &str) -> Result<(), ClusterError> {
-    // One that does not answer is as good as none.
-    let Ok(Some(answer)) = broker.request(STATUS, Vec::new(), ALONE).await else { return Ok(()) };
-    let report: Result<Report, _> = serde_json::from_slice(&answer);
-    let run = report.map_or("another run".to_owned(), |report| format!("run '{}'", report.run));
-    Err(ClusterError::Taken { url: url.to_owned(), run })
 }
 
 /// Servers that have just been started need a while to agree on who leads.

@@ -48,7 +48,9 @@ pub enum ClusterError {
         url: String,
     },
     /// Somebody else trains here.
-    #[error("{run} is being trained at {url}: an account of a broker has one run at a time")]
+    #[error(
+        "'{run}' has the workers at {url}: an account of a broker has one run or match at a time"
+    )]
     Taken {
         /// The address of the broker.
         url: String,
@@ -57,7 +59,7 @@ pub enum ClusterError {
     },
     /// Games that were counted are not what they should be.
     #[error(
-        "worker {worker} is refused: {reason}; {games} of its games were counted before: play the match again"
+        "worker {worker} is refused: {reason}; {games} of its games were counted before: play the match again, without what was stored of it"
     )]
     Counted {
         /// The worker.

@@ -2,7 +2,7 @@
 //!
 //! Like an [`crate::order::Order`], with players in place of a network: those of selfmate that need
 //! nothing of a machine but their network, and limits that do not depend on its speed. It is JSON,
-//! so the first byte tells the two apart.
+//! so the first byte tells it apart.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,7 +8,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use selfmate_arena::Duel;
+use selfmate_chess::Seed;
+use selfmate_learn::endgame::{self, EndgameConfig, Lab};
 use selfmate_learn::selfplay::{Evaluators, Generation, Played, SelfPlayer};
+use selfmate_nn::mlp::Network;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -58,9 +61,26 @@ pub enum Task {
         /// Its network.
         evaluators: Evaluators,
     },
+    /// Games of a round of an ending.
+    Ending(Ending),
     /// Games of a match.
     Match(Stage),
 }
+
+/// What games of an ending are played with.
+pub struct Ending {
+    /// How to play.
+    pub config: EndgameConfig,
+    /// The ending.
+    pub lab: Lab,
+    /// The network.
+    pub network: Arc<Network>,
+    /// The seed of all games of the run.
+    pub seed: Seed,
+}
+
+/// Games of an ending that a thread asks for together: they take milliseconds.
+const ENDINGS: usize = 8;
 
 /// A game that has ended.
 pub struct Finished {
@@ -80,6 +100,7 @@ impl Job {
     fn games_at_once(&self) -> usize {
         match &self.task {
             Task::SelfPlay { generation, .. } => generation.config.games_at_once.max(1),
+            Task::Ending(_) => ENDINGS,
             Task::Match(_) => 1,
         }
     }
@@ -258,6 +279,7 @@ impl Hall {
 /// Whoever plays in a thread.
 enum Seat {
     SelfPlay(SelfPlayer),
+    Ending(endgame::SelfPlayer),
     Match(Option<Duel>),
 }
 
@@ -266,6 +288,9 @@ impl Seat {
         match task {
             Task::SelfPlay { generation, evaluators } => {
                 Seat::SelfPlay(SelfPlayer::new(&generation.config, evaluators()))
+            }
+            Task::Ending(Ending { config, lab, network, .. }) => {
+                Seat::Ending(endgame::SelfPlayer::new(config, lab, network))
             }
             Task::Match(stage) => {
                 let [a, b] = &stage.players;
@@ -289,6 +314,12 @@ impl Seat {
                     end(played.record.number, &|token| Parcel::new(job.order, token, &played).ok());
                 };
                 player.play(generation, next, end, &job.cut);
+            }
+            (Seat::Ending(player), Task::Ending(ending)) => {
+                while let Some(number) = next() {
+                    let log = player.play(ending.seed, number);
+                    end(number, &|token| Some(Parcel::of_ending(job.order, token, &log)));
+                }
             }
             (Seat::Match(Some(duel)), Task::Match(stage)) => {
                 while let Some(number) = next() {
@@ -324,7 +355,6 @@ impl Drop for Alarm<'_> {
 
 #[cfg(test)]
 mod tests {
-    use selfmate_chess::Seed;
     use selfmate_learn::selfplay::evaluators;
     use selfmate_learn::zero::ZeroConfig;
     use selfmate_nn::Model;

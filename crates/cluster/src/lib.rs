@@ -7,12 +7,15 @@
 //!
 //! This crate does not know how learning works, and only it and `web` know an asynchronous runtime.
 
+mod alone;
 pub mod audit;
 mod auditor;
 mod backoff;
 mod ban;
 pub mod broker;
 mod centre;
+pub mod document;
+pub mod ending;
 pub mod error;
 pub mod fixture;
 mod hall;
@@ -25,8 +28,10 @@ pub mod message;
 mod office;
 pub mod order;
 pub mod parcel;
+mod presence;
 mod provenance;
 pub mod refusal;
+mod round;
 mod shift;
 pub mod source;
 pub mod status;
@@ -34,6 +39,7 @@ pub mod subject;
 pub mod tournament;
 pub mod worker;
 
+pub use alone::Alone;
 pub use broker::{Access, Storage};
 pub use error::ClusterError;
 pub use source::Cluster;

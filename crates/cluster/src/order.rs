@@ -65,35 +65,21 @@ pub enum OrderError {
 impl Order {
     /// The document.
     pub fn to_toml(&self) -> String {
-        // By way of a table, whose order of fields is always the same.
-        let table = toml::Table::try_from(self);
-        let text = table.and_then(|table| toml::to_string(&table));
-        text.expect("an order is a table of plain values")
+        to_toml(self)
     }
 
     /// Reads a document from an untrusted place.
     pub fn parse(bytes: &[u8]) -> Result<Order, OrderError> {
-        let unreadable = |what: String| OrderError::Unreadable(what);
-        if bytes.len() > MAX_ORDER {
-            return Err(unreadable(format!("{} bytes: expected {MAX_ORDER}", bytes.len())));
-        }
-        let text = str::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
-        let table: toml::Table = text
-            .parse()
-            .map_err(|error: toml::de::Error| unreadable(error.message().to_owned()))?;
-        // First of all: another version may have other fields.
-        let protocol = table.get("protocol").and_then(toml::Value::as_integer).unwrap_or(0);
-        if protocol != i64::from(PROTOCOL) {
-            return Err(OrderError::Protocol { got: protocol.try_into().unwrap_or(0) });
-        }
-        if table.values().any(has_no_number) {
-            return Err(unreadable("a number that is none".to_owned()));
-        }
+        Order::from_table(table(bytes)?)
+    }
+
+    /// Reads a document that has been looked at by [`table`].
+    pub(crate) fn from_table(table: toml::Table) -> Result<Order, OrderError> {
         let order: Order =
-            table.try_into().map_err(|error| unreadable(error.message().to_owned()))?;
+            table.try_into().map_err(|error| OrderError::Unreadable(error.message().to_owned()))?;
         let (play, mega) = (&order.selfplay, 1_000_000);
         // Nobody's memory or patience is at the mercy of whoever publishes orders.
-        for (field, got, most) in [
+        check_excess(&[
             ("sims", order.sims, mega),
             ("selfplay.memory_mb", play.memory_mb as u64, 4096),
             ("selfplay.games_at_once", play.games_at_once as u64, 4096),
@@ -103,16 +89,9 @@ impl Order {
             ("selfplay.quick_sims", play.quick_sims.into(), mega),
             ("selfplay.candidates", play.candidates as u64, 1000),
             ("selfplay.endgame_men", play.endgame_men as u64, 32),
-        ] {
-            if got > most {
-                return Err(OrderError::Excess { field, got, most });
-            }
-        }
-        let (field, most) = ("selfplay.memory_mb times selfplay.games_at_once", 1 << 14);
-        let got = play.memory_mb as u64 * play.games_at_once as u64;
-        if got > most {
-            return Err(OrderError::Excess { field, got, most });
-        }
+        ])?;
+        let memory = play.memory_mb as u64 * play.games_at_once as u64;
+        check_excess(&[("selfplay.memory_mb times selfplay.games_at_once", memory, 1 << 14)])?;
         Ok(order)
     }
 
@@ -130,6 +109,42 @@ impl Order {
             network: self.step,
         }
     }
+}
+
+/// Refuses settings above the most that a worker accepts.
+pub(crate) fn check_excess(settings: &[(&'static str, u64, u64)]) -> Result<(), OrderError> {
+    match settings.iter().find(|(_, got, most)| got > most) {
+        Some(&(field, got, most)) => Err(OrderError::Excess { field, got, most }),
+        None => Ok(()),
+    }
+}
+
+/// The document of an order of this protocol, before it is known what for.
+pub(crate) fn table(bytes: &[u8]) -> Result<toml::Table, OrderError> {
+    let unreadable = |what: String| OrderError::Unreadable(what);
+    if bytes.len() > MAX_ORDER {
+        return Err(unreadable(format!("{} bytes: expected {MAX_ORDER}", bytes.len())));
+    }
+    let text = str::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
+    let table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| unreadable(error.message().to_owned()))?;
+    // First of all: another version may have other fields.
+    let protocol = table.get("protocol").and_then(toml::Value::as_integer).unwrap_or(0);
+    if protocol != i64::from(PROTOCOL) {
+        return Err(OrderError::Protocol { got: protocol.try_into().unwrap_or(0) });
+    }
+    if table.values().any(has_no_number) {
+        return Err(unreadable("a number that is none".to_owned()));
+    }
+    Ok(table)
+}
+
+/// Writes an order.
+pub(crate) fn to_toml<T: Serialize>(order: &T) -> String {
+    // By way of a table, whose order of fields is always the same.
+    let table = toml::Table::try_from(order);
+    let text = table.and_then(|table| toml::to_string(&table));
+    text.expect("an order is a table of plain values")
 }
 
 /// True when a number is infinite or none at all.

@@ -12,6 +12,7 @@
 use std::io::Read;
 
 use selfmate_arena::GameRecord;
+use selfmate_learn::endgame::Log;
 use selfmate_learn::selfplay::Played;
 use selfmate_run::RecordError;
 
@@ -50,6 +51,11 @@ impl Parcel {
     pub fn new(order: Hash, token: Hash, played: &Played) -> Result<Parcel, RecordError> {
         let Played { record, simulations } = played;
         Ok(Parcel::of_bytes(order, token, record.number, *simulations, &record.encode()?))
+    }
+
+    /// Packs a game of an ending.
+    pub fn of_ending(order: Hash, token: Hash, log: &Log) -> Parcel {
+        Parcel::of_bytes(order, token, log.number, log.walks.count, &log.encode())
     }
 
     /// Packs a game of a match.

@@ -30,9 +30,23 @@ impl Provenance {
         Provenance { folder: folder.to_owned(), open: None, lines: String::new() }
     }
 
+    /// Who played those games of a generation that are known.
+    pub fn known(&self, generation: u64) -> Result<BTreeMap<u64, WorkerName>, ClusterError> {
+        Ok(read(&self.path(generation))?.0)
+    }
+
+    /// Nobody else has played a generation's games.
+    pub fn forget(&mut self, generation: u64) -> Result<(), ClusterError> {
+        Ok(atomic::remove(&self.path(generation))?)
+    }
+
+    fn path(&self, generation: u64) -> PathBuf {
+        self.folder.join(format!("{generation:08}.{SUFFIX}"))
+    }
+
     /// Goes to a generation; who played those of its games that are known.
     pub fn open(&mut self, generation: u64) -> Result<BTreeMap<u64, WorkerName>, ClusterError> {
-        let path = self.folder.join(format!("{generation:08}.{SUFFIX}"));
+        let path = self.path(generation);
         let (known, length) = read(&path)?;
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(ClusterError::io(&path))?;
@@ -61,9 +75,12 @@ impl Provenance {
         Ok(())
     }
 
-    /// All games of a worker in this run.
-    pub fn games_of(&self, worker: &WorkerName) -> Result<BTreeSet<u64>, ClusterError> {
+    /// All games of some workers in this run.
+    pub fn games_of(&self, workers: &BTreeSet<WorkerName>) -> Result<BTreeSet<u64>, ClusterError> {
         let mut games = BTreeSet::new();
+        if workers.is_empty() {
+            return Ok(games);
+        }
         for entry in fs::read_dir(&self.folder).map_err(ClusterError::io(&self.folder))? {
             let path = entry.map_err(ClusterError::io(&self.folder))?.path();
             if path.extension().is_some_and(|extension| extension == SUFFIX) {
@@ -71,7 +88,7 @@ impl Provenance {
                 games.extend(
                     known
                         .into_iter()
-                        .filter_map(|(number, name)| (name == *worker).then_some(number)),
+                        .filter_map(|(number, name)| workers.contains(&name).then_some(number)),
                 );
             }
         }
@@ -117,7 +134,10 @@ mod tests {
             }
             provenance.sync().unwrap();
         }
-        assert_eq!(provenance.games_of(&a).unwrap(), BTreeSet::from([0, 2, 4, 6]));
+        let of = |worker: &WorkerName| BTreeSet::from([worker.clone()]);
+        assert_eq!(provenance.games_of(&of(&a)).unwrap(), BTreeSet::from([0, 2, 4, 6]));
+        assert_eq!(provenance.games_of(&[a.clone(), b.clone()].into()).unwrap().len(), 8);
+        assert!(provenance.games_of(&BTreeSet::new()).unwrap().is_empty());
         let path = folder.path().join("00000001.from");
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"8 a").unwrap();
@@ -126,7 +146,7 @@ mod tests {
         // Played again by another: the last counts.
         provenance.add(4, &b);
         provenance.sync().unwrap();
-        assert_eq!(provenance.games_of(&a).unwrap(), BTreeSet::from([0, 2, 6]));
+        assert_eq!(provenance.games_of(&of(&a)).unwrap(), BTreeSet::from([0, 2, 6]));
         fs::write(&path, "nonsense\n").unwrap();
         let error = provenance.open(1).unwrap_err().to_string();
         assert!(error.ends_with("line 1: expected a number and a name"), "{error}");

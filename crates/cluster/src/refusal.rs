@@ -1,5 +1,6 @@
 //! Why a game is not taken.
 
+use selfmate_learn::endgame::LogError;
 use selfmate_learn::selfplay::Misfit;
 use selfmate_run::RecordError;
 
@@ -22,6 +23,9 @@ pub enum Refusal {
     /// The game of a match is none, or cannot be one of it.
     #[error("not a game of this match: {0}")]
     Game(String),
+    /// The game of an ending is none, or cannot be one of its run.
+    #[error("not a game of this ending: {0}")]
+    Ending(#[from] LogError),
     /// The record is another game than the parcel says.
     #[error("game {got} in the parcel of game {expected}")]
     Number {
@@ -48,7 +52,7 @@ impl Refusal {
             Refusal::Unasked(_) => "unasked",
             Refusal::Late => "late",
             Refusal::Packing(_) => "packing",
-            Refusal::Record(_) | Refusal::Game(_) => "record",
+            Refusal::Record(_) | Refusal::Game(_) | Refusal::Ending(_) => "record",
             Refusal::Number { .. } => "number",
             Refusal::Spelling => "spelling",
             Refusal::Misfit(_) => "misfit",

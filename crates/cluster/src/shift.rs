@@ -131,6 +131,7 @@ impl<'a> Shift<'a> {
                 self.auditor.add(worker.clone(), record.clone());
             }
             self.cluster.provenance.add(number, &worker);
+            self.cluster.bad.remove(&number);
             self.accepted.insert(number, (Some(worker), delivery.hash));
             tray.add(delivery.played)?;
         }
@@ -177,8 +178,11 @@ impl<'a> Shift<'a> {
         }
         // Its games of earlier generations; those of this one are taken back here and now.
         self.cluster.provenance.sync()?;
-        let games = self.cluster.provenance.games_of(worker)?;
-        self.cluster.purge.extend(games.iter().filter(|&game| !self.accepted.contains_key(game)));
+        let games = self.cluster.provenance.games_of(&BTreeSet::from([worker.clone()]))?;
+        let earlier: Vec<u64> =
+            games.iter().copied().filter(|game| !self.accepted.contains_key(game)).collect();
+        self.cluster.purge.extend(&earlier);
+        self.cluster.bad.extend(&earlier);
         self.auditor.forget(worker);
         let count = self.take_back(worker, tray)?;
         let earlier = games.len().saturating_sub(count);

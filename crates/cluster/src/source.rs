@@ -7,16 +7,18 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use selfmate_learn::LearnError;
 use selfmate_learn::selfplay::{Harvest, Source, Tray, Work, evaluators};
+use selfmate_learn::{LearnError, endgame};
 use selfmate_nn::Model;
 
 use crate::audit::Exactness;
 use crate::auditor::Auditor;
 use crate::ban::Bans;
 use crate::broker::{Access, Storage};
-use crate::centre::{Centre, Setup, Waiting};
+use crate::centre::{Call, Centre, Setup, Waiting};
+use crate::ending;
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::intake::Intake;
@@ -52,6 +54,8 @@ pub struct Cluster {
     pub(crate) provenance: Provenance,
     /// Games of earlier generations that must go.
     pub(crate) purge: BTreeSet<u64>,
+    /// Games whose stored copy is a refused worker's.
+    pub(crate) bad: BTreeSet<u64>,
 }
 
 impl From<ClusterError> for LearnError {
@@ -68,11 +72,8 @@ impl Cluster {
         let key = Key::open(&folder.join("key"))?;
         let bans = Bans::open(&folder.join("refused.jsonl"))?;
         let provenance = Provenance::new(&folder);
-        let mut purge = BTreeSet::new();
         // A kill may have come between the refusal and the removal.
-        for (worker, _) in bans.iter() {
-            purge.extend(provenance.games_of(worker)?);
-        }
+        let bad = provenance.games_of(&bans.workers())?;
         let centre = Centre::open(Setup {
             access: options.access.clone(),
             storage: options.storage,
@@ -81,7 +82,7 @@ impl Cluster {
             bans,
             terms: options.terms,
         })?;
-        Ok(Cluster { options, centre, provenance, purge })
+        Ok(Cluster { options, centre, provenance, purge: bad.clone(), bad })
     }
 }
 
@@ -97,7 +98,7 @@ impl Waiting for Tray<'_> {
 
 impl Source for Cluster {
     fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError> {
-        let bytes = (work.model)()?;
+        let bytes: Arc<[u8]> = (work.model)()?.into();
         // As workers get it: what they play is what is played again here.
         let (model, _) = Model::decode(&bytes)?;
         let order = Order {
@@ -111,11 +112,18 @@ impl Source for Cluster {
             selfplay: work.generation.config.clone(),
         };
         let known = self.provenance.open(work.index)?;
-        let (hash, text) = (order.hash(), order.to_toml().into_bytes());
-        if !self.centre.publish(&[(order.network, &bytes), (hash, &text)], tray) {
+        let text = order.to_toml();
+        let hash = Hash::of(text.as_bytes());
+        let call = Call {
+            order: hash,
+            generation: work.index,
+            network: Some(order.network),
+            objects: vec![(order.network, bytes), (hash, text.into_bytes().into())],
+            numbers: work.numbers.clone(),
+        };
+        if !self.centre.begin(call, tray) {
             return Ok(Harvest::Unripe);
         }
-        let keeping = self.centre.keep_published(vec![(order.network, bytes), (hash, text)]);
         let exactness = Exactness::of(&model);
         let intake = Intake::new(self.centre.key.clone(), hash, work.generation.clone());
         let auditor = Auditor::of_generation(
@@ -124,17 +132,24 @@ impl Source for Cluster {
             evaluators(&model),
             exactness,
         );
-        let (generation, numbers) = (work.index, work.numbers.iter().copied());
-        self.centre.host.office().begin(hash, generation, Some(order.network), numbers);
-        self.centre.tell_news();
         let outcome = Shift::new(self, hash, intake, auditor).run(known, tray);
-        keeping.abort();
-        self.centre.host.office().end();
-        self.centre.tell_news();
+        self.centre.end();
         outcome
+    }
+
+    fn play_endings(
+        &mut self,
+        work: &endgame::Work<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Vec<endgame::Log>>, LearnError> {
+        ending::play(self, work, note)
     }
 
     fn purge(&mut self) -> BTreeSet<u64> {
         std::mem::take(&mut self.purge)
+    }
+
+    fn is_bad(&self, number: u64) -> bool {
+        self.bad.contains(&number)
     }
 }

@@ -15,6 +15,8 @@ pub const BEAT: &str = "selfmate.beat";
 pub const GAMES: &str = "selfmate.games";
 /// The learner tells that there is something new to ask for.
 pub const NEWS: &str = "selfmate.news";
+/// Learners ask whether another is there: one account has one.
+pub const HERE: &str = "selfmate.here";
 /// Anybody with the right to asks how it goes.
 pub const STATUS: &str = "selfmate.status";
 

@@ -9,16 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use async_nats::jetstream::{AckKind, Message};
 use selfmate_arena::elsewhere::{Elsewhere, Fixtures, Next};
 use selfmate_arena::{Duel, GameRecord, MatchError, Portable};
 use selfmate_nn::Model;
 
-use crate::audit::{Agreement, Exactness, parts_too_often};
+use crate::audit::{Agreement, Exactness, few};
 use crate::auditor::{Auditor, Replay};
 use crate::ban::Bans;
 use crate::broker::{Access, Storage};
-use crate::centre::{Centre, Setup, Waiting};
+use crate::centre::{Call, Centre, Setup, Waiting};
 use crate::error::ClusterError;
 use crate::fixture::{Contestant, Fixture, Stage, Start};
 use crate::hash::Hash;
@@ -27,6 +26,7 @@ use crate::lease::Terms;
 use crate::order::PROTOCOL;
 use crate::parcel::Parcel;
 use crate::refusal::Refusal;
+use crate::round::{Purpose, Round};
 use crate::subject::WorkerName;
 
 /// How matches use a cluster.
@@ -100,32 +100,25 @@ impl Elsewhere for Tournament {
             Duel::new([&stage.players[0], &stage.players[1]], stage.seed)?;
             let text = fixture.to_json();
             let order = Hash::of(text.as_bytes());
-            let mut objects: Vec<(Hash, &[u8])> =
-                networks.iter().flatten().map(|bytes| (Hash::of(bytes), &bytes[..])).collect();
-            objects.push((order, text.as_bytes()));
+            let networks = networks.into_iter().flatten().map(|bytes| (Hash::of(&bytes), bytes));
+            let call = Call {
+                order,
+                generation: state.rounds,
+                network: fixture.a.network.or(fixture.b.network),
+                objects: networks.chain([(order, text.into_bytes().into())]).collect(),
+                numbers: numbers.iter().map(|&number| number as u64).collect(),
+            };
             let mut patience = Patience { stop: fixtures.stop, note: self.note };
-            if !state.centre.publish(&objects, &mut patience) {
+            if !state.centre.begin(call, &mut patience) {
                 return Ok(());
             }
-            let numbers = numbers.iter().map(|&number| number as u64);
-            let round = state.rounds;
             state.rounds += 1;
-            state.centre.host.office().begin(order, round, fixture.a.network, numbers);
-            state.centre.tell_news();
             let auditor = auditor(self.threads, &stage, exactness);
-            let outcome = Round {
-                state: &mut state,
-                order,
-                stage,
-                auditor,
-                audit_share: self.audit_share,
-                accepted: BTreeMap::new(),
-                acknowledge: Vec::new(),
-                note: self.note,
-            }
-            .run(fixtures.stop);
-            state.centre.host.office().end();
-            state.centre.tell_news();
+            let State { centre, counted, .. } = &mut *state;
+            let mut purpose = Counting { stage, counted };
+            let round = Round::new(centre, order, &mut purpose, auditor, self.audit_share);
+            let outcome = round.run(&mut patience);
+            state.centre.end();
             let Some(games) = outcome? else { return Ok(()) };
             for (worker, record) in games.into_values() {
                 *state.counted.entry(worker).or_default() += 1;
@@ -181,15 +174,20 @@ fn auditor(threads: usize, stage: &Arc<Stage>, exactness: Exactness) -> Auditor<
                 duel = Duel::new([a, b], stage.seed).ok();
             }
             let opening = &stage.openings[&(sent.game / 2)];
+            if exactness == Exactness::Rounded {
+                let duel = duel.as_mut()?;
+                let odd = duel.second_guess(sent, opening, &stage.settings, SLACK_CP, halt)?;
+                return Some(few(&odd, sent.played.thoughts.len()));
+            }
             let own = duel.as_mut()?.play(sent.game, opening, &stage.settings, None, halt)?;
-            Some(compare(exactness, sent, &own))
+            Some(compare(sent, &own))
         });
         replay
     })
 }
 
 /// Compares a game with what came out when it was played again. Time is nobody's fault.
-fn compare(exactness: Exactness, sent: &GameRecord, own: &GameRecord) -> Agreement {
+fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
     let timeless = |record: &GameRecord| {
         let mut record = record.clone();
         record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
@@ -198,16 +196,17 @@ fn compare(exactness: Exactness, sent: &GameRecord, own: &GameRecord) -> Agreeme
     let (sent, own) = (timeless(sent), timeless(own));
     let moves = (&sent.played.moves, &own.played.moves);
     let ply = moves.0.iter().zip(moves.1).take_while(|(sent, own)| sent == own).count();
-    match exactness {
-        _ if sent == own => Agreement::Same,
-        Exactness::Exact if moves.0 == moves.1 => {
-            Agreement::Different("another thought of a move".to_owned())
-        }
-        Exactness::Exact => Agreement::Different(format!("another move at ply {ply}")),
-        Exactness::Rounded if moves.0 == moves.1 => Agreement::Same,
-        Exactness::Rounded => Agreement::Parted { ply },
+    if sent == own {
+        Agreement::Same
+    } else if moves.0 == moves.1 {
+        Agreement::Different("another thought of a move".to_owned())
+    } else {
+        Agreement::Different(format!("another move at ply {ply}"))
     }
 }
+
+/// How far apart two opinions may be where floats are rounded, in centipawns.
+const SLACK_CP: u32 = 150;
 
 /// Waits as long as a match may.
 struct Patience<'a> {
@@ -225,96 +224,17 @@ impl Waiting for Patience<'_> {
     }
 }
 
-/// The games of a round while they come in.
-struct Round<'a> {
-    state: &'a mut State,
-    order: Hash,
+/// Games that are counted.
+struct Counting<'a> {
     stage: Arc<Stage>,
-    auditor: Auditor<GameRecord>,
-    audit_share: f64,
-    accepted: BTreeMap<u64, (WorkerName, GameRecord)>,
-    acknowledge: Vec<(Message, AckKind)>,
-    note: fn(&str),
+    /// Games of earlier rounds, by worker.
+    counted: &'a BTreeMap<WorkerName, u64>,
 }
 
-impl Round<'_> {
-    /// Until all games are there and audited; `None` when it was stopped before.
-    fn run(
-        mut self,
-        stop: &AtomicBool,
-    ) -> Result<Option<BTreeMap<u64, (WorkerName, GameRecord)>>, ClusterError> {
-        loop {
-            for message in self.state.centre.receive() {
-                self.take(message)?;
-            }
-            self.state.centre.acknowledge(std::mem::take(&mut self.acknowledge));
-            for finding in self.auditor.findings() {
-                let mut office = self.state.centre.host.office();
-                let (audited, parted) = office.audited(&finding.worker, &finding.agreement);
-                drop(office);
-                let what = match finding.agreement {
-                    Agreement::Parted { .. } if parts_too_often(parted, audited) => {
-                        format!("{parted} of {audited} games part from what they should be")
-                    }
-                    Agreement::Same | Agreement::Parted { .. } => continue,
-                    Agreement::Different(what) => format!("game {}: {what}", finding.number),
-                };
-                self.ban(&finding.worker, &Refusal::Audit(what))?;
-            }
-            let now = self.state.centre.host.now();
-            self.state.centre.host.office().expire(now);
-            if stop.load(Relaxed) {
-                return Ok(None);
-            }
-            if self.state.centre.host.office().missing() == 0 && self.auditor.pending()? == 0 {
-                return Ok(Some(self.accepted));
-            }
-        }
-    }
+impl Purpose for Counting<'_> {
+    type Game = GameRecord;
 
-    fn take(&mut self, message: Message) -> Result<(), ClusterError> {
-        let Some(worker) = self.state.centre.sender(&message) else {
-            self.acknowledge.push((message, AckKind::Term));
-            return Ok(());
-        };
-        let now = self.state.centre.host.now();
-        let record = match self.judge(&worker, &message.payload) {
-            Ok(record) => record,
-            Err(refusal) => {
-                self.state.centre.host.office().refuse(&worker, refusal.kind(), now);
-                self.acknowledge.push((message, AckKind::Term));
-                return if refusal.is_proof() { self.ban(&worker, &refusal) } else { Ok(()) };
-            }
-        };
-        // There is no disk to wait for: what is lost with this process is played again.
-        self.acknowledge.push((message, AckKind::Ack));
-        let is_first = self.state.centre.host.office().is_first(&worker);
-        let number = record.game;
-        let is_new = self.state.centre.host.office().take(&worker, number, now);
-        match self.accepted.get(&number) {
-            None if is_new => {
-                let key = &self.state.centre.key;
-                if is_first || key.is_audited(&worker, &self.order, number, self.audit_share) {
-                    self.auditor.add(worker.clone(), record.clone());
-                }
-                self.accepted.insert(number, (worker, record));
-            }
-            // Both cannot be right.
-            Some((other, stored))
-                if *other != worker
-                    && compare(Exactness::Exact, &record, stored) != Agreement::Same =>
-            {
-                self.auditor.add(other.clone(), stored.clone());
-                self.auditor.add(worker, record);
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Looks at what a worker sent.
-    fn judge(&self, worker: &WorkerName, bytes: &[u8]) -> Result<GameRecord, Refusal> {
-        let parcel = Parcel::asked(bytes, &self.state.centre.key, worker, &self.order)?;
+    fn judge(&mut self, parcel: &Parcel) -> Result<GameRecord, Refusal> {
         let bytes = parcel.record().map_err(Refusal::Packing)?;
         let record: GameRecord =
             serde_json::from_slice(&bytes).map_err(|error| Refusal::Game(error.to_string()))?;
@@ -328,25 +248,13 @@ impl Round<'_> {
         Ok(record)
     }
 
-    /// Takes nothing from a worker any more; its games of this round go to others.
-    fn ban(&mut self, worker: &WorkerName, refusal: &Refusal) -> Result<(), ClusterError> {
-        if !self.state.centre.host.office().ban(worker, &refusal.to_string())? {
-            return Ok(());
-        }
-        self.auditor.forget(worker);
-        let games = self.accepted.extract_if(.., |_, (sender, _)| sender == worker);
-        let numbers: Vec<u64> = games.map(|(number, _)| number).collect();
-        for &number in &numbers {
-            self.state.centre.host.office().reopen(number);
-        }
-        if let Some(&games) = self.state.counted.get(worker) {
-            let (worker, reason) = (worker.clone(), refusal.to_string());
-            return Err(ClusterError::Counted { worker, reason, games });
-        }
-        let count = numbers.len();
-        (self.note)(&format!(
-            "worker {worker} is refused: {refusal}; {count} of its games are played again"
-        ));
-        Ok(())
+    fn is_same(&self, one: &GameRecord, other: &GameRecord) -> bool {
+        compare(one, other) == Agreement::Same
+    }
+
+    fn refuse(&mut self, worker: &WorkerName, refusal: &Refusal) -> Result<String, ClusterError> {
+        let Some(&games) = self.counted.get(worker) else { return Ok(String::new()) };
+        let (worker, reason) = (worker.clone(), refusal.to_string());
+        Err(ClusterError::Counted { worker, reason, games })
     }
 }

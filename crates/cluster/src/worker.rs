@@ -14,17 +14,20 @@ use std::time::Duration;
 use futures_util::future::FusedFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use selfmate_arena::Duel;
+use selfmate_learn::endgame::{EndingName, Lab, games_seed};
 use selfmate_learn::selfplay::evaluators;
-use selfmate_nn::Model;
+use selfmate_nn::{Model, mlp};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::sleep;
 
 use crate::backoff::Backoff;
 use crate::broker::{Access, Broker, Role};
+use crate::document::Document;
+use crate::ending::EndingOrder;
 use crate::error::ClusterError;
 use crate::fixture::Fixture;
-use crate::hall::{Finished, Hall, Job, Task};
+use crate::hall::{Ending, Finished, Hall, Job, Task};
 use crate::hash::Hash;
 use crate::key::Key;
 use crate::message::{Answer, Ask, Beat, Pulse, decode, encode};
@@ -96,6 +99,7 @@ pub fn work(
             finished: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             networks: RefCell::default(),
+            lab: RefCell::default(),
             news: Notify::new(),
         };
         let outcome = worker.run(stop, &mut finished).await;
@@ -146,6 +150,8 @@ struct Worker<'a> {
     sent: AtomicU64,
     /// Networks that were fetched last.
     networks: RefCell<Vec<(Hash, Arc<[u8]>)>>,
+    /// The ending that was played last.
+    lab: RefCell<Option<Lab>>,
     /// The learner has something new.
     news: Notify,
 }
@@ -254,29 +260,51 @@ impl Worker<'_> {
             return Ok(());
         }
         let bytes = self.broker.fetch("order", &order, MAX_ORDER).await?;
-        let (task, what) = if bytes.first() == Some(&b'{') {
-            self.prepare_match(&bytes).await?
-        } else {
-            self.prepare_generation(&bytes).await?
+        let (task, what) = match Document::parse(&bytes)? {
+            Document::Generation(order) => self.prepare_generation(&order).await?,
+            Document::Round(order) => self.prepare_round(order).await?,
+            Document::Match(fixture) => self.prepare_match(&fixture).await?,
         };
         self.hall.set_job(Some(Arc::new(Job::new(order, task))));
         (self.tell)(Event::Order(what));
         Ok(())
     }
 
-    async fn prepare_generation(&self, bytes: &[u8]) -> Result<(Task, String), ClusterError> {
-        let order = Order::parse(bytes)?;
+    async fn prepare_generation(&self, order: &Order) -> Result<(Task, String), ClusterError> {
         let bytes = self.network(&order.network).await?;
         let decoded = Model::decode(&bytes);
         let (model, _) = decoded.map_err(|error| ClusterError::Network(error.to_string()))?;
-        let Order { run, generation, step, .. } = &order;
+        let Order { run, generation, step, .. } = order;
         let what = format!("run {run}, generation {generation}, network {step}");
         let evaluators = evaluators(&model);
         Ok((Task::SelfPlay { generation: order.generation(), evaluators }, what))
     }
 
-    async fn prepare_match(&self, bytes: &[u8]) -> Result<(Task, String), ClusterError> {
-        let fixture = Fixture::parse(bytes)?;
+    async fn prepare_round(&self, order: EndingOrder) -> Result<(Task, String), ClusterError> {
+        let bytes = self.network(&order.network).await?;
+        let unusable = |error: String| ClusterError::Network(error);
+        let (network, _) = mlp::decode(&bytes).map_err(|error| unusable(error.to_string()))?;
+        let EndingOrder { run, seed, round, step, endgame: config, .. } = order;
+        let what = format!("run {run}, round {round}, network {step}");
+        let lab = self.lab(config.ending)?;
+        let seed = games_seed(seed);
+        Ok((Task::Ending(Ending { config, lab, network: Arc::new(network), seed }), what))
+    }
+
+    /// The ending, solved once.
+    fn lab(&self, ending: EndingName) -> Result<Lab, ClusterError> {
+        let mut known = self.lab.borrow_mut();
+        match &*known {
+            Some(lab) if lab.ending() == ending => Ok(lab.clone()),
+            _ => {
+                let lab = Lab::new(ending);
+                let lab = lab.map_err(|error| ClusterError::Network(error.to_string()))?;
+                Ok(known.insert(lab).clone())
+            }
+        }
+    }
+
+    async fn prepare_match(&self, fixture: &Fixture) -> Result<(Task, String), ClusterError> {
         let mut networks = [None, None];
         for (network, contestant) in networks.iter_mut().zip([&fixture.a, &fixture.b]) {
             if let Some(hash) = &contestant.network {

@@ -4,15 +4,17 @@
 mod server;
 mod tiny;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source::Options;
 use selfmate_cluster::worker::{self, work};
-use selfmate_cluster::{Cluster, Report, Storage, WorkerName, status};
-use selfmate_learn::Watch;
-use selfmate_run::GameRecord;
+use selfmate_cluster::{Alone, Cluster, ClusterError, Report, Storage, WorkerName, status};
+use selfmate_learn::{Budget, End, Hardware, Session, Settings, Watch, train_from};
+use selfmate_nn::Device;
+use selfmate_run::{GameRecord, Run};
 use server::Server;
 use tiny::{GAMES, Notes, access, beside_workers, cluster, expected, train};
 
@@ -60,9 +62,78 @@ fn a_second_learner_is_turned_away() {
         terms: Terms::default(),
     };
     let error = Cluster::open(options("second")).err().unwrap().to_string();
-    assert!(error.starts_with("run 'test' is being trained"), "{error}");
+    assert!(error.starts_with("'test' has the workers"), "{error}");
     drop(first);
     Cluster::open(options("second")).unwrap();
+}
+
+#[test]
+fn of_learners_that_start_together_one_stays() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let opened: Vec<Result<Cluster, ClusterError>> = thread::scope(|scope| {
+        let starts: Vec<_> = ["a", "b", "c"]
+            .iter()
+            .map(|run| {
+                let options = Options {
+                    access: access(&server),
+                    storage: Storage::default(),
+                    run: (*run).to_owned(),
+                    folder: folder.path().join(run),
+                    threads: 1,
+                    audit_share: 0.0,
+                    terms: Terms::default(),
+                };
+                scope.spawn(move || Cluster::open(options))
+            })
+            .collect();
+        starts.into_iter().map(|start| start.join().unwrap()).collect()
+    });
+    assert_eq!(opened.iter().filter(|opened| opened.is_ok()).count(), 1);
+    for error in opened.into_iter().filter_map(Result::err) {
+        assert!(matches!(error, ClusterError::Taken { .. }), "{error}");
+    }
+}
+
+/// Stops a run once some games of the first generation are there.
+struct Stopper<'a>(&'a AtomicBool);
+
+impl Watch for Stopper<'_> {
+    fn game(&mut self, game: &GameRecord) {
+        if game.number >= 4 {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_without_its_workers_does_not_trust_what_was_not_looked_at() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = Server::alone(brokers.path());
+    let stop = Arc::new(AtomicBool::new(false));
+    let settings = Settings::preset("zero", "tiny").unwrap();
+    let hardware = Hardware { threads: 1, device: Device::Cpu };
+    let session = Session { seed: 1, budget: Budget::default(), hardware, stop: &stop };
+    let mut cluster = cluster(&server, folder.path(), 0.0);
+    beside_workers(&server, &["a"], || {
+        let mut run = Run::open(folder.path()).unwrap();
+        let mut stopper = Stopper(&stop);
+        let end = train_from(&mut run, &settings, &session, &mut cluster, &mut stopper).unwrap();
+        assert_eq!(end, End::Stopped);
+    });
+    drop(cluster);
+    // Somebody had forged one of them.
+    let mut run = Run::open(folder.path()).unwrap();
+    let (mut journal, mut games) = run.journal(0).unwrap();
+    assert!(!games.is_empty());
+    games[0].positions[0].value = 0.123;
+    journal.replace(&games).unwrap();
+    drop((journal, run));
+    let mut alone = Alone::open(folder.path(), 2).unwrap().unwrap();
+    let mut notes = Notes::default();
+    assert_eq!(train(folder.path(), &mut alone, &mut notes), expected());
+    assert!(notes.0[0].contains("are played again here"), "{:?}", notes.0);
+    assert!(Alone::open(&folder.path().join("elsewhere"), 2).unwrap().is_none());
 }
 
 /// Kills the server and starts it again when the run is well under way.

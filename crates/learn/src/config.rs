@@ -215,6 +215,11 @@ impl Settings {
         }
     }
 
+    /// True when it plays games against itself that other machines can play.
+    pub fn plays_itself(&self) -> bool {
+        matches!(self, Settings::Zero(_) | Settings::AlphaZero(_) | Settings::Endgame(_))
+    }
+
     /// True when the network is one that can be on another device than our own kernels.
     pub fn has_residual_network(&self) -> bool {
         matches!(self, Settings::AlphaZero(_) | Settings::CloneResidual(_))

@@ -12,11 +12,13 @@ mod exam;
 mod game;
 mod heat;
 mod lab;
+mod log;
 mod replay;
 mod thinker;
 mod trained;
 mod view;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -28,17 +30,18 @@ use selfmate_search::mcts::Walks;
 
 pub use config::EndgameConfig;
 pub use exam::{ExamConfig, ExamReport, examine};
+pub use game::{Played, Referee, SelfPlayer};
 pub use heat::{Heat, Insight, JudgedMove, Placement, PlacementError};
 pub use lab::{Defender, EndingName, Lab};
+pub use log::{Log, LogError, Ply};
 pub use replay::ReplayConfig;
 pub use thinker::{Manner, Priors, Rule, ThinkConfig};
 pub use trained::{Trained, TrainedError};
 
 use crate::config::ConfigError;
 use crate::learner::{Hardware, LearnError};
-use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault};
+use crate::rounds::{Halt, Method, Room, Round, SavingConfig, bytes, fault};
 use crate::watch::Stage;
-use game::{Played, SelfPlayer};
 use replay::Replay;
 
 /// The file that holds the network.
@@ -53,6 +56,58 @@ pub struct Endgame {
     lab: Lab,
     trainer: Trainer,
     replay: Replay,
+}
+
+/// The games of a round that are to be played.
+pub struct Work<'a> {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The number of the round.
+    pub round: u64,
+    /// The numbers of the games.
+    pub numbers: Range<u64>,
+    /// How to play.
+    pub config: &'a EndgameConfig,
+    /// The ending.
+    pub lab: &'a Lab,
+    /// The network that plays.
+    pub network: &'a Arc<Network>,
+    /// Batches that it has learned.
+    pub step: u64,
+    /// Threads of this process.
+    pub pool: &'a rayon::ThreadPool,
+    /// When to give up.
+    pub halt: Halt<'a>,
+}
+
+impl Work<'_> {
+    /// Plays on the threads of this process; `None` when it was told to halt.
+    pub fn play(&self) -> Option<Vec<Log>> {
+        let (seed, halt) = (games_seed(self.seed), self.halt);
+        let halt = || halt.is_over();
+        let Work { config, lab, network, .. } = self;
+        let numbers = self.numbers.clone();
+        self.pool.install(|| play(config, lab, network, seed, numbers, &halt))
+    }
+}
+
+/// The seed of all games of a run.
+pub fn games_seed(seed: u64) -> Seed {
+    Seed::new(seed).derive("games")
+}
+
+/// Plays games on the threads of the pool that this is called in; `None` when told to halt.
+fn play(
+    config: &EndgameConfig,
+    lab: &Lab,
+    network: &Arc<Network>,
+    seed: Seed,
+    numbers: Range<u64>,
+    halt: &(dyn Fn() -> bool + Sync),
+) -> Option<Vec<Log>> {
+    let player = || SelfPlayer::new(config, lab, network);
+    let play = |player: &mut SelfPlayer, number: u64| (!halt()).then(|| player.play(seed, number));
+    numbers.into_par_iter().map_init(player, play).collect()
 }
 
 /// What a round did.
@@ -94,21 +149,28 @@ impl Endgame {
         Arc::new(self.trainer.network().clone())
     }
 
-    /// Plays the games of a round; `None` when it was told to halt.
+    /// Plays the games of a round; `None` when it was told to halt. The seed is that of all games.
     pub fn play(
         &self,
         config: &EndgameConfig,
         seed: Seed,
         first: u64,
         halt: &(dyn Fn() -> bool + Sync),
-    ) -> Option<Vec<Played>> {
-        let network = self.network();
-        let player = || SelfPlayer::new(config, &self.lab, &network);
+    ) -> Option<Vec<Log>> {
         let numbers = first..first + config.round_games;
-        let play = |player: &mut SelfPlayer<'_>, number: u64| {
-            (!halt()).then(|| player.play(seed.index(number)))
-        };
-        numbers.into_par_iter().map_init(player, play).collect()
+        play(config, &self.lab, &self.network(), seed, numbers, halt)
+    }
+
+    /// Works out what is to be learned from games that this network has played.
+    pub fn lessons(
+        &self,
+        config: &EndgameConfig,
+        logs: &[Log],
+        seed: Seed,
+    ) -> Result<Vec<Played>, LearnError> {
+        let mut referee = Referee::new(config, &self.lab, &self.network());
+        let finish = |log: &Log| Ok(referee.finish(log, seed)?);
+        logs.iter().map(finish).collect()
     }
 
     /// Learns from the games of a round and those before.
@@ -202,10 +264,28 @@ impl Method for Endgame {
     ) -> Result<Option<Round>, LearnError> {
         room.tell(Stage::Play, 0.0);
         let (halt, first) = (room.halt, room.totals.games);
+        let network = self.network();
+        let work = Work {
+            seed: room.run_seed,
+            round: room.totals.rounds,
+            numbers: first..first + config.round_games,
+            config,
+            lab: &self.lab,
+            network: &network,
+            step: self.trainer.step(),
+            pool: room.pool,
+            halt,
+        };
+        let Some(logs) = room.play_endings(&work)? else { return Ok(None) };
         let halt = || halt.is_over();
-        let seed = room.seed.derive("games");
-        let games = room.pool.install(|| self.play(config, seed, first, &halt));
-        let Some(games) = games else { return Ok(None) };
+        let games = self.lessons(config, &logs, games_seed(room.run_seed))?;
+        let bad = room.source.purge();
+        if !bad.is_empty() {
+            let forgotten = self.replay.forget(&bad);
+            room.note(&format!(
+                "{forgotten} positions of refused games are not learned from again"
+            ));
+        }
         room.tell(Stage::Learn, 0.0);
         let seed = room.seed_for("learn");
         let lap = room.pool.install(|| self.learn(config, games, seed))?;

@@ -11,7 +11,7 @@ use selfmate_run::{RecordError, Run, RunError};
 use crate::alphazero::AlphaZero;
 use crate::clone::Imitator;
 use crate::config::{Budget, ConfigError, RunConfig, Settings};
-use crate::endgame::Endgame;
+use crate::endgame::{Endgame, LogError};
 use crate::evolve::Evolve;
 use crate::qlearn::QLearn;
 use crate::reinforce::Reinforce;
@@ -71,6 +71,9 @@ pub enum LearnError {
     /// There is nothing to learn from.
     #[error("the teacher cannot teach: {0}")]
     Teacher(String),
+    /// A game of an ending that cannot be one.
+    #[error(transparent)]
+    Log(#[from] LogError),
     /// Games cannot be had from where they should come from.
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),
@@ -100,7 +103,8 @@ pub fn train(
     train_from(run, &config.settings, &session, &mut Threads(threads), watch)
 }
 
-/// As [`train`], with games of self-play from this source; other learners have no use for it.
+/// As [`train`], with games of self-play from this source; learners that play none against
+/// themselves have no use for it.
 pub fn train_from(
     run: &mut Run,
     settings: &Settings,
@@ -113,15 +117,19 @@ pub fn train_from(
         Settings::AlphaZero(config) => {
             selfplay::train::<AlphaZero>(run, config, session, source, watch)
         }
-        Settings::QLearn(config) => rounds::train::<QLearn>(run, config, session, watch),
-        Settings::Evolve(config) => rounds::train::<Evolve>(run, config, session, watch),
-        Settings::Tune(config) => rounds::train::<Tune>(run, config, session, watch),
-        Settings::Reinforce(config) => rounds::train::<Reinforce>(run, config, session, watch),
-        Settings::Value(config) => rounds::train::<Value>(run, config, session, watch),
-        Settings::Endgame(config) => rounds::train::<Endgame>(run, config, session, watch),
-        Settings::Clone(config) => rounds::train::<Imitator<Zero>>(run, config, session, watch),
+        Settings::QLearn(config) => rounds::train::<QLearn>(run, config, session, source, watch),
+        Settings::Evolve(config) => rounds::train::<Evolve>(run, config, session, source, watch),
+        Settings::Tune(config) => rounds::train::<Tune>(run, config, session, source, watch),
+        Settings::Reinforce(config) => {
+            rounds::train::<Reinforce>(run, config, session, source, watch)
+        }
+        Settings::Value(config) => rounds::train::<Value>(run, config, session, source, watch),
+        Settings::Endgame(config) => rounds::train::<Endgame>(run, config, session, source, watch),
+        Settings::Clone(config) => {
+            rounds::train::<Imitator<Zero>>(run, config, session, source, watch)
+        }
         Settings::CloneResidual(config) => {
-            rounds::train::<Imitator<AlphaZero>>(run, config, session, watch)
+            rounds::train::<Imitator<AlphaZero>>(run, config, session, source, watch)
         }
     }
 }

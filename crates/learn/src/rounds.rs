@@ -16,7 +16,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::desk::{Desk, Keep};
+use crate::endgame;
 use crate::learner::{End, Hardware, LearnError, Session};
+use crate::selfplay::Source;
 use crate::watch::{Stage, Status, Watch};
 
 /// The file of a checkpoint that says what has been done so far: [`Totals`] as JSON.
@@ -149,6 +151,8 @@ impl Totals {
 pub struct Room<'a> {
     /// The root of the run's randomness.
     pub seed: Seed,
+    /// The number that it comes from.
+    pub run_seed: u64,
     /// What was done before this round.
     pub totals: Totals,
     /// Threads to use.
@@ -159,6 +163,8 @@ pub struct Room<'a> {
     pub halt: Halt<'a>,
     /// The run's folder.
     pub run: &'a mut Run,
+    /// Who plays, for methods whose games others may play.
+    pub source: &'a mut dyn Source,
     watch: &'a mut dyn Watch,
     elapsed_s: f64,
     began: Instant,
@@ -181,6 +187,15 @@ impl Room<'_> {
     pub fn tell(&mut self, stage: Stage, done: f64) {
         let elapsed_s = self.elapsed_s + self.began.elapsed().as_secs_f64();
         self.watch.status(&self.totals.status(stage, done, elapsed_s));
+    }
+
+    /// Has the games of a round of an ending played, here or elsewhere.
+    pub fn play_endings(
+        &mut self,
+        work: &endgame::Work<'_>,
+    ) -> Result<Option<Vec<endgame::Log>>, LearnError> {
+        let watch = &mut *self.watch;
+        self.source.play_endings(work, &mut |text| watch.note(text))
     }
 
     /// Says something worth knowing.
@@ -207,6 +222,7 @@ pub fn train<M: Method>(
     run: &mut Run,
     config: &M::Config,
     session: &Session<'_>,
+    source: &mut dyn Source,
     watch: &mut dyn Watch,
 ) -> Result<End, LearnError> {
     let required: Vec<&str> = M::FILES.iter().copied().chain([TOTALS]).collect();
@@ -241,6 +257,8 @@ pub fn train<M: Method>(
         let is_saved = desk.is_saved(totals.steps);
         let mut room = Room {
             seed,
+            run_seed: session.seed,
+            source: &mut *source,
             totals,
             threads,
             pool: &pool,

@@ -31,7 +31,7 @@ use selfmate_run::{Alarm, GameRecord, Progress, Rating, Record, Run, RunError};
 
 pub use check::{Misfit, check};
 pub use config::{Config, GuardConfig, LearningConfig, Ramp, RatingConfig, Root, SelfPlayConfig};
-pub use game::{Generation, Played, SelfPlayer};
+pub use game::{Generation, Played, Retraced, SelfPlayer};
 pub use guards::{Finding, Guards, Verdict};
 pub use plan::plan_games;
 pub use play::{TICK, Tray};

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_chess::Seed;
+use selfmate_learn::endgame;
 use selfmate_learn::selfplay::{Harvest, RatingConfig, Source, Threads, Tray, Work};
 use selfmate_learn::zero::ZeroConfig;
 use selfmate_learn::{
     Budget, End, Hardware, LearnError, RunConfig, Session, Settings, Watch, train, train_from,
 };
 use selfmate_nn::Device;
-use selfmate_run::{LiveGame, Record, Run, RunReader};
+use selfmate_run::{GameRecord, LiveGame, Record, Run, RunReader};
 
 const GAMES: u64 = 96;
 
@@ -232,6 +233,14 @@ impl Source for Doubtful {
         Threads(1).play(&again, tray)
     }
 
+    fn play_endings(
+        &mut self,
+        work: &endgame::Work<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Vec<endgame::Log>>, LearnError> {
+        Threads(2).play_endings(work, note)
+    }
+
     fn purge(&mut self) -> BTreeSet<u64> {
         BTreeSet::from([5, 17, 18])
     }
@@ -264,6 +273,62 @@ fn games_that_turn_out_bad_leave_the_run() {
     assert_eq!(numbers(&run, 2), numbers(&good, 2));
 }
 
+/// Threads that know of a stored game that it is not what it should be.
+struct Suspicious(u64);
+
+impl Source for Suspicious {
+    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError> {
+        Threads(2).play(work, tray)
+    }
+
+    fn play_endings(
+        &mut self,
+        work: &endgame::Work<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Vec<endgame::Log>>, LearnError> {
+        Threads(2).play_endings(work, note)
+    }
+
+    fn is_bad(&self, number: u64) -> bool {
+        number == self.0
+    }
+}
+
+/// Keeps the games that were played.
+#[derive(Default)]
+struct Seen(Vec<u64>);
+
+impl Watch for Seen {
+    fn game(&mut self, game: &GameRecord) {
+        self.0.push(game.number);
+    }
+}
+
+#[test]
+fn only_what_was_removed_is_played_again_after_a_restart_from_an_older_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    run_to(&path, 48, 2).unwrap();
+    let mut run = Run::open(&path).unwrap();
+    let whole = run.read_chunk(2).unwrap();
+    // Two games of the last generation were purged, the last checkpoint is gone.
+    let fewer: Vec<GameRecord> = whole[2..].to_vec();
+    run.replace_chunk(2, &fewer).unwrap();
+    let steps = run.steps().unwrap();
+    let last = steps.last().unwrap();
+    fs::remove_dir_all(path.join(format!("checkpoints/{last}"))).unwrap();
+    let budget = Budget { games: Some(48), ..Budget::default() };
+    let stop = Arc::new(AtomicBool::new(false));
+    let hardware = Hardware { threads: 2, device: Device::Cpu };
+    let session = Session { seed: 3, budget, hardware, stop: &stop };
+    let (mut source, mut seen) = (Suspicious(whole[5].number), Seen::default());
+    let settings = config("zero").settings;
+    train_from(&mut run, &settings, &session, &mut source, &mut seen).unwrap();
+    seen.0.sort_unstable();
+    assert_eq!(seen.0, [whole[0].number, whole[1].number, whole[5].number]);
+    assert_eq!(run.read_chunk(2).unwrap(), whole);
+}
+
 /// Plays all games, and is stopped before it has looked at them.
 struct Hasty(Arc<AtomicBool>);
 
@@ -272,6 +337,14 @@ impl Source for Hasty {
         Threads(2).play(work, tray)?;
         self.0.store(true, Relaxed);
         Ok(Harvest::Unripe)
+    }
+
+    fn play_endings(
+        &mut self,
+        work: &endgame::Work<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Vec<endgame::Log>>, LearnError> {
+        Threads(2).play_endings(work, note)
     }
 }
 

@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Context, bail, ensure};
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source as cluster;
-use selfmate_cluster::{Cluster, Storage};
+use selfmate_cluster::{Alone, Cluster, Storage};
 use selfmate_learn::selfplay::{Source, Threads};
 use selfmate_learn::{Budget, End, Hardware, RunConfig, Session, Settings, Watch, train_from};
 use selfmate_nn::Device;
@@ -96,9 +96,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     args.device.check()?;
     let hardware = Hardware { threads, device: args.device };
     // Before there is a folder: settings that are refused leave nothing behind.
-    let asked = args.asked()?;
+    let mut asked = args.asked()?;
     ensure!(
-        args.nats.is_none() || asked.rating().is_some(),
+        args.nats.is_none() || asked.plays_itself(),
         "--nats: {} plays no games against itself that others could play",
         args.learner
     );
@@ -111,7 +111,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let path = runs::folder().join(name);
     ensure!(
         // What this machine could play alone says nothing about how many workers there will be.
-        args.nats.is_none() || args.games.is_some() || args.plans_itself() || path.exists(),
+        args.nats.is_none()
+            || args.games.is_some()
+            || args.plans_itself()
+            || asked.plan_games().is_none()
+            || path.exists(),
         "--nats: say with --games or --set plan_games=N how many games the run is planned for",
     );
     let mut run = Run::open(&path)?;
@@ -171,7 +175,12 @@ impl Args {
 
     /// Where games come from.
     fn source(&self, folder: &Path, threads: usize) -> anyhow::Result<Box<dyn Source>> {
-        let Some(url) = &self.nats else { return Ok(Box::new(Threads(threads))) };
+        let Some(url) = &self.nats else {
+            return Ok(match Alone::open(folder, threads)? {
+                Some(alone) => Box::new(alone),
+                None => Box::new(Threads(threads)),
+            });
+        };
         let cluster = Cluster::open(cluster::Options {
             access: self.access.access(url),
             storage: Storage { replicas: self.replicas, ..Storage::default() },

@@ -31,27 +31,38 @@ pub fn train(
     source: &mut dyn Source,
     watch: &mut dyn Watch,
 ) -> BTreeMap<String, Hash> {
-    let settings = Settings::preset("zero", "tiny").unwrap();
-    let budget = Budget { games: Some(GAMES), ..Budget::default() };
+    train_as("zero", GAMES, folder, source, watch)
+}
+
+/// Trains a run of any learner.
+pub fn train_as(
+    learner: &str,
+    games: u64,
+    folder: &Path,
+    source: &mut dyn Source,
+    watch: &mut dyn Watch,
+) -> BTreeMap<String, Hash> {
+    let settings = Settings::preset(learner, "tiny").unwrap();
+    let budget = Budget { games: Some(games), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    let session = Session {
-        seed: 1,
-        budget,
-        hardware: Hardware { threads: 1, device: Device::Cpu },
-        stop: &stop,
-    };
+    let hardware = Hardware { threads: 1, device: Device::Cpu };
+    let session = Session { seed: 1, budget, hardware, stop: &stop };
     let mut run = Run::open(folder).unwrap();
     let end = train_from(&mut run, &settings, &session, source, watch).unwrap();
     assert_eq!(end, End::Finished);
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(folder.join("games")).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        files.insert(name, Hash::of(&fs::read(path).unwrap()));
-    }
     let step = run.steps().unwrap().pop().unwrap();
-    let model = run.path().join(format!("checkpoints/{step}/model.safetensors"));
-    files.insert("network".to_owned(), Hash::of(&fs::read(model).unwrap()));
+    let mut files = BTreeMap::new();
+    for part in ["games".to_owned(), format!("checkpoints/{step}")] {
+        // Only learners from self-play store games.
+        for entry in fs::read_dir(folder.join(part)).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            // The rest says how long it took.
+            if [".games", ".safetensors", ".bin"].iter().any(|end| name.ends_with(end)) {
+                files.insert(name, Hash::of(&fs::read(path).unwrap()));
+            }
+        }
+    }
     files
 }
 

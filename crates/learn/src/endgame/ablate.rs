@@ -24,7 +24,7 @@ pub use grid::{Axis, AxisError, Cell};
 pub use table::{Mean, Metric, Row, Summary, results_csv, speed_csv, summarise};
 
 use super::heat::Heat;
-use super::{Endgame, EndgameConfig, ExamConfig, ExamReport, examine};
+use super::{Endgame, EndgameConfig, ExamConfig, ExamReport, examine, games_seed};
 use crate::learner::LearnError;
 
 /// What to compare.
@@ -222,8 +222,10 @@ fn one(
         let until = plan.budget * exam / plan.exams.max(1);
         while simulations < until {
             let begun = Instant::now();
-            let played = pool.install(|| learner.play(config, root.derive("games"), games, halt));
-            let Some(played) = played else { return Ok(None) };
+            let seed = games_seed(seed);
+            let logs = pool.install(|| learner.play(config, seed, games, halt));
+            let Some(logs) = logs else { return Ok(None) };
+            let played = learner.lessons(config, &logs, seed)?;
             outcome.play_seconds += begun.elapsed().as_secs_f64();
             let lesson = root.derive("learn").index(games);
             let lap = pool.install(|| learner.learn(config, played, lesson))?;

@@ -1,6 +1,6 @@
 //! What was played, to learn from: the latest positions with their targets.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use selfmate_chess::Rng;
 use selfmate_nn::mlp::{Lesson, Target};
@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 /// A position and what its search and its game said about it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
+    /// The number of its game.
+    pub game: u64,
     /// The features that are on.
     pub features: Box<[u16]>,
     /// The numbers of the legal moves that have one.
@@ -54,6 +56,9 @@ impl ReplayConfig {
     }
 }
 
+/// What the bytes of this version begin with; those of the first had no numbers of games.
+const VERSION: &[u8] = b"replay 2";
+
 /// The latest samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
@@ -76,6 +81,13 @@ impl Replay {
         self.samples.drain(..extra);
     }
 
+    /// Forgets games that turned out not to be what they should be; how many positions.
+    pub fn forget(&mut self, games: &BTreeSet<u64>) -> usize {
+        let before = self.samples.len();
+        self.samples.retain(|sample| !games.contains(&sample.game));
+        before - self.samples.len()
+    }
+
     /// Draws so many, each as likely as any other.
     pub fn draw(&self, count: usize, rng: &mut Rng) -> Vec<&Sample> {
         match self.samples.len() {
@@ -86,9 +98,10 @@ impl Replay {
 
     /// All of it as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+        let mut bytes = VERSION.to_vec();
         bytes.extend(self.seen.to_le_bytes());
         for sample in &self.samples {
+            bytes.extend(sample.game.to_le_bytes());
             // A position has at most 32 men and 218 moves.
             bytes.push(sample.features.len() as u8);
             bytes.push(sample.moves.len() as u8);
@@ -103,12 +116,14 @@ impl Replay {
 
     /// From its bytes; what is wrong with them, if they are none.
     pub fn decode(bytes: &[u8]) -> Result<Replay, String> {
-        let mut rest = bytes;
+        let mut rest = bytes.strip_prefix(VERSION).ok_or("not of this version")?;
         let seen = u64::from_le_bytes(*take::<8>(&mut rest)?);
         let mut samples = VecDeque::new();
         while !rest.is_empty() {
+            let game = u64::from_le_bytes(*take(&mut rest)?);
             let [features, moves] = take::<2>(&mut rest)?.map(usize::from);
             let mut sample = Sample {
+                game,
                 features: list(features, || Ok(u16::from_le_bytes(*take(&mut rest)?)))?,
                 moves: list(moves, || Ok(u16::from_le_bytes(*take(&mut rest)?)))?,
                 policy: list(moves, || Ok(f32::from_le_bytes(*take(&mut rest)?)))?,
@@ -148,6 +163,7 @@ mod tests {
 
     fn sample(number: u16) -> Sample {
         Sample {
+            game: u64::from(number) / 2,
             features: [number, 700].into(),
             moves: [5, 9, 4000].into(),
             policy: [0.25, 0.25, 0.5].into(),
@@ -177,8 +193,11 @@ mod tests {
         assert!(Replay::decode(&bytes[..bytes.len() - 1]).unwrap_err().contains("cut short"));
         assert!(Replay::decode(&[]).is_err());
         let mut damaged = bytes;
-        damaged[11] = 0xFF;
+        // The high byte of a feature.
+        damaged[27] = 0xFF;
         assert!(Replay::decode(&damaged).unwrap_err().contains("sample 0"));
+        // Two positions of game 2.
+        assert_eq!(replay.clone().forget(&BTreeSet::from([2, 99])), 2);
         // It grows with what there was, up to a point.
         (7..14).for_each(|number| replay.push(sample(number), &config));
         assert_eq!(replay.len(), 7);

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng, Seed, fen, notation};
+use selfmate_chess::{Color, Game, Move, MoveList, Outcome, Reason, Rng, Seed, fen, notation};
 use selfmate_run::{GameRecord, Judged, LiveGame};
 use selfmate_search::Evaluator;
 use selfmate_search::mcts::{
@@ -106,6 +106,17 @@ impl Window {
 /// The most games of one player that can be seen.
 const SHOWN: usize = 4;
 
+/// What searches find along the moves of a game.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retraced {
+    /// The ply of the first search.
+    pub first: usize,
+    /// What each search would have played.
+    pub moves: Vec<Move>,
+    /// What those found that are kept.
+    pub positions: Vec<Judged>,
+}
+
 /// A finished game, and the work that went into it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
@@ -160,6 +171,37 @@ impl SelfPlayer {
                 window.show(&self.tables);
             }
         }
+    }
+
+    /// Searches every position of a game again, along its moves, which must be legal. `None` when
+    /// it was stopped.
+    pub fn retrace(
+        &mut self,
+        generation: &Generation,
+        sent: &GameRecord,
+        stop: &AtomicBool,
+    ) -> Option<Retraced> {
+        let SelfPlayer { evaluator, tables, .. } = self;
+        let table = tables.first_mut()?;
+        table.begin(generation, sent.number);
+        let mut in_play = table.game.take()?;
+        let (first, mut moves) = (in_play.first, Vec::new());
+        loop {
+            table.seat.run(&mut **evaluator);
+            if stop.load(Relaxed) {
+                return None;
+            }
+            let ply = in_play.game.ply();
+            let best = in_play.judge(&mut table.seat).0;
+            moves.push(best);
+            // One that was given up ends with a search.
+            let Some(&played) = sent.moves.get(ply) else { break };
+            if in_play.advance(played, &generation.config).is_some() {
+                break;
+            }
+            in_play.think(&mut table.seat, generation);
+        }
+        Some(Retraced { first, moves, positions: in_play.positions })
     }
 
     /// Searches until the search of a game has ended.
@@ -274,6 +316,16 @@ impl InPlay {
 
     /// Plays what the search found; how the game ends, if it does.
     fn play(&mut self, seat: &mut Seat, config: &SelfPlayConfig) -> Option<Outcome> {
+        let (best, value) = self.judge(seat);
+        let favourite = self.streak.add(value, self.game.turn(), config);
+        if self.resigns && favourite.is_some() {
+            return Some(Outcome { winner: favourite, reason: Reason::Adjudication });
+        }
+        self.advance(best, config)
+    }
+
+    /// Keeps what the search found; its move and the value for the side to move.
+    fn judge(&mut self, seat: &mut Seat) -> (Move, f32) {
         let search = seat.search();
         self.simulations += search.simulations();
         let decision = search.decision(&self.legal).expect("the game goes on, so there is a move");
@@ -286,11 +338,12 @@ impl InPlay {
                 policy: decision.policy_target,
             });
         }
-        let favourite = self.streak.add(value, self.game.turn(), config);
-        if self.resigns && favourite.is_some() {
-            return Some(Outcome { winner: favourite, reason: Reason::Adjudication });
-        }
-        self.game.play_unchecked(decision.best);
+        (decision.best, value)
+    }
+
+    /// Plays a move; how the game ends, if it does.
+    fn advance(&mut self, m: Move, config: &SelfPlayConfig) -> Option<Outcome> {
+        self.game.play_unchecked(m);
         self.legal = self.game.legal_moves();
         let is_capped = self.game.ply() - self.first >= config.max_plies as usize;
         let capped = Outcome { winner: None, reason: Reason::PlyCap };
@@ -372,8 +425,11 @@ pub fn would_resign(record: &GameRecord, config: &SelfPlayConfig) -> Option<Colo
 #[cfg(test)]
 mod tests {
     use selfmate_nn::sparse::{Network, SparseConfig, Weights};
+    use selfmate_nn::{Model, residual};
 
     use super::*;
+    use crate::alphazero::AlphaZeroConfig;
+    use crate::selfplay::evaluators;
     use crate::zero::ZeroConfig;
 
     fn play(player: &mut SelfPlayer, generation: &Generation, numbers: &[u64]) -> Vec<Played> {
@@ -439,6 +495,41 @@ mod tests {
                 assert_eq!(game.ply(), played.record.moves.len());
                 assert!(played.simulations > 0);
             }
+        }
+    }
+
+    /// Of a residual network too: a position has the same result in any batch.
+    #[test]
+    fn a_game_of_a_residual_network_depends_on_nothing_but_its_number() {
+        let tiny = AlphaZeroConfig::tiny();
+        let weights = residual::Weights::random(tiny.network, Seed::new(1)).unwrap();
+        let evaluators = evaluators(&Model::Residual(weights));
+        let generation =
+            Generation { config: tiny.selfplay, seed: Seed::new(2), sims: 8, network: 0 };
+        let at_once = |games_at_once, numbers: &[u64]| {
+            let config = SelfPlayConfig { games_at_once, ..generation.config.clone() };
+            play(&mut SelfPlayer::new(&config, evaluators()), &generation, numbers)
+        };
+        assert_eq!(at_once(4, &[0, 1, 2]), at_once(1, &[2, 1, 0]));
+    }
+
+    #[test]
+    fn along_its_own_moves_a_game_is_searched_as_it_was_played() {
+        let tiny = ZeroConfig::tiny();
+        let network = Network::new(&Weights::random(tiny.network, Seed::new(1)).unwrap());
+        let generation =
+            Generation { config: tiny.selfplay, seed: Seed::new(2), sims: 8, network: 0 };
+        let mut player = SelfPlayer::new(&generation.config, Box::new(network));
+        for Played { record, .. } in play(&mut player, &generation, &[0, 1, 2, 3]) {
+            let stop = AtomicBool::new(false);
+            let Retraced { first, moves, positions } =
+                player.retrace(&generation, &record, &stop).unwrap();
+            assert_eq!(positions, record.positions);
+            let played = &record.moves[first..];
+            // One that was given up has one search more.
+            assert_eq!(&moves[..played.len()], played);
+            let is_given_up = record.outcome.reason == Reason::Adjudication;
+            assert_eq!(moves.len() - played.len(), usize::from(is_given_up));
         }
     }
 

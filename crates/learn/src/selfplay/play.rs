@@ -45,26 +45,39 @@ pub fn play(
 ) -> Result<PlayedGeneration, LearnError> {
     let Desk { run, watch, .. } = desk;
     let (index, network) = (work.index, work.generation.network);
-    let is_ours = |games: &[GameRecord]| {
-        games.iter().map(|game| game.number).eq(work.numbers.iter().copied())
-            && games.iter().all(|game| game.network == network)
-    };
+    let wanted: HashSet<u64> = work.numbers.iter().copied().collect();
+    let is_ours = |game: &GameRecord| wanted.contains(&game.number) && game.network == network;
     if run.chunks()?.contains(&index) {
-        let what = match run.read_chunk(index) {
-            Ok(games) if is_ours(&games) => {
-                return Ok(PlayedGeneration { games: Some(games), simulations: 0 });
+        match run.read_chunk(index) {
+            Ok(games) if games.iter().all(is_ours) && !games.is_empty() => {
+                let mut good = games;
+                good.retain(|game| !source.is_bad(game.number));
+                if good.len() == wanted.len() {
+                    return Ok(PlayedGeneration { games: Some(good), simulations: 0 });
+                }
+                let missing = wanted.len() - good.len();
+                watch.note(&format!(
+                    "generation {index}: {missing} games that were removed are played again"
+                ));
+                // The journal first: a kill in between leaves the chunk, and this begins anew.
+                let (mut journal, _) = run.journal(index)?;
+                journal.replace(&good)?;
+                run.remove_chunk(index)?;
             }
-            Ok(_) => format!("the stored games of generation {index} are not those to be played"),
-            Err(RunError::Damaged(damage)) => damage.to_string(),
+            Ok(_) => {
+                let what =
+                    format!("the stored games of generation {index} are not those to be played");
+                set_aside(run, &mut **watch, index, &what)?;
+            }
+            Err(RunError::Damaged(damage)) => {
+                set_aside(run, &mut **watch, index, &damage.to_string())?;
+            }
             Err(error) => return Err(error.into()),
-        };
-        watch.note(&format!("{what}; set aside, playing them again"));
-        run.set_aside(index)?;
+        }
     }
 
     let (journal, mut games) = run.journal(index)?;
-    let wanted: HashSet<u64> = work.numbers.iter().copied().collect();
-    games.retain(|game| wanted.contains(&game.number) && game.network == network);
+    games.retain(is_ours);
     let found: HashSet<u64> = games.iter().map(|game| game.number).collect();
     work.numbers.retain(|number| !found.contains(number));
 
@@ -78,6 +91,18 @@ pub fn play(
     journal.seal(run, &games)?;
     // What is learned is what is stored, so that a resumed run learns the same.
     Ok(PlayedGeneration { games: Some(run.read_chunk(index)?), simulations })
+}
+
+/// Puts the stored games of a generation aside, to be played again.
+fn set_aside(
+    run: &mut Run,
+    watch: &mut dyn Watch,
+    index: u64,
+    what: &str,
+) -> Result<(), LearnError> {
+    watch.note(&format!("{what}; set aside, playing them again"));
+    run.set_aside(index)?;
+    Ok(())
 }
 
 /// Where a source puts the games of a generation as they end.

@@ -11,6 +11,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use super::game::{Generation, SelfPlayer, Window};
 use super::play::{TICK, Tray};
 use super::student::Evaluators;
+use crate::endgame;
 use crate::learner::LearnError;
 
 /// The games of a generation that are still to be played.
@@ -44,10 +45,23 @@ pub trait Source {
     /// what is missing then is asked for again another time.
     fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError>;
 
-    /// The numbers of games of earlier generations that turned out not to be what they should be
+    /// Plays every game of a round of an ending; `None` when there was no time for all of them. What
+    /// is worth knowing is told to `note`.
+    fn play_endings(
+        &mut self,
+        work: &endgame::Work<'_>,
+        note: &mut dyn FnMut(&str),
+    ) -> Result<Option<Vec<endgame::Log>>, LearnError>;
+
+    /// The numbers of games of earlier generations or rounds that turned out not to be what they should be
     /// since this was last asked. They are removed from the run.
     fn purge(&mut self) -> BTreeSet<u64> {
         BTreeSet::new()
+    }
+
+    /// True when the copy of a game that is on disk is not what it should be: it is played again.
+    fn is_bad(&self, _number: u64) -> bool {
+        false
     }
 }
 
@@ -94,5 +108,13 @@ impl Source for Threads {
             outcome?;
             Ok(Harvest::Ripe)
         })
+    }
+
+    fn play_endings(
+        &mut self,
+        work: &endgame::Work<'_>,
+        _: &mut dyn FnMut(&str),
+    ) -> Result<Option<Vec<endgame::Log>>, LearnError> {
+        Ok(work.play())
     }
 }
