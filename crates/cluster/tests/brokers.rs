@@ -27,7 +27,8 @@ fn publish(broker: &Broker, confirmed: &Mutex<Vec<Instant>>, stop: &AtomicBool) 
     runtime.block_on(async {
         for number in 0u64.. {
             let bytes = number.to_le_bytes();
-            let (subject, id) = (format!("{GAMES}.a"), Hash::of(&bytes));
+            // Many workers: one alone may have only so many games in the stream.
+            let (subject, id) = (format!("{GAMES}.{}", number % 100), Hash::of(&bytes));
             while broker.send(subject.clone(), &id, bytes.to_vec()).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
@@ -49,12 +50,13 @@ fn wait(confirmed: &Mutex<Vec<Instant>>) -> Duration {
     began.elapsed()
 }
 
-/// Who leads the stream of games.
+/// Who leads the stream of games, once all three say the same: one that was just started may still
+/// tell of a leader that is none any more.
 fn lead(servers: &[Server; 3]) -> usize {
     loop {
-        match leader(&servers[0], STREAM) {
-            Some(index) => return index,
-            None => thread::sleep(Duration::from_millis(50)),
+        match servers.each_ref().map(|server| leader(server, STREAM)) {
+            [Some(one), Some(two), Some(three)] if one == two && two == three => return one,
+            _ => thread::sleep(Duration::from_millis(50)),
         }
     }
 }
