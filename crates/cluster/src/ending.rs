@@ -14,7 +14,7 @@ use selfmate_chess::Seed;
 use selfmate_learn::LearnError;
 use selfmate_learn::endgame::{EndgameConfig, Lab, Log, Referee, SelfPlayer, Work, games_seed};
 use selfmate_learn::rounds::Halt;
-use selfmate_nn::mlp::{self, Network};
+use selfmate_nn::mlp::Network;
 use selfmate_nn::sparse::WeightsInfo;
 use serde::{Deserialize, Serialize};
 
@@ -86,7 +86,7 @@ pub(crate) fn play(
     note: &mut dyn FnMut(&str),
 ) -> Result<Option<Vec<Log>>, LearnError> {
     let Cluster { options, centre, provenance, purge, .. } = cluster;
-    let bytes: Arc<[u8]> = mlp::encode(work.network, WeightsInfo { step: work.step })?.into();
+    let bytes: Arc<[u8]> = work.network.encode(WeightsInfo { step: work.step })?.into();
     let order = EndingOrder {
         protocol: PROTOCOL,
         run: options.run.clone(),

@@ -283,7 +283,8 @@ impl Worker<'_> {
     async fn prepare_round(&self, order: EndingOrder) -> Result<(Task, String), ClusterError> {
         let bytes = self.network(&order.network).await?;
         let unusable = |error: String| ClusterError::Network(error);
-        let (network, _) = mlp::decode(&bytes).map_err(|error| unusable(error.to_string()))?;
+        let (network, _) =
+            mlp::Network::decode(&bytes).map_err(|error| unusable(error.to_string()))?;
         let EndingOrder { run, seed, round, step, endgame: config, .. } = order;
         let what = format!("run {run}, round {round}, network {step}");
         let lab = self.lab(config.ending)?;

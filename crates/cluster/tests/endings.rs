@@ -72,7 +72,7 @@ async fn cheat(server: &Server, name: &str, honest: u64, forge: fn(&mut Log)) ->
         let bytes = broker.fetch("order", &order, MAX_ORDER).await.unwrap();
         let asked = EndingOrder::parse(&bytes).unwrap();
         let network = broker.fetch("network", &asked.network, 1 << 24).await.unwrap();
-        let (network, _) = mlp::decode(&network).unwrap();
+        let (network, _) = mlp::Network::decode(&network).unwrap();
         let lab = Lab::new(asked.endgame.ending).unwrap();
         let mut player = SelfPlayer::new(&asked.endgame, &lab, &Arc::new(network));
         let mut log = player.play(games_seed(asked.seed), grant.number);
