@@ -81,6 +81,7 @@ impl Server {
     pub fn tell(&self, path: &str) -> String {
         let mut text = String::new();
         if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.monitor)) {
+            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             let request = format!("GET {path} HTTP/1.0\r\n\r\n");
             // A server that is killed meanwhile has said nothing.
             let _ = stream
