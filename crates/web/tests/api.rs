@@ -282,7 +282,8 @@ fn numbers(list: &Value) -> Vec<f64> {
 #[test]
 fn the_document_names_what_is_served() {
     let folder = tempfile::tempdir().unwrap();
-    let server = serve(folder.path());
+    let cluster = Some(Watched::new(|| Ok(ClusterView::default())));
+    let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let document = get(server.address(), "/openapi.json").json();
     let paths = document["paths"].as_object().unwrap();
     // Every route stands in it, as the source has them.
