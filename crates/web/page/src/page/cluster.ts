@@ -73,12 +73,13 @@ function parts(cluster: Cluster): HTMLElement[] {
     fact('Games a second', short(speed)),
     fact('Waiting at the broker', cluster.waiting === null ? '–' : count(cluster.waiting)),
     fact('Workers', count(cluster.members)),
-    fact('On the newest network', `${count(current)} of ${count(cluster.members)}`),
-    fact('Network', cluster.network?.slice(0, 12) ?? '–'),
+    // While the learner learns there is no network to have.
+    fact('With the network', cluster.network === null ? '–' : `${count(current)} of ${count(cluster.members)}`),
+    fact('Network', cluster.network?.slice(0, 8) ?? '–'),
   );
   const found: HTMLElement[] = [tiles];
   if (workers.length === 0) found.push(h('p', { class: 'hint' }, 'No worker has spoken yet.'));
-  else found.push(table('Workers', workerColumns, workers.map(workerRow)));
+  else found.push(table('Workers', workerColumns, workers.map((worker) => workerRow(worker, cluster.network !== null))));
   const refused = Object.entries(cluster.refused);
   if (refused.length > 0) {
     found.push(table('Games that were not taken', ['Reason', 'Games'], refused.map(([kind, games]) => [kind, count(games)])));
@@ -92,7 +93,7 @@ const workerColumns = [
   'Worker', 'Threads', 'Games', 'A second', 'Has to play', 'Played again', 'Twice', 'Not taken', 'Network', 'Last heard of',
 ];
 
-function workerRow(worker: Worker): string[] {
+function workerRow(worker: Worker, hasNetwork: boolean): string[] {
   const refused = Object.entries(worker.refused).map(([kind, games]) => `${count(games)} ${kind}`);
   return [
     worker.name,
@@ -103,7 +104,7 @@ function workerRow(worker: Worker): string[] {
     count(worker.audited),
     count(worker.duplicates),
     refused.length === 0 ? '0' : refused.join(', '),
-    worker.is_current ? 'newest' : 'older',
+    !hasNetwork ? '–' : worker.is_current ? 'newest' : 'older',
     `${span(worker.silent_s)} ago`,
   ];
 }
