@@ -23,7 +23,7 @@ use selfmate_search::mcts::Expansion;
 use crate::config::ConfigError;
 use crate::learner::{Hardware, LearnError};
 use crate::selfplay::{
-    Config, Evaluators, GuardConfig, LearningConfig, Losses, Ramp, RatingConfig, Root,
+    Blind, Config, Evaluators, GuardConfig, LearningConfig, Losses, Ramp, RatingConfig, Root,
     SelfPlayConfig, Student, Targets,
 };
 
@@ -52,18 +52,21 @@ impl AlphaZeroConfig {
             plan_games: 10_000,
             network: residual::Config { value: ValueHead::Wdl, ..residual::Config::small() },
             selfplay: SelfPlayConfig {
-                generation_games: 256,
+                generation_games: 512,
                 // With half as many, and half the candidates, games soon end in draws.
                 sims: Ramp::new(32.0, 48.0, 0.0, 1.0),
                 games_at_once: 32,
                 expansion: Expansion::FirstVisit,
                 candidates: 16,
+                // A random network would say as little, for the time of a hundred times as many.
+                blind: Blind { games: 6144, sims: 64, kept: 0.3 },
                 memory_mb: 2,
                 ..SelfPlayConfig::default()
             },
             learning: LearningConfig {
                 batch: 256,
-                reuse: 4.0,
+                // Learned from more often, a game's result is soon known by heart.
+                reuse: 1.0,
                 rate: Ramp::new(2e-3, 2e-4, 0.4, 1.0),
                 // With so few games the searches know nothing for long.
                 result_weight: Ramp::new(1.0, 0.5, 0.4, 0.9),
@@ -99,6 +102,7 @@ impl AlphaZeroConfig {
                 c_puct: 1.25,
                 discount: 1.0,
                 noisy_plies: 60,
+                blind: Blind::default(),
                 opening_plies: 0,
                 wild_share: 0.0,
                 endgame_share: 0.0,
@@ -133,6 +137,7 @@ impl AlphaZeroConfig {
                 sims: Ramp::new(4.0, 4.0, 0.0, 1.0),
                 games_at_once: 4,
                 candidates: 4,
+                blind: Blind { games: 12, sims: 8, kept: 0.5 },
                 max_plies: 40,
                 memory_mb: 1,
                 ..cpu.selfplay
@@ -208,9 +213,9 @@ struct Encoded {
 }
 
 impl AlphaZero {
-    fn with(trainer: Trainer, device: Device) -> Result<AlphaZero, LearnError> {
-        let shape = trainer.weights()?.config();
-        Ok(AlphaZero { trainer, shape, device, batch: Batch::new(shape) })
+    fn with(trainer: Trainer, device: Device) -> AlphaZero {
+        let shape = trainer.average().config();
+        AlphaZero { trainer, shape, device, batch: Batch::new(shape) }
     }
 }
 
@@ -218,6 +223,7 @@ impl Student for AlphaZero {
     type Shape = residual::Config;
     type Training = TrainingConfig;
     type Sample = Position;
+    const SEARCHES: f64 = 130.0;
 
     fn new(
         shape: &residual::Config,
@@ -226,7 +232,7 @@ impl Student for AlphaZero {
         Hardware { threads, device }: Hardware,
     ) -> Result<AlphaZero, LearnError> {
         let weights = Weights::random(*shape, seed).map_err(residual::TrainError::from)?;
-        AlphaZero::with(Trainer::new(weights, *training, threads, device)?, device)
+        Ok(AlphaZero::with(Trainer::new(weights, *training, threads, device)?, device))
     }
 
     fn restore(
@@ -234,7 +240,7 @@ impl Student for AlphaZero {
         training: &TrainingConfig,
         Hardware { threads, device }: Hardware,
     ) -> Result<AlphaZero, LearnError> {
-        AlphaZero::with(Trainer::restore(state, *training, threads, device)?, device)
+        Ok(AlphaZero::with(Trainer::restore(state, *training, threads, device)?, device))
     }
 
     fn state(&self) -> Result<Vec<u8>, LearnError> {
@@ -258,11 +264,11 @@ impl Student for AlphaZero {
     }
 
     fn model(&self) -> Result<Vec<u8>, LearnError> {
-        Ok(residual::encode(&self.trainer.weights()?, WeightsInfo { step: self.step() })?)
+        Ok(residual::encode(self.trainer.average(), WeightsInfo { step: self.step() })?)
     }
 
     fn evaluators(&self) -> Result<Evaluators, LearnError> {
-        Ok(device::evaluators(&self.trainer.weights()?, self.device)?)
+        Ok(device::evaluators(self.trainer.average(), self.device)?)
     }
 
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Position>, RecordError> {
@@ -273,7 +279,7 @@ impl Student for AlphaZero {
     }
 
     fn network(&self) -> Result<Model, LearnError> {
-        Ok(Model::Residual(self.trainer.weights()?))
+        Ok(Model::Residual(self.trainer.average().clone()))
     }
 }
 

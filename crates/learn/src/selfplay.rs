@@ -28,9 +28,12 @@ use std::time::{Duration, Instant};
 use selfmate_chess::Seed;
 use selfmate_nn::sparse::TrainError;
 use selfmate_run::{Alarm, GameRecord, Progress, Rating, Record, Run, RunError};
+use selfmate_search::evaluator::Uniform;
 
 pub use check::{Misfit, check};
-pub use config::{Config, GuardConfig, LearningConfig, Ramp, RatingConfig, Root, SelfPlayConfig};
+pub use config::{
+    Blind, Config, GuardConfig, LearningConfig, Ramp, RatingConfig, Root, SelfPlayConfig,
+};
 pub use game::{Generation, Played, Retraced, SelfPlayer};
 pub use guards::{Finding, Guards, Verdict};
 pub use plan::plan_games;
@@ -163,6 +166,15 @@ impl<'a, S: Student> Learner<'a, S> {
         self.state.games as f64 / self.config.plan_games as f64
     }
 
+    /// Simulations for a move of the next generation.
+    fn sims(&self) -> u64 {
+        let selfplay = &self.config.selfplay;
+        match selfplay.is_blind(self.state.generation) {
+            true => selfplay.blind.sims,
+            false => selfplay.sims.at(self.progress()).round() as u64,
+        }
+    }
+
     fn is_spent(&self) -> bool {
         self.desk.is_spent(self.state.games, self.student.step())
     }
@@ -174,16 +186,24 @@ impl<'a, S: Student> Learner<'a, S> {
         source: &mut dyn Source,
     ) -> Result<Option<(Vec<GameRecord>, u64)>, LearnError> {
         let selfplay = &self.config.selfplay;
-        let seed = self.desk.session.seed;
+        let (seed, index) = (self.desk.session.seed, self.state.generation);
         let generation = Generation {
-            config: self.state.guards.adapt(selfplay),
+            config: match selfplay.is_blind(index) {
+                true => selfplay.blinded(),
+                false => self.state.guards.adapt(selfplay),
+            },
             seed: Generation::seed_of_run(seed),
-            sims: selfplay.sims.at(self.progress()).round() as u64,
+            sims: self.sims(),
             network: self.student.step(),
         };
         // Always a whole generation, so that where a run pauses changes nothing.
-        let numbers = self.state.games..self.state.games + selfplay.generation_games;
-        let evaluators = self.student.evaluators()?;
+        let numbers = self.state.games..self.state.games + selfplay.games_of(index);
+        let mut threads = Threads(self.desk.session.hardware.threads);
+        let (source, evaluators): (&mut dyn Source, Evaluators) = match selfplay.is_blind(index) {
+            // Sooner played than asked for.
+            true => (&mut threads, Box::new(|| Box::new(Uniform))),
+            false => (source, self.student.evaluators()?),
+        };
         let status = self.status(Stage::Play, 0.0);
         let deadline = self.desk.session.budget.minutes.and_then(|minutes| {
             let left =
@@ -193,7 +213,7 @@ impl<'a, S: Student> Learner<'a, S> {
         let limits = play::Limits { stop: self.desk.session.stop, deadline, status };
         let work = Work {
             seed,
-            index: self.state.generation,
+            index,
             generation: &generation,
             numbers: numbers.collect(),
             evaluators: &evaluators,
@@ -209,8 +229,9 @@ impl<'a, S: Student> Learner<'a, S> {
         if numbers.is_empty() {
             return Ok(());
         }
-        let generation = |number: &u64| number / self.config.selfplay.generation_games;
-        let generations: BTreeSet<u64> = numbers.iter().map(generation).collect();
+        let selfplay = &self.config.selfplay;
+        let generations: BTreeSet<u64> =
+            numbers.iter().map(|number| selfplay.generation_of(*number)).collect();
         for generation in generations.into_iter().take_while(|&g| g < self.state.generation) {
             // What cannot be read is dealt with where it is needed.
             let Ok(mut games) = self.desk.run.read_chunk(generation) else { continue };
@@ -233,7 +254,7 @@ impl<'a, S: Student> Learner<'a, S> {
         let started = Instant::now();
         let play_s = self.desk.elapsed_s() - self.state.elapsed_s;
         let learning = &self.config.learning;
-        let progress = self.progress();
+        let (progress, sims) = (self.progress(), self.sims());
         let statistics = Statistics::of(games, &self.config.selfplay);
         let entry = WindowEntry {
             generation: self.state.generation,
@@ -262,7 +283,7 @@ impl<'a, S: Student> Learner<'a, S> {
         }
         let learn_s = started.elapsed().as_secs_f64();
         let steps = self.student.step();
-        add("sims", self.config.selfplay.sims.at(progress).round());
+        add("sims", sims as f64);
         add("learning_rate", learning.rate_at(progress, steps));
         add("window", self.window.len() as f64);
         add("play_seconds", play_s);

@@ -90,6 +90,7 @@ impl Student for Zero {
     type Shape = SparseConfig;
     type Training = TrainerConfig;
     type Sample = Sample;
+    const SEARCHES: f64 = 90.0;
 
     fn new(
         shape: &SparseConfig,

@@ -31,6 +31,9 @@ pub struct Config<N, T> {
 pub struct SelfPlayConfig {
     /// Games between one network and the next.
     pub generation_games: u64,
+    /// What is played before there is a network worth asking.
+    #[serde(default)]
+    pub blind: Blind,
     /// Simulations for a move.
     pub sims: Ramp,
     /// Games that a thread plays in lockstep, so that their positions are evaluated together:
@@ -82,6 +85,53 @@ pub struct SelfPlayConfig {
     pub resign_share: f64,
     /// Megabytes for each tree.
     pub memory_mb: usize,
+}
+
+/// A first generation whose searches know the rules alone. A dear network that knows nothing either
+/// would take far longer to say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Blind {
+    /// Its games; 0 for none.
+    pub games: u64,
+    /// Simulations for a move.
+    pub sims: u64,
+    /// The share of positions that are learned from.
+    pub kept: f64,
+}
+
+impl SelfPlayConfig {
+    /// Games of a generation.
+    pub fn games_of(&self, generation: u64) -> u64 {
+        if self.is_blind(generation) { self.blind.games } else { self.generation_games }
+    }
+
+    /// The generation of a game.
+    pub fn generation_of(&self, number: u64) -> u64 {
+        if number < self.blind.games {
+            return 0;
+        }
+        let after = (number - self.blind.games) / self.generation_games;
+        u64::from(self.blind.games > 0) + after
+    }
+
+    /// How the blind generation is played: every move is looked at, or mates would be missed; with
+    /// noise to the end, or moves that are all the same would go round in circles; and few
+    /// positions of a game are kept, as all say the same of its result.
+    pub fn blinded(&self) -> SelfPlayConfig {
+        SelfPlayConfig {
+            candidates: usize::MAX,
+            noisy_plies: u32::MAX,
+            quick_share: 1.0 - self.blind.kept,
+            quick_sims: self.blind.sims as u32,
+            ..self.clone()
+        }
+    }
+
+    /// Whether a generation is played without a network.
+    pub fn is_blind(&self, generation: u64) -> bool {
+        generation == 0 && self.blind.games > 0
+    }
 }
 
 /// How the root of a search chooses.
@@ -198,6 +248,7 @@ impl Default for SelfPlayConfig {
     fn default() -> SelfPlayConfig {
         SelfPlayConfig {
             generation_games: 1024,
+            blind: Blind::default(),
             sims: Ramp::new(32.0, 160.0, 0.0, 1.0),
             games_at_once: 1,
             expansion: Expansion::SecondVisit,
@@ -287,6 +338,8 @@ impl<N, T> Config<N, T> {
         let checks = [
             from(1.0, "plan_games", self.plan_games as f64),
             from(1.0, "selfplay.generation_games", play.generation_games as f64),
+            from(play.blind.games.min(1) as f64, "selfplay.blind.sims", play.blind.sims as f64),
+            share("selfplay.blind.kept", play.blind.kept),
             from(1.0, "selfplay.sims.from", play.sims.from),
             from(1.0, "selfplay.sims.to", play.sims.to),
             from(f64::MIN, "selfplay.sims.begin", play.sims.begin),
@@ -353,6 +406,16 @@ mod tests {
         assert_eq!([0.0, 0.25, 0.5, 0.75, 2.0].map(|p| ramp.at(p)), [1.0, 1.0, 2.0, 3.0, 3.0]);
         assert_eq!(Ramp::new(1.0, 3.0, 0.5, 0.5).at(0.5), 1.0);
         assert_eq!(Ramp::new(1.0, 3.0, 0.5, 0.5).at(0.6), 3.0);
+    }
+
+    #[test]
+    fn games_belong_to_their_generation() {
+        let seeing = SelfPlayConfig { generation_games: 8, ..SelfPlayConfig::default() };
+        assert_eq!([0, 7, 8, 16].map(|number| seeing.generation_of(number)), [0, 0, 1, 2]);
+        let blind = SelfPlayConfig { blind: Blind { games: 20, sims: 4, kept: 0.5 }, ..seeing };
+        assert_eq!([0, 19, 20, 27, 28].map(|number| blind.generation_of(number)), [0, 0, 1, 1, 2]);
+        assert_eq!([0, 1, 2].map(|generation| blind.games_of(generation)), [20, 8, 8]);
+        assert!(blind.is_blind(0) && !blind.is_blind(1));
     }
 
     #[test]

@@ -13,8 +13,6 @@ use crate::learner::{Hardware, LearnError};
 /// What a run of an hour had of the speed of its first second: learning and rating take their
 /// time (0.86), and the trees of a trained network are deeper (0.84).
 const SPEED_SHARE: f64 = 0.72;
-/// The searches in its games.
-const SEARCHES: f64 = 90.0;
 
 /// The games that fit into so many minutes on so many threads, from a second of self-play.
 pub fn plan_games<S: Student>(
@@ -46,6 +44,7 @@ pub fn plan_games<S: Student>(
         }
     });
     let speed = simulations.into_inner() as f64 / started.elapsed().as_secs_f64();
-    let games = minutes * 60.0 * SPEED_SHARE * speed / (sims * SEARCHES);
-    Ok((games as u64).max(config.selfplay.generation_games))
+    let games = minutes * 60.0 * SPEED_SHARE * speed / (sims * S::SEARCHES);
+    let blind = config.selfplay.blind.games;
+    Ok(blind + (games as u64).max(config.selfplay.generation_games))
 }

@@ -42,6 +42,8 @@ pub trait Student: Sized {
     type Training;
     /// A position with what to say of it.
     type Sample: Send + Sync;
+    /// The searches in a game, over a whole run: plans reckon with it.
+    const SEARCHES: f64;
 
     /// A network of random weights.
     fn new(

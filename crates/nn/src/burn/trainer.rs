@@ -12,8 +12,8 @@ use super::optimiser::{Moments, Step};
 use crate::device::Device;
 use crate::file::WeightsInfo;
 use crate::residual::{
-    Batch, FIRST, Losses, MOVES, Optimiser, SECOND, TrainError, TrainingConfig, ValueHead, Weights,
-    decode_parts, encode_parts,
+    AVERAGE, Batch, FIRST, Losses, MOVES, Optimiser, SECOND, TrainError, TrainingConfig, ValueHead,
+    Weights, average, decode_parts, encode_parts,
 };
 
 /// Added to the logits of moves that are not legal: the most that half precision allows.
@@ -24,6 +24,7 @@ pub struct Trainer {
     network: Network,
     config: TrainingConfig,
     moments: Moments,
+    average: Weights,
     steps: u64,
     device: BurnDevice,
 }
@@ -44,7 +45,8 @@ impl Trainer {
     ) -> Result<Trainer, TrainError> {
         let device = super::open(device)?;
         let network = Network::new(weights, &device);
-        Ok(Trainer { network, config, moments: Moments::default(), steps: 0, device })
+        let (average, moments) = (weights.clone(), Moments::default());
+        Ok(Trainer { network, config, moments, average, steps: 0, device })
     }
 
     /// Learns from one batch.
@@ -63,6 +65,10 @@ impl Trainer {
         };
         self.network = self.network.clone().map(&mut step);
         self.steps += 1;
+        if is_due(self.steps) {
+            let weights = self.weights()?;
+            mix(&mut self.average, &weights, self.config.average_rate, self.steps);
+        }
         Ok(losses)
     }
 
@@ -75,6 +81,11 @@ impl Trainer {
     /// The weights after the last batch, brought back from the device.
     pub fn weights(&self) -> Result<Weights, TrainError> {
         Ok(self.network.weights()?)
+    }
+
+    /// The moving average of the weights: what should play.
+    pub fn average(&self) -> &Weights {
+        &self.average
     }
 
     /// How many batches have been learned.
@@ -93,6 +104,7 @@ impl Trainer {
             Optimiser::Adam { .. } => Some(self.network.arrange(&self.moments.second)?),
         };
         parts.extend(second.as_ref().map(|second| (SECOND, second)));
+        parts.push((AVERAGE, &self.average));
         Ok(encode_parts(&parts, WeightsInfo { step: self.steps })?)
     }
 
@@ -103,15 +115,17 @@ impl Trainer {
         device: Device,
     ) -> Result<Trainer, TrainError> {
         let prefixes: &[&str] = match config.optimiser {
-            Optimiser::Sgd { .. } => &["", FIRST],
-            Optimiser::Adam { .. } => &["", FIRST, SECOND],
+            Optimiser::Sgd { .. } => &["", FIRST, AVERAGE],
+            Optimiser::Adam { .. } => &["", FIRST, SECOND, AVERAGE],
         };
-        let (parts, info) = decode_parts(state, prefixes)?;
+        let (mut parts, info) = decode_parts(state, prefixes)?;
+        let average = parts.pop().expect("as many parts as names");
         let mut trainer = Trainer::new(&parts[0], config, device)?;
         let moments = |weights: &Weights| trainer.network.clone().load(weights).tensors();
         let first = moments(&parts[1]);
         let second = parts.get(2).map(moments).unwrap_or_default();
         trainer.moments = Moments { first, second };
+        trainer.average = average;
         trainer.steps = info.step;
         Ok(trainer)
     }

@@ -85,12 +85,12 @@ impl Trainer {
         }
     }
 
-    /// The weights after the last batch.
-    pub fn weights(&self) -> Result<Weights, TrainError> {
+    /// The moving average of the weights: what should play.
+    pub fn average(&self) -> &Weights {
         match self {
-            Trainer::Cpu(trainer) => Ok(trainer.weights().clone()),
+            Trainer::Cpu(trainer) => trainer.average(),
             #[cfg(feature = "burn")]
-            Trainer::Burn(trainer) => trainer.weights(),
+            Trainer::Burn(trainer) => trainer.average(),
         }
     }
 

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::{Deserialize, Serialize};
 
+use super::average::{self, AVERAGE};
 use super::batch::Batch;
 use super::config::{ConfigError, MOVES, NORM_MOMENTUM};
 use super::file;
@@ -41,6 +42,8 @@ pub struct TrainingConfig {
     pub weight_decay: f32,
     /// The longest mean gradient; longer ones are shortened.
     pub clip_norm: f32,
+    /// Share of the weights that enters their moving average with each batch.
+    pub average_rate: f32,
     /// Weight of the policy's cross entropy.
     pub policy_weight: f32,
     /// Weight of the value loss: squared error (scalar) or cross entropy.
@@ -53,6 +56,7 @@ impl Default for TrainingConfig {
             optimiser: Optimiser::sgd(),
             weight_decay: 1e-4,
             clip_norm: 1.0,
+            average_rate: 0.005,
             policy_weight: 1.0,
             value_weight: 1.0,
         }
@@ -123,6 +127,7 @@ pub struct Trainer {
     first: Weights,
     /// Adam's alone.
     second: Option<Weights>,
+    average: Weights,
     gradient: Weights,
     config: TrainingConfig,
     steps: u64,
@@ -159,6 +164,7 @@ impl Trainer {
         Ok(Trainer {
             first: zeros.clone(),
             second: is_adam.then(|| zeros.clone()),
+            average: weights.clone(),
             gradient: zeros,
             work: Work {
                 prepared: Prepared::new(&weights),
@@ -191,6 +197,9 @@ impl Trainer {
         pool.install(|| step.apply(weights, &gradient.values, &mut first.values, second));
         self.remember_statistics(batch.len() * 64);
         self.steps += 1;
+        if average::is_due(self.steps) {
+            average::mix(&mut self.average, &self.weights, self.config.average_rate, self.steps);
+        }
         Ok(losses)
     }
 
@@ -206,15 +215,21 @@ impl Trainer {
         &self.weights
     }
 
+    /// The moving average of the weights: what should play.
+    pub fn average(&self) -> &Weights {
+        &self.average
+    }
+
     /// Batches learned from.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Everything needed to go on as if nothing had happened: weights and moments.
+    /// Everything needed to go on as if nothing had happened: weights, moments and average.
     pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
         let mut parts = vec![("", &self.weights), (FIRST, &self.first)];
         parts.extend(self.second.as_ref().map(|second| (SECOND, second)));
+        parts.push((AVERAGE, &self.average));
         file::encode_parts(&parts, WeightsInfo { step: self.steps })
     }
 
@@ -225,15 +240,17 @@ impl Trainer {
         threads: usize,
     ) -> Result<Trainer, TrainError> {
         let prefixes: &[&str] = match config.optimiser {
-            Optimiser::Sgd { .. } => &["", FIRST],
-            Optimiser::Adam { .. } => &["", FIRST, SECOND],
+            Optimiser::Sgd { .. } => &["", FIRST, AVERAGE],
+            Optimiser::Adam { .. } => &["", FIRST, SECOND, AVERAGE],
         };
-        let (parts, info) = file::decode_parts(state, prefixes)?;
+        let (mut parts, info) = file::decode_parts(state, prefixes)?;
+        let average = parts.pop().expect("as many parts as names");
         let mut parts = parts.into_iter();
         let weights = parts.next().expect("as many parts as names");
         let mut trainer = Trainer::new(weights, config, threads)?;
         trainer.first = parts.next().expect("as many parts as names");
         trainer.second = parts.next();
+        trainer.average = average;
         trainer.steps = info.step;
         Ok(trainer)
     }

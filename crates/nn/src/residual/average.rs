@@ -1,0 +1,50 @@
+//! The moving average of weights in training: what should play.
+
+use super::weights::Weights;
+
+/// Prefix of the average in a state.
+pub(crate) const AVERAGE: &str = "average.";
+/// Batches between two times that weights enter the average.
+const EVERY: u64 = 8;
+
+/// Whether weights enter the average after so many batches.
+pub(crate) fn is_due(steps: u64) -> bool {
+    steps.is_multiple_of(EVERY)
+}
+
+/// Lets weights into the average; `rate` is their share for each batch.
+pub(crate) fn mix(average: &mut Weights, weights: &Weights, rate: f32, steps: u64) {
+    // Early on the plain mean of all weights so far forgets the start faster.
+    let rate = (1.0 - (1.0 - rate).powi(EVERY as i32)).max(1.0 / (steps / EVERY).max(1) as f32);
+    for (average, value) in average.values.iter_mut().zip(&weights.values) {
+        *average += rate * (value - *average);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+
+    use super::super::config::Config;
+    use super::*;
+
+    #[test]
+    fn an_average_is_first_a_mean_and_then_follows() {
+        let config = Config { blocks: 1, filters: 16, ..Config::small() };
+        let [mut average, one, two] =
+            [1, 2, 3].map(|seed| Weights::random(config, Seed::new(seed)).unwrap());
+        assert!(!is_due(7) && is_due(8));
+        mix(&mut average, &one, 0.005, 8);
+        assert_eq!(average, one, "the start is forgotten");
+        mix(&mut average, &two, 0.005, 16);
+        let means = one.values.iter().zip(&two.values).map(|(one, two)| (one + two) / 2.0);
+        assert!(average.values.iter().zip(means).all(|(got, mean)| (got - mean).abs() < 1e-6));
+        // Long after, eight batches bring eight shares.
+        let before = average.clone();
+        mix(&mut average, &one, 0.005, 80_000);
+        let share = 1.0 - 0.995f32.powi(8);
+        for ((got, before), one) in average.values.iter().zip(&before.values).zip(&one.values) {
+            assert!((got - (before + share * (one - before))).abs() < 1e-6);
+        }
+    }
+}
