@@ -25,7 +25,7 @@ pub struct ValueConfig {
     pub epsilon: Epsilon,
     /// Random plies before a game, at most.
     pub opening_plies: u32,
-    /// A game is cut off after so many plies, and then not learned from.
+    /// A game is cut off after so many plies, and then counts as drawn.
     pub max_plies: u32,
     /// Games between two times of learning.
     pub round_games: u64,
@@ -78,7 +78,7 @@ impl Default for ValueConfig {
             opening_plies: 4,
             max_plies: 100,
             round_games: 20,
-            round_batches: 12,
+            round_batches: 36,
             batch: 128,
             replay: 50_000,
             rate: 1e-3,

@@ -76,8 +76,8 @@ pub enum Rival<'a> {
 /// A finished game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Played {
-    /// The positions before and after each of the network's moves; none when nobody knows how the
-    /// game would have ended.
+    /// The positions before and after each of the network's moves. A game that was cut off counts
+    /// as drawn: where nobody is mated in time is where most games against weak players go wrong.
     pub memories: Vec<Memory>,
     /// How it ended.
     pub outcome: Outcome,
@@ -127,20 +127,18 @@ pub fn play(
     };
     let plies = (game.ply() - first) as u32;
     let mut memories = Vec::new();
-    if !outcome.is_truncated() {
-        learned.dedup();
-        let last = game.ply();
-        for ply in learned.into_iter().rev().filter(|ply| *ply < last) {
-            game.rewind(ply);
-            let result = match outcome.winner {
-                None => 0,
-                Some(winner) if winner == game.turn() => 1,
-                Some(_) => -1,
-            };
-            memories.push(Memory::new(game.position(), result));
-        }
-        memories.reverse();
+    learned.dedup();
+    let last = game.ply();
+    for ply in learned.into_iter().rev().filter(|ply| *ply < last) {
+        game.rewind(ply);
+        let result = match outcome.winner {
+            None => 0,
+            Some(winner) if winner == game.turn() => 1,
+            Some(_) => -1,
+        };
+        memories.push(Memory::new(game.position(), result));
     }
+    memories.reverse();
     Played { memories, outcome, side, plies }
 }
 
@@ -201,9 +199,7 @@ mod tests {
             let mut rng = Seed::new(seed).rng();
             let game = play(&network, Rival::Random, Color::White, &manner, &mut rng);
             let results: Vec<f32> = game.memories.iter().map(Memory::result).collect();
-            if game.outcome.is_truncated() {
-                assert!(results.is_empty());
-            } else if let Some(winner) = game.outcome.winner {
+            if let Some(winner) = game.outcome.winner {
                 decided += 1;
                 // Before White's moves White is to move, after them Black.
                 let own = if winner == Color::White { 1.0 } else { -1.0 };
