@@ -16,18 +16,21 @@ pub struct Eye {
 
 impl Eye {
     /// The value of each legal move for its mover: what the other side may expect after it, negated.
-    /// Where a move ends the game the rules say what it is worth.
+    /// Where a move ends the game the rules say what it is worth. One that brings a position back
+    /// is worth a draw: who looks one ply ahead would else go to and fro between two good places.
     pub fn look(&mut self, judge: &Judge, game: &mut Game, legal: &MoveList) -> Vec<f32> {
         let (mover, size) = (game.turn(), Planes::Planes13.size());
         self.planes.clear();
         let mut values = Vec::with_capacity(legal.len());
         for &m in legal {
             game.play_unchecked(m);
-            values.push(game.outcome().map(|outcome| match outcome.winner {
-                Some(winner) if winner == mover => 1.0,
-                Some(_) => -1.0,
-                None => 0.0,
-            }));
+            values.push(match game.outcome() {
+                Some(Outcome { winner: Some(winner), .. }) => {
+                    Some(if winner == mover { 1.0 } else { -1.0 })
+                }
+                Some(_) => Some(0.0),
+                None => (game.repetitions() > 1).then_some(0.0),
+            });
             if values.last() == Some(&None) {
                 let first = self.planes.len();
                 self.planes.resize(first + size, 0.0);
@@ -188,6 +191,21 @@ mod tests {
         let values = Eye::default().look(&network(), &mut stale, &legal);
         let m = notation::parse_san(stale.position(), "Qc7").unwrap();
         assert_eq!(values[legal.iter().position(|&other| other == m).unwrap()], 0.0);
+    }
+
+    #[test]
+    fn going_back_is_worth_a_draw() {
+        let mut game = Game::new();
+        for uci in ["g1f3", "g8f6"] {
+            game.play(notation::parse_uci(game.position(), uci).unwrap()).unwrap();
+        }
+        game.play(notation::parse_uci(game.position(), "f3g1").unwrap()).unwrap();
+        let legal = game.legal_moves();
+        let values = Eye::default().look(&network(), &mut game, &legal);
+        let back = notation::parse_uci(game.position(), "f6g8").unwrap();
+        for (&m, value) in legal.iter().zip(values) {
+            assert_eq!(value == 0.0, m == back, "{}", notation::uci(game.position(), m));
+        }
     }
 
     #[test]
