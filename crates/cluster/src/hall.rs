@@ -64,7 +64,7 @@ pub enum Task {
     /// Games of a round of an ending.
     Ending(Ending),
     /// Games of a match.
-    Match(Stage),
+    Match(Box<Stage>),
 }
 
 /// What games of an ending are played with.
@@ -279,7 +279,7 @@ impl Hall {
 /// Whoever plays in a thread.
 enum Seat {
     SelfPlay(SelfPlayer),
-    Ending(endgame::SelfPlayer),
+    Ending(Box<endgame::SelfPlayer>),
     Match(Option<Duel>),
 }
 
@@ -290,7 +290,7 @@ impl Seat {
                 Seat::SelfPlay(SelfPlayer::new(&generation.config, evaluators()))
             }
             Task::Ending(Ending { config, lab, network, .. }) => {
-                Seat::Ending(endgame::SelfPlayer::new(config, lab, network))
+                Seat::Ending(endgame::SelfPlayer::new(config, lab, network).into())
             }
             Task::Match(stage) => {
                 let [a, b] = &stage.players;

@@ -317,7 +317,7 @@ impl Worker<'_> {
         let [a, b] = &stage.players;
         let built = Duel::new([a, b], stage.seed);
         built.map_err(|error| ClusterError::Network(error.to_string()))?;
-        Ok((Task::Match(stage), format!("match {}", fixture.name)))
+        Ok((Task::Match(stage.into()), format!("match {}", fixture.name)))
     }
 
     /// The file of a network, fetched once.
