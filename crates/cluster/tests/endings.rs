@@ -102,7 +102,8 @@ fn who_fakes_games_of_an_ending_is_refused_and_changes_nothing() {
     let mut notes = Notes::default();
     let files = thread::scope(|scope| {
         let learner = scope.spawn(|| train_as("krk", ALL, folder.path(), &mut cluster, &mut notes));
-        let attacks: [(&str, fn(&mut Log), &str); 4] = [
+        type Attack = (&'static str, fn(&mut Log), &'static str);
+        let attacks: [Attack; 4] = [
             ("number", |log| log.number += 1, "in the parcel of game"),
             ("policy", |log| log.plies[0].policy[0] += 0.5, "not a game of this ending"),
             ("short", |log| _ = log.plies.pop(), "where it is not over"),
