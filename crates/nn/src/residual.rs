@@ -9,7 +9,7 @@
 //! training has the same bits with any number of threads; unsafe code stands only in `kernel` and
 //! the files below it.
 
-mod average;
+pub(crate) mod average;
 mod batch;
 pub mod bench;
 mod config;
@@ -27,8 +27,6 @@ mod trainer;
 mod weights;
 mod winograd;
 
-#[cfg(feature = "burn")]
-pub(crate) use average::{AVERAGE, is_due, mix};
 pub use batch::{Batch, BatchError};
 pub use config::{
     Config, ConfigError, MOVES, NORM_EPSILON, NORM_MOMENTUM, VALUE_HIDDEN, ValueHead,

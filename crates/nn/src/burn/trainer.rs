@@ -11,9 +11,10 @@ use super::network::{Network, Output};
 use super::optimiser::{Moments, Step};
 use crate::device::Device;
 use crate::file::WeightsInfo;
+use crate::residual::average::{self, AVERAGE};
 use crate::residual::{
-    AVERAGE, Batch, FIRST, Losses, MOVES, Optimiser, SECOND, TrainError, TrainingConfig, ValueHead,
-    Weights, average, decode_parts, encode_parts,
+    Batch, FIRST, Losses, MOVES, Optimiser, SECOND, TrainError, TrainingConfig, ValueHead, Weights,
+    decode_parts, encode_parts,
 };
 
 /// Added to the logits of moves that are not legal: the most that half precision allows.
@@ -65,9 +66,9 @@ impl Trainer {
         };
         self.network = self.network.clone().map(&mut step);
         self.steps += 1;
-        if is_due(self.steps) {
+        if average::is_due(self.steps) {
             let weights = self.weights()?;
-            mix(&mut self.average, &weights, self.config.average_rate, self.steps);
+            average::mix(&mut self.average, &weights, self.config.average_rate, self.steps);
         }
         Ok(losses)
     }
