@@ -58,7 +58,7 @@ impl AlphaZeroConfig {
                 games_at_once: 32,
                 expansion: Expansion::FirstVisit,
                 candidates: 16,
-                // A random network would say as little, for the time of a hundred times as many.
+                // A random network would say as little and take eighteen times as long.
                 blind: Blind { games: 6144, sims: 64, kept: 0.3 },
                 memory_mb: 2,
                 ..SelfPlayConfig::default()
