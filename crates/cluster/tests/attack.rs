@@ -6,20 +6,19 @@ mod tiny;
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
-use std::time::Duration;
 
 use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::hash::Hash;
-use selfmate_cluster::message::{Answer, Ask, Grant, decode, encode};
-use selfmate_cluster::order::{MAX_ORDER, Order, PROTOCOL};
+use selfmate_cluster::message::Grant;
+use selfmate_cluster::order::{MAX_ORDER, Order};
 use selfmate_cluster::parcel::{MAX_PARCEL, MAX_RECORD, Parcel};
-use selfmate_cluster::subject::{ASK, GAMES};
+use selfmate_cluster::subject::GAMES;
 use selfmate_cluster::{ClusterError, Member, WorkerName, status};
 use selfmate_learn::selfplay::{Generation, Played, SelfPlayer, evaluators};
 use selfmate_nn::Model;
 use selfmate_run::GameRecord;
 use server::Server;
-use tiny::{Notes, access, beside_workers, cluster, expected, train};
+use tiny::{Notes, access, ask, beside_workers, cluster, expected, train};
 
 /// A worker that sends what it likes.
 struct Mallory {
@@ -44,26 +43,12 @@ impl Mallory {
 
     /// Asks for a game until there is one; why there is none for this worker any more.
     async fn ask(&self) -> Result<Task, String> {
-        let (version, order, has) = ("0".to_owned(), None, Vec::new());
-        let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, order, has };
-        loop {
-            let seconds = Duration::from_secs(5);
-            let answer = self.broker.request(&self.name.subject(ASK), encode(&ask), seconds).await;
-            let Ok(Some(answer)) = answer else { continue };
-            let (order, grant) = match decode(&answer).unwrap() {
-                Answer::Work { order, games } => (order, games[0]),
-                Answer::Wait { .. } => {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    continue;
-                }
-                Answer::Refused { reason } => return Err(reason),
-            };
-            let document = self.broker.fetch("order", &order, MAX_ORDER).await.unwrap();
-            let document = Order::parse(&document).unwrap();
-            let network = self.broker.fetch("network", &document.network, 1 << 24).await.unwrap();
-            let (model, _) = Model::decode(&network).unwrap();
-            return Ok(Task { order, grant, generation: document.generation(), model });
-        }
+        let (order, grant) = ask(&self.broker, &self.name).await?;
+        let document = self.broker.fetch("order", &order, MAX_ORDER).await.unwrap();
+        let document = Order::parse(&document).unwrap();
+        let network = self.broker.fetch("network", &document.network, 1 << 24).await.unwrap();
+        let (model, _) = Model::decode(&network).unwrap();
+        Ok(Task { order, grant, generation: document.generation(), model })
     }
 
     /// Sends any bytes as the record of a game.

@@ -7,21 +7,19 @@ mod tiny;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use selfmate_cluster::WorkerName;
 use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::ending::EndingOrder;
 use selfmate_cluster::hash::Hash;
-use selfmate_cluster::message::{Answer, Ask, decode, encode};
-use selfmate_cluster::order::{MAX_ORDER, PROTOCOL};
+use selfmate_cluster::order::MAX_ORDER;
 use selfmate_cluster::parcel::Parcel;
-use selfmate_cluster::subject::{ASK, GAMES};
+use selfmate_cluster::subject::GAMES;
 use selfmate_learn::endgame::{Lab, Log, SelfPlayer, games_seed};
 use selfmate_learn::selfplay::Threads;
 use selfmate_nn::mlp;
 use server::Server;
-use tiny::{Notes, access, beside_workers, cluster, train_as};
+use tiny::{Notes, access, ask, beside_workers, cluster, train_as};
 
 /// Ten rounds.
 const ALL: u64 = 40;
@@ -54,20 +52,11 @@ fn an_ending_learned_on_many_machines_is_the_one_learned_on_one() {
 async fn cheat(server: &Server, name: &str, honest: u64, forge: fn(&mut Log)) -> String {
     let name = WorkerName::new(name).unwrap();
     let broker = Broker::connect(&access(server), Role::Worker(&name)).await.unwrap();
-    let (version, order, has) = ("0".to_owned(), None, Vec::new());
-    let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, order, has };
     let mut sent = 0;
     loop {
-        let seconds = Duration::from_secs(5);
-        let answer = broker.request(&name.subject(ASK), encode(&ask), seconds).await;
-        let Ok(Some(answer)) = answer else { continue };
-        let (order, grant) = match decode(&answer).unwrap() {
-            Answer::Work { order, games } => (order, games[0]),
-            Answer::Wait { .. } => {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                continue;
-            }
-            Answer::Refused { reason } => return reason,
+        let (order, grant) = match ask(&broker, &name).await {
+            Ok(asked) => asked,
+            Err(reason) => return reason,
         };
         let bytes = broker.fetch("order", &order, MAX_ORDER).await.unwrap();
         let asked = EndingOrder::parse(&bytes).unwrap();

@@ -20,15 +20,14 @@ use selfmate_chess::Seed;
 use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::fixture::Fixture;
 use selfmate_cluster::lease::Terms;
-use selfmate_cluster::message::{Answer, Ask, decode, encode};
-use selfmate_cluster::order::{MAX_ORDER, PROTOCOL};
+use selfmate_cluster::order::MAX_ORDER;
 use selfmate_cluster::parcel::Parcel;
-use selfmate_cluster::subject::{ASK, GAMES};
+use selfmate_cluster::subject::GAMES;
 use selfmate_cluster::tournament::Options;
 use selfmate_cluster::{Storage, Tournament, WorkerName};
 use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
 use server::Server;
-use tiny::{access, beside_workers};
+use tiny::{access, ask, beside_workers};
 
 fn tournament(server: &Server) -> Arc<Tournament> {
     let terms = Terms { lease: Duration::from_secs(3), patience: Duration::from_secs(1) };
@@ -105,19 +104,10 @@ fn players_and_limits_of_one_machine_are_not_for_others() {
 async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> String {
     let name = WorkerName::new(name).unwrap();
     let broker = Broker::connect(&access(server), Role::Worker(&name)).await.unwrap();
-    let (version, order, has) = ("0".to_owned(), None, Vec::new());
-    let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, order, has };
     loop {
-        let seconds = Duration::from_secs(5);
-        let answer = broker.request(&name.subject(ASK), encode(&ask), seconds).await;
-        let Ok(Some(answer)) = answer else { continue };
-        let (order, grant) = match decode(&answer).unwrap() {
-            Answer::Work { order, games } => (order, games[0]),
-            Answer::Wait { .. } => {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-                continue;
-            }
-            Answer::Refused { reason } => return reason,
+        let (order, grant) = match ask(&broker, &name).await {
+            Ok(asked) => asked,
+            Err(reason) => return reason,
         };
         let bytes = broker.fetch("order", &order, MAX_ORDER).await.unwrap();
         let fixture = Fixture::parse(&bytes).unwrap();

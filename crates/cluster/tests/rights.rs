@@ -49,20 +49,25 @@ fn access(server: &Server, folder: &Path, user: &str) -> Access {
     Access { url: server.url(), nkey, ..Access::default() }
 }
 
-#[test]
-fn the_rights_are_enough_to_train() {
-    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = guarded(brokers.path());
-    let mut cluster = Cluster::open(Options {
-        access: access(&server, brokers.path(), "learner"),
+/// The learner of a run, with its rights.
+fn learner(server: &Server, keys: &Path, folder: &Path) -> Cluster {
+    Cluster::open(Options {
+        access: access(server, keys, "learner"),
         storage: Storage::default(),
         run: "test".to_owned(),
-        folder: folder.path().to_owned(),
+        folder: folder.to_owned(),
         threads: 1,
         audit_share: 0.1,
         terms: Terms::default(),
     })
-    .unwrap();
+    .unwrap()
+}
+
+#[test]
+fn the_rights_are_enough_to_train() {
+    let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = guarded(brokers.path());
+    let mut cluster = learner(&server, brokers.path(), folder.path());
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let workers = ["north-1", "north-2"].map(|user| {
@@ -205,16 +210,7 @@ fn a_worker_cannot_have_networks_delivered_elsewhere() {
 fn a_worker_that_has_its_answers_sent_elsewhere_stops_nobody() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = guarded(brokers.path());
-    let mut cluster = Cluster::open(Options {
-        access: access(&server, brokers.path(), "learner"),
-        storage: Storage::default(),
-        run: "test".to_owned(),
-        folder: folder.path().to_owned(),
-        threads: 1,
-        audit_share: 0.1,
-        terms: Terms::default(),
-    })
-    .unwrap();
+    let mut cluster = learner(&server, brokers.path(), folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (stop, go_on) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
     thread::scope(|scope| {

@@ -10,9 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
+use selfmate_cluster::broker::Broker;
 use selfmate_cluster::hash::Hash;
 use selfmate_cluster::lease::Terms;
+use selfmate_cluster::message::{Answer, Ask, Grant, decode, encode};
+use selfmate_cluster::order::PROTOCOL;
 use selfmate_cluster::source::Options;
+use selfmate_cluster::subject::ASK;
 use selfmate_cluster::worker::{self, work};
 use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName};
 use selfmate_learn::selfplay::{Source, Threads};
@@ -121,5 +125,20 @@ pub struct Notes(pub Vec<String>);
 impl Watch for Notes {
     fn note(&mut self, text: &str) {
         self.0.push(text.to_owned());
+    }
+}
+
+/// Asks for a game until there is one; why there is none for this worker any more.
+pub async fn ask(broker: &Broker, name: &WorkerName) -> Result<(Hash, Grant), String> {
+    let (version, order, has) = ("0".to_owned(), None, Vec::new());
+    let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, order, has };
+    loop {
+        let answer = broker.request(&name.subject(ASK), encode(&ask), Duration::from_secs(5)).await;
+        let Ok(Some(answer)) = answer else { continue };
+        match decode(&answer).unwrap() {
+            Answer::Work { order, games } => return Ok((order, games[0])),
+            Answer::Wait { .. } => tokio::time::sleep(Duration::from_millis(20)).await,
+            Answer::Refused { reason } => return Err(reason),
+        }
     }
 }
