@@ -27,7 +27,7 @@ use tower_http::timeout::TimeoutLayer;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{asset, counter, guard, openapi, openenv};
+use crate::{asset, counter, guard, openapi, openenv, recent};
 
 /// The largest body of a request: a game of two thousand moves fits.
 const BODY_BYTES: usize = 64 << 10;
@@ -83,6 +83,7 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, answer_timeout))
         .layer(RequestBodyLimitLayer::new(BODY_BYTES))
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(SEARCH)))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), recent::layer))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::layer))
         .layer(CatchPanicLayer::new())
         .layer(middleware::from_fn_with_state(app, counter::layer))

@@ -16,6 +16,7 @@ use crate::error::{ApiError, without_paths};
 use crate::guard::Guard;
 use crate::openenv::Episodes;
 use crate::player::Players;
+use crate::recent::Recent;
 use crate::run::Runs;
 use crate::server::Config;
 use crate::tree::Trees;
@@ -35,6 +36,7 @@ pub struct App {
     pub episodes: Episodes,
     pub endgames: Endgames,
     pub counters: Counters,
+    pub recent: Recent,
     pub cluster: Option<Watched>,
     /// A place for each stream.
     pub streams: Arc<Semaphore>,
@@ -63,6 +65,7 @@ impl App {
             episodes: Episodes::default(),
             endgames: Endgames::default(),
             counters: Counters::default(),
+            recent: Recent::default(),
             cluster: config.cluster,
             searches: Arc::new(Semaphore::new(cores)),
             queue: Arc::new(Semaphore::new(cores + MAX_WAITING)),

@@ -20,6 +20,7 @@ mod learner;
 mod openapi;
 mod openenv;
 mod player;
+mod recent;
 mod run;
 mod server;
 mod tree;
