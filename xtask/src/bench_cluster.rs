@@ -24,7 +24,7 @@ pub struct Options {
     /// Games of each run
     #[arg(long, default_value_t = 512)]
     games: u64,
-    /// Threads of the run in one process
+    /// Threads of the learner, alone and with workers
     #[arg(long, default_value_t = 2)]
     threads: u32,
     /// Measure this binary instead of a release build
@@ -107,8 +107,9 @@ impl Bench<'_> {
             worker.args(["--name", &format!("worker-{number}")]);
             parts.start(&format!("worker-{number}"), worker)?;
         }
-        // Its own threads are for audits.
-        parts.start("learner", self.train(&place, &["--nats", &url, "--threads", "1"]))?;
+        // Its threads audit while workers play, and learn while they wait.
+        let threads = self.options.threads.to_string();
+        parts.start("learner", self.train(&place, &["--nats", &url, "--threads", &threads]))?;
         let mut lines = BTreeMap::new();
         let seconds = parts.wait(|parts| {
             // While the connections are there; the last look counts.

@@ -203,11 +203,21 @@ impl Centre {
         self.runtime.spawn(async move { client.publish(NEWS, payload.into()).await });
     }
 
-    /// Games that came in, after a tick at the latest.
+    /// Games that came in within a tick, so that the disk is asked once for all of them; fewer when
+    /// those are all that are missing.
     pub fn receive(&mut self) -> Vec<Message> {
-        let mut messages = Vec::new();
-        let receive = self.games.recv_many(&mut messages, TOGETHER);
-        // Nothing is lost when the time is up: it takes all at once or nothing.
+        let enough = self.host.office().missing().clamp(1, TOGETHER);
+        let (games, mut messages) = (&mut self.games, Vec::new());
+        let receive = async {
+            while messages.len() < enough {
+                let room = TOGETHER - messages.len();
+                if games.recv_many(&mut messages, room).await == 0 {
+                    // Nobody sends any more.
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        // Nothing is lost when the time is up: what was received is there.
         let _ = self.runtime.block_on(async { tokio::time::timeout(TICK, receive).await });
         messages
     }
