@@ -33,6 +33,7 @@ const STEPS: &[Step] = &[
     Step { name: "licences", slow: false, check: licence::run },
     Step { name: "tests", slow: false, check: tests },
     Step { name: "networks against Burn", slow: true, check: burn },
+    Step { name: "datasets as Parquet", slow: true, check: parquet },
     Step { name: "examples in the documentation", slow: true, check: doctests },
     Step { name: "documentation", slow: true, check: docs },
     Step { name: "the judges' own tests", slow: true, check: judge_tests },
@@ -93,6 +94,11 @@ fn tests() -> Result<()> {
 fn burn() -> Result<()> {
     run_command(&mut cargo("clippy -p selfmate-nn --features burn --all-targets -- -D warnings"))?;
     run_command(&mut cargo("test -p selfmate-nn --features burn --test burn"))
+}
+
+fn parquet() -> Result<()> {
+    run_command(&mut cargo("clippy -p selfmate --features parquet -- -D warnings"))?;
+    run_command(&mut cargo("test -p selfmate-learn --features parquet --lib dataset"))
 }
 
 fn doctests() -> Result<()> {

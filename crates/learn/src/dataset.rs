@@ -1,11 +1,20 @@
-//! The games of a run for other programs: as PGN, and as JSON, a position a line.
+//! The games of a run for other programs: as PGN, and position by position as JSON or Parquet.
+
+#[cfg(feature = "parquet")]
+mod parquet;
+
+#[cfg(feature = "parquet")]
+pub use parquet::write_parquet;
 
 use std::io::{self, Write};
 
 use selfmate_chess::pgn::{PgnGame, PgnResult};
-use selfmate_chess::{Game, fen, notation};
-use selfmate_run::{GameRecord, Judged, RecordError, RunError, RunReader};
+use selfmate_chess::{fen, notation};
+use selfmate_run::{GameRecord, RecordError, RunError, RunReader};
 use serde_json::{Map, Value, json};
+
+/// Where games are written.
+pub type Output<'a> = dyn Write + Send + 'a;
 
 /// Why games cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -19,10 +28,14 @@ pub enum DatasetError {
     /// The output cannot be written.
     #[error("cannot write the games: {0}")]
     Io(#[from] io::Error),
+    /// The output cannot be written as Parquet.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write the games as Parquet: {0}")]
+    Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
 /// Writes all sealed games of a run as PGN; how many there were.
-pub fn write_games(run: &RunReader, out: &mut dyn Write) -> Result<u64, DatasetError> {
+pub fn write_games(run: &RunReader, out: &mut Output<'_>) -> Result<u64, DatasetError> {
     each(run, &mut |record| {
         let game = record.replay(|_, _, _| ())?;
         let mut pgn = PgnGame::new(game);
@@ -42,43 +55,65 @@ pub fn write_games(run: &RunReader, out: &mut dyn Write) -> Result<u64, DatasetE
 ///
 /// `{"game", "ply", "fen", "move", "value", "draw", "policy": {move: share}, "result"}`: values and
 /// results are the mover's, from -1 to 1; the result of a game that was cut off is `null`.
-pub fn write_positions(run: &RunReader, out: &mut dyn Write) -> Result<u64, DatasetError> {
+pub fn write_positions(run: &RunReader, out: &mut Output<'_>) -> Result<u64, DatasetError> {
     each(run, &mut |record| {
-        let mut lines = Vec::new();
-        record.replay(|game, legal, judged| {
-            let uci = |m| notation::uci(game.position(), m);
-            let shares = legal.iter().zip(&judged.policy).filter(|(_, share)| **share > 0.0);
-            let policy: Map<String, Value> =
-                shares.map(|(&m, share)| (uci(m), json!(share))).collect();
-            let played = record.moves.get(usize::from(judged.ply)).map(|&m| uci(m));
-            lines.push(line(record, game, judged, played.as_deref(), &policy));
-        })?;
-        for line in lines {
-            writeln!(out, "{line}")?;
+        for example in examples(record)? {
+            writeln!(out, "{}", example.json())?;
         }
         Ok(())
     })
 }
 
-fn line(
-    record: &GameRecord,
-    game: &Game,
-    judged: &Judged,
-    played: Option<&str>,
-    policy: &Map<String, Value>,
-) -> Value {
-    let result =
-        (!record.outcome.is_truncated()).then(|| 2.0 * record.outcome.points(game.turn()) - 1.0);
-    json!({
-        "game": record.number,
-        "ply": judged.ply,
-        "fen": fen::to_fen(game.position()),
-        "move": played,
-        "value": judged.value,
-        "draw": judged.draw,
-        "policy": policy,
-        "result": result,
-    })
+/// A judged position as others read it.
+struct Example {
+    game: u64,
+    ply: u16,
+    fen: String,
+    /// The move that was played.
+    played: Option<String>,
+    value: f32,
+    draw: f32,
+    /// Moves and their shares, none of them 0.
+    policy: Vec<(String, f32)>,
+    result: Option<f64>,
+}
+
+impl Example {
+    fn json(&self) -> Value {
+        let policy: Map<String, Value> =
+            self.policy.iter().map(|(uci, share)| (uci.clone(), json!(share))).collect();
+        json!({
+            "game": self.game,
+            "ply": self.ply,
+            "fen": self.fen,
+            "move": self.played,
+            "value": self.value,
+            "draw": self.draw,
+            "policy": policy,
+            "result": self.result,
+        })
+    }
+}
+
+/// The judged positions of a game.
+fn examples(record: &GameRecord) -> Result<Vec<Example>, RecordError> {
+    let mut examples = Vec::new();
+    let is_over = !record.outcome.is_truncated();
+    record.replay(|game, legal, judged| {
+        let uci = |m| notation::uci(game.position(), m);
+        let shares = legal.iter().zip(&judged.policy).filter(|(_, share)| **share > 0.0);
+        examples.push(Example {
+            game: record.number,
+            ply: judged.ply,
+            fen: fen::to_fen(game.position()),
+            played: record.moves.get(usize::from(judged.ply)).map(|&m| uci(m)),
+            value: judged.value,
+            draw: judged.draw,
+            policy: shares.map(|(&m, &share)| (uci(m), share)).collect(),
+            result: is_over.then(|| 2.0 * record.outcome.points(game.turn()) - 1.0),
+        });
+    })?;
+    Ok(examples)
 }
 
 fn each(
@@ -98,8 +133,8 @@ fn each(
 #[cfg(test)]
 mod tests {
     use selfmate_chess::pgn::Reader;
-    use selfmate_chess::{Color, Outcome, Reason};
-    use selfmate_run::Run;
+    use selfmate_chess::{Color, Game, Outcome, Reason};
+    use selfmate_run::{Judged, Run};
 
     use super::*;
 
@@ -120,14 +155,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn games_and_positions_are_written_for_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut run = Run::open(&folder.path().join("run")).unwrap();
+    /// A run with four games in two chunks.
+    pub(super) fn run(folder: &std::path::Path) -> Run {
+        let mut run = Run::open(&folder.join("run")).unwrap();
         for chunk in 0..2 {
             let (journal, _) = run.journal(chunk).unwrap();
             journal.seal(&run, &[record(2 * chunk), record(2 * chunk + 1)]).unwrap();
         }
+        run
+    }
+
+    #[test]
+    fn games_and_positions_are_written_for_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = run(folder.path());
         let mut pgn = Vec::new();
         assert_eq!(write_games(&run, &mut pgn).unwrap(), 4);
         let games: Result<Vec<PgnGame>, _> = Reader::new(&pgn[..]).collect();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use selfmate_chess::Seed;
-use selfmate_learn::dataset::{self, DatasetError};
+use selfmate_learn::dataset::{self, DatasetError, Output};
 use selfmate_learn::players;
 use selfmate_nn::onnx;
 use selfmate_run::RunReader;
@@ -19,7 +19,7 @@ pub struct Args {
     /// The network: a run's name, run:NAME@STEP, net:FILE or default; for games a run's name
     network: String,
     /// Write the network as an ONNX file
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["pgn", "jsonl"])]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["pgn", "jsonl", "parquet"])]
     onnx: Option<PathBuf>,
     /// Also write positions with the network's answers, as safetensors, to check a runtime with
     #[arg(long, value_name = "FILE", requires = "onnx")]
@@ -30,6 +30,9 @@ pub struct Args {
     /// Write the positions of the run's games as JSON, one a line
     #[arg(long, value_name = "FILE")]
     jsonl: Option<PathBuf>,
+    /// Write them as Parquet; the program has to be built with the feature `parquet`
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
     /// How many positions
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
@@ -41,6 +44,12 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     }
     if let Some(path) = &args.jsonl {
         write_games(&args.network, path, dataset::write_positions)?;
+    }
+    if let Some(path) = &args.parquet {
+        #[cfg(feature = "parquet")]
+        write_games(&args.network, path, dataset::write_parquet)?;
+        #[cfg(not(feature = "parquet"))]
+        anyhow::bail!("{}: this program was built without the feature `parquet`", path.display());
     }
     let Some(onnx_file) = &args.onnx else { return Ok(()) };
     let model = players::model(&args.network, runs::folder())
@@ -61,7 +70,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 fn write_games(
     run: &str,
     path: &Path,
-    write: fn(&RunReader, &mut dyn Write) -> Result<u64, DatasetError>,
+    write: fn(&RunReader, &mut Output<'_>) -> Result<u64, DatasetError>,
 ) -> anyhow::Result<()> {
     let run = runs::find(run.strip_prefix("run:").unwrap_or(run))?;
     let beside = path.with_extension("partial");
