@@ -19,11 +19,14 @@ pub struct Options {
     /// Only these learners
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
+    /// Threads for each learner [default: one for each core]
+    #[arg(long, value_name = "T")]
+    threads: Option<usize>,
     /// Games for each pairing of the ladder
-    #[arg(long, default_value_t = 40)]
+    #[arg(long, default_value_t = 20)]
     games: u64,
     /// Milliseconds a move on the ladder
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 20)]
     movetime: u64,
     /// The seed of all trainings and of the ladder
     #[arg(long, default_value_t = 1)]
@@ -37,29 +40,45 @@ pub struct Options {
 struct Learner {
     name: &'static str,
     method: &'static str,
-    minutes: f64,
+    budget: &'static str,
 }
 
 const LEARNERS: &[Learner] = &[
-    Learner { name: "zero", method: "sparse network, self-play, Gumbel search", minutes: 60.0 },
+    Learner {
+        name: "zero",
+        method: "sparse network, self-play, Gumbel search",
+        budget: "--minutes 60",
+    },
     Learner {
         name: "alphazero",
         method: "residual network, self-play, Gumbel search",
-        minutes: 30.0,
+        budget: "--minutes 30",
     },
-    Learner { name: "value", method: "value network, Monte Carlo returns, one ply", minutes: 20.0 },
+    Learner {
+        name: "value",
+        method: "value network, Monte Carlo returns, one ply",
+        budget: "--games 3000",
+    },
     Learner {
         name: "reinforce",
         method: "policy network, policy gradient, no search",
-        minutes: 30.0,
+        budget: "--minutes 30",
     },
-    Learner { name: "qlearn", method: "table of values, Q-learning, no search", minutes: 10.0 },
-    Learner { name: "clone", method: "sparse network, copies Stockfish", minutes: 45.0 },
-    Learner { name: "evolve", method: "evaluation weights, CMA-ES, alpha-beta", minutes: 30.0 },
+    Learner {
+        name: "qlearn",
+        method: "table of values, Q-learning, no search",
+        budget: "--minutes 10",
+    },
+    Learner { name: "clone", method: "sparse network, copies Stockfish", budget: "--minutes 45" },
+    Learner {
+        name: "evolve",
+        method: "evaluation weights, CMA-ES, alpha-beta",
+        budget: "--minutes 30",
+    },
     Learner {
         name: "tune",
         method: "evaluation weights, SPRT, SPSA, Texel, alpha-beta",
-        minutes: 45.0,
+        budget: "--minutes 45",
     },
 ];
 
@@ -104,11 +123,11 @@ pub fn run(options: &Options) -> Result<()> {
         .collect();
     let mut commands = Vec::new();
     for learner in &chosen {
-        let minutes = options.minutes.unwrap_or(learner.minutes);
-        let train = format!(
-            "train {} --run {} --minutes {minutes} --seed {}",
-            learner.name, learner.name, options.seed
-        );
+        let minutes = options.minutes.map(|minutes| format!("--minutes {minutes}"));
+        let budget = minutes.as_deref().unwrap_or(learner.budget);
+        let threads = options.threads.map_or_else(String::new, |t| format!(" --threads {t}"));
+        let train =
+            format!("train {0} --run {0} {budget} --seed {1}{threads}", learner.name, options.seed);
         run_command(&mut selfmate(&words(&format!("{train} --plain"))))?;
         commands.push(format!("selfmate {train}"));
     }
@@ -202,7 +221,10 @@ fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
             row.error.map_or_else(String::new, |error| format!(" ± {error:.0}"))
         );
     }
-    text.push_str("\n```\n");
+    text.push_str(
+        "\nThe ladder begins with openings of several moves, where a table of whole positions knows none: \
+         what [qlearn](learners/qlearn.md) learned is measured on its own page.\n\n```\n",
+    );
     for command in commands {
         text.push_str(command);
         text.push('\n');

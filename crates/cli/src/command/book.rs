@@ -105,14 +105,21 @@ struct BookMove {
     share: f64,
 }
 
+/// A book move and what may follow it.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    book_move: BookMove,
+    then: Vec<Line>,
+}
+
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     match &args.command {
         Command::Build(args) => build(args, output),
         Command::Show(args) => {
             let book = PolyglotBook::read(&args.book)?;
-            let mut out = io::stdout().lock();
-            show(&book, &args.fen, args.plies, args.width, 0, &mut out)?;
-            Ok(())
+            let lines = lines(&book, &args.fen, args.plies, args.width);
+            output.report(&lines, |lines, out| write_lines(lines, 0, out))
         }
         Command::Probe(args) => {
             let moves = moves(&PolyglotBook::read(&args.book)?, &args.fen);
@@ -232,26 +239,31 @@ fn moves(book: &PolyglotBook, position: &Chess) -> Vec<BookMove> {
         .collect()
 }
 
-/// The moves of a position, each with those that follow it, indented.
-fn show(
-    book: &PolyglotBook,
-    position: &Chess,
-    plies: u32,
-    width: usize,
-    depth: usize,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+/// The moves of a position, each with those that follow it.
+fn lines(book: &PolyglotBook, position: &Chess, plies: u32, width: usize) -> Vec<Line> {
     if plies == 0 {
-        return Ok(());
+        return Vec::new();
     }
-    for m in moves(book, position).into_iter().take(width) {
-        let share = 100.0 * m.share;
-        writeln!(out, "{:indent$}{:7} {share:5.1} %", "", m.san, indent = 2 * depth)?;
-        if let Ok(played) = notation::parse_uci(position, &m.uci) {
-            let mut after = position.clone();
-            after.play_unchecked(played);
-            show(book, &after, plies - 1, width, depth + 1, out)?;
-        }
+    let line = |book_move: BookMove| {
+        let mut after = position.clone();
+        let then = match notation::parse_uci(position, &book_move.uci) {
+            Ok(played) => {
+                after.play_unchecked(played);
+                lines(book, &after, plies - 1, width)
+            }
+            Err(_) => Vec::new(),
+        };
+        Line { book_move, then }
+    };
+    moves(book, position).into_iter().take(width).map(line).collect()
+}
+
+/// Writes lines, each indented below the move that it follows.
+fn write_lines(lines: &[Line], indent: usize, out: &mut dyn Write) -> io::Result<()> {
+    for Line { book_move, then } in lines {
+        let share = 100.0 * book_move.share;
+        writeln!(out, "{:indent$}{:7} {share:5.1} %", "", book_move.san)?;
+        write_lines(then, indent + 2, out)?;
     }
     Ok(())
 }
