@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use rayon::prelude::*;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
 use selfmate_arena::game::{PlayedGame, Side, play_game};
 use selfmate_arena::limit::OwnLimit;
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, check_all, from};
 use crate::learner::LearnError;
+use crate::rounds::Halt;
 
 /// How games are played.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,9 +96,8 @@ impl BoutConfig {
         play_game(&mut white, &mut black, opening, &self.settings(), None, stop)
     }
 
-    /// The points of `a` in a game against `b`: the even games of an opening with White, the odd
-    /// ones with Black; also the nodes that were searched.
-    pub fn points(
+    /// The points of `a` in a game against `b`, and the nodes that both searched.
+    fn points(
         &self,
         a: &Tuning,
         b: &Tuning,
@@ -109,6 +110,31 @@ impl BoutConfig {
         let points = game.white_points();
         let nodes = game.thoughts.iter().filter_map(|thought| thought.nodes).sum();
         Some((if a_plays == Side::White { points } else { 1.0 - points }, nodes))
+    }
+
+    /// The share of points of `a` in a pair of games from each opening, against the opponents in
+    /// turn, and the nodes of all games; `None` when there was no time.
+    pub fn share(
+        &self,
+        a: &Tuning,
+        opponents: &[Tuning],
+        openings: &[Opening],
+        halt: Halt<'_>,
+    ) -> Option<(f64, u64)> {
+        let stop = halt.flag();
+        let game = |number: usize| {
+            if halt.is_over() {
+                return None;
+            }
+            let (pair, side) = (number / 2, [Side::White, Side::Black][number % 2]);
+            self.points(a, &opponents[pair % opponents.len()], &openings[pair], side, &stop)
+        };
+        let games: Option<Vec<(f64, u64)>> =
+            (0..2 * openings.len()).into_par_iter().map(game).collect();
+        games.map(|games| {
+            let points: f64 = games.iter().map(|(points, _)| points).sum();
+            (points / games.len() as f64, games.iter().map(|(_, nodes)| nodes).sum())
+        })
     }
 }
 

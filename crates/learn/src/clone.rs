@@ -132,14 +132,10 @@ impl<S: Student> Imitator<S> {
     ) -> Result<Option<Round>, LearnError> {
         room.tell(Stage::Play, 0.0);
         let gathered = match config.source {
-            Source::Teacher => {
-                let first = self.state.games;
-                let numbers = first..(first + config.chunk_games).min(config.games);
-                match self.taught(config, numbers, room)? {
-                    Some(games) => games,
-                    None => return Ok(None),
-                }
-            }
+            Source::Teacher => match taught(config, self.state.chunks, room)? {
+                Some(games) => games,
+                None => return Ok(None),
+            },
             Source::Pgn => {
                 let read = read(&config.pgn, config.games)?;
                 if read.broken + read.left_out > 0 {
@@ -170,32 +166,6 @@ impl<S: Student> Imitator<S> {
         Ok(Some(round))
     }
 
-    /// Games of the teacher: from a sealed file that is there already, or played now.
-    fn taught(
-        &self,
-        config: &Config<S::Shape, S::Training>,
-        numbers: std::ops::Range<u64>,
-        room: &mut Room<'_>,
-    ) -> Result<Option<Vec<GameRecord>>, LearnError> {
-        let chunk = self.state.chunks;
-        if room.run.chunks()?.contains(&chunk) {
-            let what = match room.run.read_chunk(chunk) {
-                Ok(games) if games.iter().map(|game| game.number).eq(numbers.clone()) => {
-                    return Ok(Some(games));
-                }
-                Ok(_) => format!("the games of file {chunk} are not those to be played"),
-                Err(RunError::Damaged(damage)) => damage.to_string(),
-                Err(error) => return Err(error.into()),
-            };
-            room.note(&format!("{what}; set aside, playing them again"));
-            room.run.set_aside(chunk)?;
-        }
-        let Some(games) = teacher::play(&config.teacher, numbers, room)? else { return Ok(None) };
-        seal(chunk, &games, room)?;
-        // What is learned is what is stored.
-        Ok(Some(room.run.read_chunk(chunk)?))
-    }
-
     /// Learns some batches; at the end of a pass also looks at the games held out.
     fn learn(
         &mut self,
@@ -204,7 +174,7 @@ impl<S: Student> Imitator<S> {
     ) -> Result<Option<Round>, LearnError> {
         if self.lessons.is_none() {
             room.tell(Stage::Start, 0.0);
-            let lessons = self.read(config, room)?;
+            let Some(lessons) = read_lessons::<S>(config, room)? else { return Ok(None) };
             let (before, now) = (self.state.positions, lessons.samples.len() as u64);
             if before.is_some_and(|before| before != now) {
                 let before = before.unwrap_or_default();
@@ -264,41 +234,79 @@ impl<S: Student> Imitator<S> {
         }
         Ok(Some(round))
     }
+}
 
-    /// Reads all games again, those to learn from as samples.
-    fn read(
-        &self,
-        config: &Config<S::Shape, S::Training>,
-        room: &Room<'_>,
-    ) -> Result<Lessons<S::Sample>, LearnError> {
-        let other = RunReader::new(Path::new(&config.run));
-        let source: &RunReader = if config.source == Source::Run { &other } else { &*room.run };
-        let targets = Targets { result_weight: config.result_weight as f32, discount: 1.0 };
-        // A game of each teacher is held out, then one of each again.
-        let teachers = match config.source {
-            Source::Teacher => config.teacher.players.len().max(1) as u64,
-            Source::Pgn | Source::Run => 1,
-        };
-        let (mut lessons, mut games) = (Lessons { samples: Vec::new(), held_out: Vec::new() }, 0);
-        for chunk in source.chunks()? {
-            if games >= config.games {
-                break;
+/// A sealed file of the teacher's games: one that is there already, or played now; `None` when there
+/// was no time.
+fn taught<N, T>(
+    config: &Config<N, T>,
+    chunk: u64,
+    room: &mut Room<'_>,
+) -> Result<Option<Vec<GameRecord>>, LearnError> {
+    let first = chunk * config.chunk_games;
+    let numbers = first..(first + config.chunk_games).min(config.games);
+    if room.run.chunks()?.contains(&chunk) {
+        let what = match room.run.read_chunk(chunk) {
+            Ok(games) if games.iter().map(|game| game.number).eq(numbers.clone()) => {
+                return Ok(Some(games));
             }
-            let stored = source.read_chunk(chunk)?;
-            games += stored.len() as u64;
-            let is_held_out =
-                |game: &GameRecord| (game.number / teachers).is_multiple_of(config.held_out);
-            let (held_out, learned): (Vec<GameRecord>, Vec<GameRecord>) =
-                stored.into_iter().partition(is_held_out);
-            lessons.held_out.extend(held_out);
-            lessons.samples.extend(room.pool.install(|| samples::<S>(&learned, targets))?);
-        }
-        if lessons.samples.is_empty() || lessons.held_out.is_empty() {
-            let folder = source.path().display();
-            return Err(LearnError::Teacher(format!("{folder}: there are {games} games in it")));
-        }
-        Ok(lessons)
+            Ok(_) => format!("the games of file {chunk} are not those to be played"),
+            Err(RunError::Damaged(damage)) => damage.to_string(),
+            Err(error) => return Err(error.into()),
+        };
+        room.note(&format!("{what}; set aside, playing them again"));
+        room.run.set_aside(chunk)?;
     }
+    let Some(games) = teacher::play(&config.teacher, numbers, room)? else { return Ok(None) };
+    seal(chunk, &games, room)?;
+    // What is learned is what is stored.
+    Ok(Some(room.run.read_chunk(chunk)?))
+}
+
+/// Reads all games again, those to learn from as samples; `None` when games had to be played again
+/// and there was no time.
+fn read_lessons<S: Student>(
+    config: &Config<S::Shape, S::Training>,
+    room: &mut Room<'_>,
+) -> Result<Option<Lessons<S::Sample>>, LearnError> {
+    let other = RunReader::new(Path::new(&config.run));
+    let targets = Targets { result_weight: config.result_weight as f32, discount: 1.0 };
+    // A game of each teacher is held out, then one of each again.
+    let (chunks, teachers) = match config.source {
+        Source::Teacher => {
+            let chunks = config.games.div_ceil(config.chunk_games);
+            ((0..chunks).collect(), config.teacher.players.len().max(1) as u64)
+        }
+        Source::Pgn => (room.run.chunks()?, 1),
+        Source::Run => (other.chunks()?, 1),
+    };
+    let (mut lessons, mut games) = (Lessons { samples: Vec::new(), held_out: Vec::new() }, 0);
+    for chunk in chunks {
+        if games >= config.games {
+            break;
+        }
+        let stored = match config.source {
+            Source::Teacher => match taught(config, chunk, room)? {
+                Some(stored) => stored,
+                None => return Ok(None),
+            },
+            Source::Pgn => room.run.read_chunk(chunk)?,
+            Source::Run => other.read_chunk(chunk)?,
+        };
+        games += stored.len() as u64;
+        let is_held_out =
+            |game: &GameRecord| (game.number / teachers).is_multiple_of(config.held_out);
+        let (held_out, learned): (Vec<GameRecord>, Vec<GameRecord>) =
+            stored.into_iter().partition(is_held_out);
+        lessons.held_out.extend(held_out);
+        lessons.samples.extend(room.pool.install(|| samples::<S>(&learned, targets))?);
+    }
+    if lessons.samples.is_empty() || lessons.held_out.is_empty() {
+        let source: &RunReader = if config.source == Source::Run { &other } else { &*room.run };
+        let folder = source.path().display();
+        return Err(LearnError::Teacher(format!("{folder}: there are {games} games in it")));
+    }
+    Ok(Some(lessons))
 }
 
 fn seal(chunk: u64, games: &[GameRecord], room: &mut Room<'_>) -> Result<(), LearnError> {

@@ -79,7 +79,7 @@ impl<'a> Desk<'a> {
         self.began = (Instant::now(), last_s);
         self.saved_s = last_s;
         if !metrics.is_empty() && self.saved_step.is_none() {
-            self.note("no whole checkpoint yet; learning again from the stored games".to_owned());
+            self.note("no whole checkpoint yet; learning from the beginning".to_owned());
         }
         Ok(self.run.rewind_metrics(generation)?)
     }

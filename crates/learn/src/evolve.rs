@@ -7,30 +7,25 @@
 mod cma;
 mod config;
 mod eigen;
-mod genome;
 mod simple;
 
 use rayon::prelude::*;
-use selfmate_arena::game::Side;
-use selfmate_arena::players::alphabeta;
-use selfmate_arena::{PlayerKind, Tuning};
+use selfmate_arena::Tuning;
 use selfmate_chess::{Rng, Seed};
 use selfmate_run::Checkpoint;
 use serde::{Deserialize, Serialize};
 
 pub use cma::Cma;
-pub use config::{EvolveConfig, Strategy, first};
-pub use genome::Genome;
+pub use config::{EvolveConfig, Strategy};
 pub use simple::Simple;
 
 use crate::bout::openings;
 use crate::exam::examine;
 use crate::learner::{Hardware, LearnError};
-use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
+use crate::rounds::{Method, Room, Round, SavingConfig, fault, json};
+use crate::tuning::{Genome, WEIGHTS, engine_kind};
 use crate::watch::Stage;
 
-/// The file of a checkpoint that holds the best weights.
-pub const WEIGHTS: &str = "weights.toml";
 /// The file that holds the population.
 const STATE: &str = "evolution.json";
 /// Pairs of games of the best against the first weights in an exam.
@@ -86,6 +81,14 @@ impl Population {
             Population::Cma(cma) => cma.sigma,
         }
     }
+
+    /// True when all of it fits to so many genes.
+    fn has_genes(&self, genes: usize) -> bool {
+        match self {
+            Population::Simple(simple) => simple.has_genes(genes),
+            Population::Cma(cma) => cma.has_genes(genes),
+        }
+    }
 }
 
 impl Method for Evolve {
@@ -115,10 +118,13 @@ impl Method for Evolve {
         _: Hardware,
     ) -> Result<Evolve, LearnError> {
         let evolve = Evolve { genome: config.genome()?, state: json(checkpoint, STATE)? };
-        let genes = evolve.state.population.best().len();
-        if genes != evolve.genome.len() || evolve.state.pool.is_empty() {
-            let expected = evolve.genome.len();
-            return Err(fault(checkpoint, STATE, &format!("{genes} genes: expected {expected}")));
+        let genes = evolve.genome.len();
+        if !evolve.state.population.has_genes(genes) {
+            let message = format!("not a population of {genes} genes");
+            return Err(fault(checkpoint, STATE, &message));
+        }
+        if evolve.state.pool.is_empty() {
+            return Err(fault(checkpoint, STATE, &"no opponents"));
         }
         Ok(evolve)
     }
@@ -184,25 +190,13 @@ impl Evolve {
     ) -> Result<Option<(Vec<f64>, u64)>, LearnError> {
         let members: Vec<Tuning> = points.iter().map(|point| self.genome.tuning(point)).collect();
         let openings = openings(config.pairs, room.seed_for("openings"))?;
-        let games = 2 * config.pairs;
-        let (halt, stop) = (room.halt, room.halt.flag());
-        let game = |number: usize| {
-            if halt.is_over() {
-                return None;
-            }
-            let (member, game) = (number / games, number % games);
-            let (pair, side) = (game / 2, [Side::White, Side::Black][game % 2]);
-            let opponent = &self.state.pool[pair % self.state.pool.len()];
-            config.games.points(&members[member], opponent, &openings[pair], side, &stop)
-        };
+        let (pool, halt) = (&self.state.pool, room.halt);
+        let play = |member| config.games.share(member, pool, &openings, halt);
         let played: Option<Vec<(f64, u64)>> =
-            room.pool.install(|| (0..members.len() * games).into_par_iter().map(game).collect());
+            room.pool.install(|| members.par_iter().map(play).collect());
         Ok(played.map(|played| {
-            let share = |results: &[(f64, u64)]| {
-                results.iter().map(|(points, _)| points).sum::<f64>() / games as f64
-            };
-            let nodes = played.iter().map(|(_, nodes)| nodes).sum();
-            (played.chunks(games).map(share).collect(), nodes)
+            let (fitness, nodes): (Vec<f64>, Vec<u64>) = played.into_iter().unzip();
+            (fitness, nodes.iter().sum())
         }))
     }
 
@@ -226,41 +220,13 @@ impl Evolve {
         }
         let pairs = START_PAIRS.min(config.pairs * config.population);
         let openings = openings(pairs, room.seed_for("start"))?;
-        let stop = room.halt.flag();
-        let game = |number: usize| {
-            let side = [Side::White, Side::Black][number % 2];
-            config.games.points(&best, &self.state.pool[0], &openings[number / 2], side, &stop)
-        };
-        let played: Option<Vec<(f64, u64)>> =
-            room.pool.install(|| (0..2 * pairs).into_par_iter().map(game).collect());
-        if let Some(played) = played {
-            let points: f64 = played.iter().map(|(points, _)| points).sum();
-            round.add("start.score", points / played.len() as f64);
+        let (first, halt) = (&self.state.pool[..1], room.halt);
+        let share = room.pool.install(|| config.games.share(&best, first, &openings, halt));
+        if let Some((share, _)) = share {
+            round.add("start.score", share);
         }
         Ok(())
     }
-}
-
-/// An engine with these numbers as a kind of player, with so many nodes a move unless its spec or
-/// the match says otherwise.
-pub fn engine_kind(name: &str, tuning: &Tuning, nodes: u64) -> PlayerKind {
-    let tuning = tuning.clone();
-    let kind = PlayerKind::new(name, "an engine in training", move |options| {
-        let mut spec = options.spec.clone();
-        if ["nodes", "depth", "movetime"].iter().all(|option| spec.option(option).is_none()) {
-            spec.options.push(("nodes".to_owned(), nodes.to_string()));
-        }
-        spec.options.push(("hash".to_owned(), "1".to_owned()));
-        let options = selfmate_arena::SpecOptions { spec: &spec, ..*options };
-        alphabeta::build(&options, &tuning)
-    });
-    alphabeta::declare(kind)
-}
-
-/// The weights of a checkpoint.
-pub fn weights(checkpoint: &Checkpoint) -> Result<Tuning, LearnError> {
-    let text = String::from_utf8_lossy(bytes(checkpoint, WEIGHTS)?);
-    Tuning::parse(&text).map_err(|message| fault(checkpoint, WEIGHTS, &message))
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use selfmate_run::{Checkpoint, RunReader};
 use selfmate_search::Player;
 
 use crate::endgame::{self, EndgameConfig, Manner};
-use crate::evolve::{WEIGHTS, weights};
 use crate::qlearn::{TABLE, Table, TablePlayer};
 use crate::reinforce::{self, POLICY};
 use crate::selfplay::MODEL;
+use crate::tuning::{WEIGHTS, weights};
 use crate::value::{VALUE, ValuePlayer};
 
 /// The network of a real run; `nets/README.md` says which.

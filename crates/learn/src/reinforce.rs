@@ -12,20 +12,21 @@ mod view;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use selfmate_chess::{Color, Seed};
+use selfmate_chess::Seed;
 use selfmate_nn::mlp::{Lesson, Network, Trainer};
 use selfmate_nn::sparse::WeightsInfo;
 use selfmate_run::Checkpoint;
 
-pub use config::{Opponent, ReinforceConfig};
+pub use config::ReinforceConfig;
 pub use player::{PolicyPlayer, build, kind};
 
 use crate::config::ConfigError;
 use crate::exam::examine;
 use crate::learner::{Hardware, LearnError};
+use crate::opponent::{Rival, join};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes};
 use crate::watch::Stage;
-use game::{Played, Rival};
+use game::Played;
 
 /// The file of a checkpoint that holds the network.
 pub const POLICY: &str = "policy.safetensors";
@@ -115,10 +116,7 @@ impl Method for Reinforce {
         }
         round.add("learning_rate", rate);
         if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
-            self.pool.push(self.trainer.network().clone());
-            if self.pool.len() > config.pool {
-                self.pool.remove(0);
-            }
+            join(&mut self.pool, self.trainer.network().clone(), config.pool);
         }
         if config.exam.is_due(room.totals.rounds) {
             room.tell(Stage::Rate, 0.0);
@@ -146,18 +144,8 @@ impl Reinforce {
                 return None;
             }
             let mut rng = seed.index(number).rng();
-            let turn = number as usize % config.opponents.len();
-            let rival = match config.opponents[turn] {
-                Opponent::Random => Rival::Random,
-                Opponent::Itself => Rival::Itself,
-                Opponent::Pool => match rng.choose(&self.pool) {
-                    Some(other) => Rival::Other(other),
-                    None => Rival::Itself,
-                },
-            };
-            // Each opponent is met with both colours in turn.
-            let is_white = (number / config.opponents.len() as u64).is_multiple_of(2);
-            Some(game::play(network, rival, Color::from_white(is_white), &manner, &mut rng))
+            let (rival, side) = Rival::of_game(number, &config.opponents, &self.pool, &mut rng);
+            Some(game::play(network, rival, side, &manner, &mut rng))
         };
         let numbers = first..first + config.round_games;
         room.pool.install(|| numbers.into_par_iter().map(game).collect())

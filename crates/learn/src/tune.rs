@@ -6,6 +6,7 @@
 //! champion. Every trial is kept: its games, what they say of each weight, the moves by which games
 //! were lost, and the openings that did well.
 
+mod challenger;
 mod config;
 mod importance;
 mod loss;
@@ -15,7 +16,7 @@ mod texel;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
-use selfmate_arena::game::{PlayedGame, Side, Termination};
+use selfmate_arena::game::{PlayedGame, Termination};
 use selfmate_arena::sprt::Decision;
 use selfmate_arena::store::RecordStore;
 use selfmate_arena::{
@@ -31,12 +32,12 @@ pub use loss::{LossConfig, Turn, turn};
 pub use spsa::{Probe, Spsa, SpsaConfig};
 pub use texel::{Example, Fit, TexelConfig, examples, fit};
 
-use crate::bout::openings;
-use crate::evolve::{Genome, WEIGHTS, engine_kind, first, weights};
 use crate::exam::{contest_in, examine};
 use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
+use crate::tuning::{Genome, WEIGHTS, engine_kind, first, weights};
 use crate::watch::Stage;
+use challenger::Challenger;
 
 /// Files of a checkpoint: the history of all trials and what only training needs …
 pub const HISTORY: &str = "history.json";
@@ -88,19 +89,6 @@ pub struct Trial {
     pub llr: f64,
     /// It is the new champion.
     pub is_promoted: bool,
-}
-
-/// A challenger before its trial.
-struct Challenger {
-    tuning: Tuning,
-    spsa: Option<Spsa>,
-    /// Matches on the way: differences in genes, share of points less one half, games.
-    matches: Vec<(Vec<f64>, f64, f64)>,
-    gradient: Option<Vec<f64>>,
-    played: Vec<PlayedGame>,
-    nodes: u64,
-    /// Points for the curves.
-    values: Vec<(&'static str, f64)>,
 }
 
 impl Method for Tune {
@@ -172,10 +160,17 @@ impl Method for Tune {
         let number = room.totals.rounds;
         let proposal = config.cycle[number as usize % config.cycle.len()];
         room.tell(Stage::Learn, 0.0);
+        let (genome, champion, state) = (&self.genome, &self.champion, &self.state);
         let made = match proposal {
-            Proposal::Vary => Some(self.vary(room)),
-            Proposal::Spsa => self.perturb(config, room)?,
-            Proposal::Texel => self.fit(config, room)?,
+            Proposal::Vary => Some(Challenger::varied(genome, champion, state.share, room)),
+            Proposal::Spsa => Challenger::perturbed(genome, &state.spsa, config, room)?,
+            Proposal::Texel => {
+                let mut games = Vec::new();
+                for trial in self.history.iter().rev().take(config.texel.trials) {
+                    games.extend(trial_games(room, trial.number, trial.games)?);
+                }
+                Challenger::fitted(genome, champion, &games, config, room)?
+            }
         };
         let Some(challenger) = made else { return Ok(None) };
         room.tell(Stage::Play, 0.0);
@@ -213,89 +208,6 @@ impl Method for Tune {
 }
 
 impl Tune {
-    /// Every weight a little more or less, each by a share of itself, or of a tenth of its range
-    /// when it is small.
-    fn vary(&self, room: &Room<'_>) -> Challenger {
-        let mut rng = room.seed_for("variations").rng();
-        let point = self.genome.point(&self.champion);
-        let varied = point.iter().map(|value| {
-            let sign = if rng.chance(0.5) { 1.0 } else { -1.0 };
-            value + sign * self.state.share * value.abs().max(1.0)
-        });
-        Challenger::new(self.genome.tuning(&varied.collect::<Vec<f64>>()))
-    }
-
-    /// Goes on with simultaneous perturbation; `None` when there was no time.
-    fn perturb(
-        &self,
-        config: &TuneConfig,
-        room: &Room<'_>,
-    ) -> Result<Option<Challenger>, LearnError> {
-        let mut spsa = self.state.spsa.clone();
-        let (mut matches, mut all_nodes) = (Vec::new(), 0);
-        let (halt, stop) = (room.halt, room.halt.flag());
-        let games = 2 * config.spsa.pairs;
-        for iteration in 0..config.spsa.iterations {
-            let seed = room.seed_for("perturbations").index(iteration);
-            let (probe, up, down) = spsa.probe(&config.spsa, &mut seed.rng());
-            let (up, down) = (self.genome.tuning(&up), self.genome.tuning(&down));
-            let openings = openings(config.spsa.pairs, seed.derive("openings"))?;
-            let game = |number: usize| {
-                if halt.is_over() {
-                    return None;
-                }
-                let side = [Side::White, Side::Black][number % 2];
-                config.games.points(&up, &down, &openings[number / 2], side, &stop)
-            };
-            let played: Option<Vec<(f64, u64)>> =
-                room.pool.install(|| (0..games).into_par_iter().map(game).collect());
-            let Some(played) = played else { return Ok(None) };
-            all_nodes += played.iter().map(|(_, nodes)| nodes).sum::<u64>();
-            let share = played.iter().map(|(points, _)| points).sum::<f64>() / games as f64 - 0.5;
-            spsa.learn(&config.spsa, &probe, 2.0 * share);
-            let steps = probe.signs.iter().map(|sign| 2.0 * probe.width * sign).collect();
-            matches.push((steps, share, games as f64));
-        }
-        let mut challenger = Challenger::new(self.genome.tuning(&spsa.point));
-        challenger.values.push(("spsa.iteration", spsa.iteration as f64));
-        challenger.spsa = Some(spsa);
-        challenger.matches = matches;
-        challenger.nodes = all_nodes;
-        Ok(Some(challenger))
-    }
-
-    /// Lets the champion play itself and fits its weights to what came out; `None` when there was
-    /// no time.
-    fn fit(&self, config: &TuneConfig, room: &Room<'_>) -> Result<Option<Challenger>, LearnError> {
-        let openings = openings(config.texel.games, room.seed_for("fit"))?;
-        let (halt, stop) = (room.halt, room.halt.flag());
-        let game = |opening| {
-            if halt.is_over() {
-                return None;
-            }
-            config.games.play(&self.champion, &self.champion, opening, &stop)
-        };
-        let played: Option<Vec<PlayedGame>> =
-            room.pool.install(|| openings.par_iter().map(game).collect());
-        let Some(played) = played else { return Ok(None) };
-        let point = self.genome.point(&self.champion);
-        let (found, count) = room.pool.install(|| {
-            let quiet: Vec<Example> = played.par_iter().flat_map_iter(examples).collect();
-            (fit(&config.texel, &self.genome, &point, &quiet), quiet.len())
-        });
-        let mut challenger = Challenger::new(self.genome.tuning(&found.point));
-        challenger.values.extend([
-            ("texel_k", found.k),
-            ("texel.error_before", found.error.0),
-            ("texel.error_after", found.error.1),
-            ("texel_positions", count as f64),
-        ]);
-        challenger.nodes = played.iter().map(nodes).sum();
-        challenger.gradient = Some(found.importance);
-        challenger.played = played;
-        Ok(Some(challenger))
-    }
-
     /// Lets a challenger play the champion until the test decides; `None` when there was no time.
     /// The games are kept as they end, so that a trial that was cut short goes on.
     fn trial(
@@ -310,6 +222,9 @@ impl Tune {
         registry.register(engine_kind("challenger", challenger, nodes));
         registry.register(engine_kind("champion", &self.champion, nodes));
         let store = trial_path(room, number, "games");
+        let path = trial_path(room, number, "toml");
+        std::fs::write(&path, challenger.to_toml())
+            .map_err(|error| RunError::Io { path, error })?;
         let contest = MatchConfig {
             settings: config.games.settings(),
             // Seeds of matches are told in files as signed numbers.
@@ -317,14 +232,9 @@ impl Tune {
             sprt: Some(config.sprt()),
             ..MatchConfig::new("challenger", "champion", config.trial.games)
         };
-        let run = MatchRun { store: Some(store.clone()), ..MatchRun::default() };
+        let run = MatchRun { store: Some(store), ..MatchRun::default() };
         let Some(report) = contest_in(&contest, run, &registry, room)? else { return Ok(None) };
-        let stored = RecordStore::read::<GameRecord>(&store).map_err(MatchError::from)?;
-        let mut records = stored.map_or(Vec::new(), |(_, records)| records);
-        // Games after the one that decided were played on other threads: they do not count.
-        records.retain(|record| record.game < report.games);
-        records.sort_by_key(|record| record.game);
-        records.dedup_by_key(|record| record.game);
+        let records = trial_games(room, number, report.games)?;
         Ok(Some((report, records)))
     }
 
@@ -432,22 +342,20 @@ impl Tune {
     }
 }
 
-impl Challenger {
-    fn new(tuning: Tuning) -> Challenger {
-        Challenger {
-            tuning,
-            spsa: None,
-            matches: Vec::new(),
-            gradient: None,
-            played: Vec::new(),
-            nodes: 0,
-            values: Vec::new(),
-        }
-    }
-}
-
 fn nodes(game: &PlayedGame) -> u64 {
     game.thoughts.iter().filter_map(|thought| thought.nodes).sum()
+}
+
+/// The games of a trial, in their order. What was played on other threads after the game that
+/// decided does not count.
+fn trial_games(room: &Room<'_>, number: u64, count: u64) -> Result<Vec<GameRecord>, LearnError> {
+    let path = trial_path(room, number, "games");
+    let stored = RecordStore::read::<GameRecord>(&path).map_err(MatchError::from)?;
+    let mut records = stored.map_or(Vec::new(), |(_, records)| records);
+    records.retain(|record| record.game < count);
+    records.sort_by_key(|record| record.game);
+    records.dedup_by_key(|record| record.game);
+    Ok(records)
 }
 
 fn trial_path(room: &Room<'_>, number: u64, end: &str) -> PathBuf {

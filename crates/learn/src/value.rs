@@ -11,7 +11,7 @@ mod player;
 mod replay;
 
 use rayon::prelude::*;
-use selfmate_chess::{Color, Seed};
+use selfmate_chess::Seed;
 use selfmate_nn::sparse::WeightsInfo;
 use selfmate_nn::valuenet::{Judge, Lesson, Network, Trainer};
 use selfmate_run::Checkpoint;
@@ -24,10 +24,10 @@ pub use replay::{Memory, Replay};
 use crate::config::ConfigError;
 use crate::exam::examine;
 use crate::learner::{Hardware, LearnError};
-use crate::reinforce::Opponent;
+use crate::opponent::{Opponent, Rival, join};
 use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
 use crate::watch::Stage;
-use game::{Manner, Played, Rival};
+use game::{Manner, Played};
 
 /// The file of a checkpoint that holds the network that plays.
 pub const VALUE: &str = "value.safetensors";
@@ -137,10 +137,7 @@ impl Method for Value {
         }
         self.learn(config, &games, room, &mut round)?;
         if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
-            self.pool.push(self.trainer.network().clone());
-            if self.pool.len() > config.pool {
-                self.pool.remove(0);
-            }
+            join(&mut self.pool, self.trainer.network().clone(), config.pool);
         }
         Ok(Some(round))
     }
@@ -192,23 +189,15 @@ impl Value {
                 return None;
             }
             let mut rng = seed.index(number).rng();
-            let turn = number as usize % config.opponents.len();
-            let rival = match config.opponents[turn] {
-                Opponent::Random => Rival::Random,
-                Opponent::Itself => Rival::Itself,
-                Opponent::Pool => match rng.choose(&pool) {
-                    Some(other) => Rival::Other(other),
-                    None => Rival::Itself,
-                },
-            };
+            let (rival, side) = Rival::of_game(number, &config.opponents, &pool, &mut rng);
             let manner = Manner {
                 epsilon: config.epsilon.at(number),
                 opening_plies: config.opening_plies,
+                late_share: config.late_share,
+                late_plies: config.late_plies,
                 max_plies: config.max_plies,
             };
-            // Each opponent is met with both colours in turn.
-            let is_white = (number / config.opponents.len() as u64).is_multiple_of(2);
-            Some(game::play(&network, rival, Color::from_white(is_white), &manner, &mut rng))
+            Some(game::play(&network, rival, side, &manner, &mut rng))
         };
         let numbers = first..first + config.round_games;
         room.pool.install(|| numbers.into_par_iter().map(game).collect())

@@ -161,6 +161,22 @@ fn clone_ends_by_itself_and_says_why() {
 }
 
 #[test]
+fn lessons_that_are_damaged_are_played_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, damaged] = ["whole", "damaged"].map(|name| folder.path().join(name));
+    run_to(&whole, "clone", 12, 2);
+    // By then all games are gathered, and the learning has begun.
+    run_to(&damaged, "clone", 9, 2);
+    let files = fs::read_dir(damaged.join("games")).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.filter(|file| file.is_file()).min().unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&file, bytes).unwrap();
+    run_to(&damaged, "clone", 12, 2);
+    assert!(results(&damaged) == results(&whole));
+}
+
+#[test]
 fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
     let folder = tempfile::tempdir().unwrap();
     let [whole, damaged] = ["whole", "damaged"].map(|name| folder.path().join(name));

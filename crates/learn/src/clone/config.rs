@@ -71,7 +71,7 @@ impl Default for CloneConfig {
         CloneConfig {
             source: Source::Teacher,
             games: 3_000,
-            chunk_games: 200,
+            chunk_games: 50,
             teacher: TeacherConfig {
                 players: teachers.map(str::to_owned).to_vec(),
                 lines: 4,

@@ -27,7 +27,7 @@ pub struct TeacherConfig {
     pub players: Vec<String>,
     /// Best lines that it is asked for; more than one make soft targets.
     pub lines: usize,
-    /// How much worse a line may be to be a third as likely, in centipawns.
+    /// How many centipawns make a line e times less likely.
     pub temperature: f64,
     /// Random plies before each game, at most.
     pub opening_plies: u32,

@@ -65,6 +65,15 @@ impl Constants {
 }
 
 impl Cma {
+    /// True when all of it is about points of so many genes.
+    pub fn has_genes(&self, genes: usize) -> bool {
+        let lists = [&self.mean, &self.path_sigma, &self.path_covariance, &self.axes.values];
+        let squares = [&self.covariance, &self.axes.vectors];
+        lists.iter().all(|list| list.len() == genes)
+            && squares.iter().all(|square| square.len() == genes * genes)
+            && self.lambda >= 2
+    }
+
     /// Starts at a point, with steps of about `sigma`; `lambda` points a generation.
     pub fn new(mean: Vec<f64>, sigma: f64, lambda: usize) -> Cma {
         let n = mean.len();

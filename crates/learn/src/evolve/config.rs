@@ -3,11 +3,11 @@
 use selfmate_arena::Tuning;
 use serde::{Deserialize, Serialize};
 
-use super::genome::Genome;
 use crate::bout::BoutConfig;
 use crate::config::{ConfigError, check_all, from, positive};
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
+use crate::tuning::{Genome, first};
 
 /// The settings of the `evolve` learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,13 +165,4 @@ impl EvolveConfig {
         self.games.check()?;
         self.exam.check()
     }
-}
-
-/// The weights that `plain`, `default` or the name of a file stands for.
-pub fn first(text: &str) -> Result<Tuning, ConfigError> {
-    Tuning::named(text).map_err(|error| ConfigError::Value {
-        field: "start",
-        got: format!("'{text}' ({error})"),
-        expected: "plain, default or a file of weights",
-    })
 }

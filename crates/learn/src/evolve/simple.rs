@@ -70,6 +70,11 @@ impl Simple {
         self.parents = members;
     }
 
+    /// True when there are parents, and all of them have so many genes.
+    pub fn has_genes(&self, genes: usize) -> bool {
+        !self.parents.is_empty() && self.parents.iter().all(|parent| parent.point.len() == genes)
+    }
+
     /// The best parent.
     pub fn best(&self) -> &[f64] {
         &self.parents[0].point

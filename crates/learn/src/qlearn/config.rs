@@ -66,7 +66,8 @@ impl Default for QLearnConfig {
             epsilon: Ramp::new(0.3, 0.1, 0.0, 0.5),
             table_mb: 256,
             exam: ExamConfig { every_rounds: 20, games: 500, ..ExamConfig::default() },
-            saving: SavingConfig { checkpoint_seconds: 60.0, keep_steps: 1_000_000_000 },
+            // A table of 256 MB takes a while to write.
+            saving: SavingConfig { checkpoint_seconds: 300.0, keep_steps: 1_000_000_000 },
         }
     }
 }

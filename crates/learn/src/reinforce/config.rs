@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::game::Manner;
 use crate::config::{ConfigError, check_all, from, positive, share};
 use crate::exam::ExamConfig;
+use crate::opponent::Opponent;
 use crate::rounds::SavingConfig;
 use crate::selfplay::Ramp;
 
@@ -34,6 +35,9 @@ pub struct ReinforceConfig {
     pub max_plies: u32,
     /// What a result is worth a move earlier.
     pub discount: f64,
+    /// How far a move answers for what came later: 1 for the result alone, 0 for what the network
+    /// thinks one move later.
+    pub trace: f64,
     /// What a queen's worth of material is worth in a game that was cut off; 0 for what the
     /// network thinks of the last position.
     pub material: f64,
@@ -51,31 +55,20 @@ pub struct ReinforceConfig {
     pub saving: SavingConfig,
 }
 
-/// Who plays against the policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Opponent {
-    /// Any move.
-    Random,
-    /// The policy itself.
-    Itself,
-    /// One of its past selves.
-    Pool,
-}
-
 impl Default for ReinforceConfig {
     fn default() -> ReinforceConfig {
         ReinforceConfig {
-            plan_games: 500_000,
+            plan_games: 2_000_000,
             network: MlpConfig::default(),
-            opponents: vec![Opponent::Random, Opponent::Random, Opponent::Random, Opponent::Pool],
-            pool: 4,
+            opponents: vec![Opponent::Random, Opponent::Pool],
+            pool: 8,
             pool_every: 400,
             round_games: 128,
             batch: 1024,
             opening_plies: 4,
             max_plies: 120,
             discount: 0.99,
+            trace: 0.9,
             material: 0.5,
             rate: Ramp::new(1e-3, 1e-4, 0.2, 1.0),
             entropy: Ramp::new(0.02, 0.002, 0.0, 1.0),
@@ -126,6 +119,7 @@ impl ReinforceConfig {
             opening_plies: self.opening_plies,
             max_plies: self.max_plies,
             discount: self.discount as f32,
+            trace: self.trace as f32,
             material: self.material as f32,
         }
     }
@@ -147,6 +141,7 @@ impl ReinforceConfig {
             from(1.0, "batch", self.batch as f64),
             from(1.0, "max_plies", f64::from(self.max_plies)),
             share("discount", self.discount),
+            share("trace", self.trace),
             share("material", self.material),
             positive("rate.from", self.rate.from),
             positive("rate.to", self.rate.to),

@@ -4,6 +4,7 @@ use selfmate_chess::{Board, Color, Outcome, Position, Reason, Rng, Role};
 use selfmate_nn::mlp::{Forward, Lesson, Network, Target};
 
 use super::view::View;
+use crate::opponent::Rival;
 use crate::start::random_plies;
 
 /// How a game is played and judged.
@@ -15,20 +16,12 @@ pub struct Manner {
     pub max_plies: u32,
     /// What a result is worth a move earlier.
     pub discount: f32,
+    /// How far a move answers for what came later: 1 for the result alone, 0 for what the network
+    /// thinks one move later.
+    pub trace: f32,
     /// What a queen's worth of material is worth in a game that was cut off; 0 for what the
     /// network thinks of the last position.
     pub material: f32,
-}
-
-/// Who plays against the policy.
-#[derive(Clone, Copy, Debug)]
-pub enum Rival<'a> {
-    /// Any move.
-    Random,
-    /// The policy itself, which learns from both sides.
-    Itself,
-    /// Another policy, which learns nothing.
-    Other(&'a Network),
 }
 
 /// A finished game.
@@ -58,7 +51,7 @@ struct Step {
 /// Plays a game in which the policy has `side`.
 pub fn play(
     network: &Network,
-    rival: Rival<'_>,
+    rival: Rival<'_, Network>,
     side: Color,
     manner: &Manner,
     rng: &mut Rng,
@@ -76,20 +69,15 @@ pub fn play(
             break Outcome { winner: None, reason: Reason::PlyCap };
         }
         let mover = game.turn();
-        let is_ours = mover == side || matches!(rival, Rival::Itself);
-        let mind = match rival {
-            _ if is_ours => Some(network),
-            Rival::Other(other) => Some(other),
-            Rival::Random | Rival::Itself => None,
-        };
-        let Some(mind) = mind else {
+        let (policy, learns) = rival.mover(network, mover == side);
+        let Some(policy) = policy else {
             game.play_unchecked(legal[rng.below(legal.len())]);
             continue;
         };
         view.look(game.position(), &legal);
-        mind.forward(&view.features, &view.moves, &mut forward);
+        policy.forward(&view.features, &view.moves, &mut forward);
         let choice = sample(&forward.logits, 1.0, rng);
-        if is_ours {
+        if learns {
             steps.push(Step {
                 features: view.features.as_slice().into(),
                 moves: view.moves.as_slice().into(),
@@ -121,20 +109,28 @@ pub fn play(
     };
     let plies = (game.ply() - first) as u32;
     let is_random = matches!(rival, Rival::Random);
-    Played { lessons: lessons(steps, white, manner.discount), outcome, side, is_random, plies }
+    Played { lessons: lessons(steps, white, manner), outcome, side, is_random, plies }
 }
 
-/// The moves with their discounted results: the last move of each side is worth the whole of it.
-fn lessons(steps: Vec<Step>, white: f32, discount: f32) -> Vec<Lesson> {
-    let mut later = [0u32; 2];
+/// The moves with what they earned: the return of each side is its result, discounted for every move
+/// of its own before the end, mixed with what the network thought on the way (TD(λ); Schulman and
+/// others 2015 for the advantage).
+fn lessons(steps: Vec<Step>, white: f32, manner: &Manner) -> Vec<Lesson> {
+    // Of each side, what its next move was thought to be worth and what came of it.
+    let mut later: [Option<(f32, f32)>; 2] = [None; 2];
     let mut lessons: Vec<Lesson> = steps
         .into_iter()
         .rev()
         .map(|step| {
-            let moves_left = &mut later[usize::from(step.mover == Color::Black)];
-            let own = if step.mover == Color::White { white } else { -white };
-            let result = own * discount.powi(*moves_left as i32);
-            *moves_left += 1;
+            let later = &mut later[usize::from(step.mover == Color::Black)];
+            let result = match *later {
+                None if step.mover == Color::White => white,
+                None => -white,
+                Some((value, result)) => {
+                    manner.discount * (value + manner.trace * (result - value))
+                }
+            };
+            *later = Some((step.value, result));
             Lesson {
                 features: step.features,
                 moves: step.moves,
@@ -188,7 +184,8 @@ mod tests {
 
     use super::*;
 
-    const MANNER: Manner = Manner { opening_plies: 4, max_plies: 60, discount: 0.9, material: 0.0 };
+    const MANNER: Manner =
+        Manner { opening_plies: 4, max_plies: 60, discount: 0.9, trace: 1.0, material: 0.0 };
 
     fn network() -> Network {
         Network::random(MlpConfig { first: 16, second: 16 }, Seed::new(1)).unwrap()
@@ -204,10 +201,16 @@ mod tests {
             mover,
         };
         let (w, b) = (Color::White, Color::Black);
-        let lessons = lessons(vec![step(w), step(b), step(w), step(b)], 1.0, 0.5);
-        let results: Vec<f32> = lessons.iter().map(|lesson| lesson.result).collect();
-        assert_eq!(results, [0.5, -0.5, 1.0, -1.0]);
-        assert_eq!(lessons[3].advantage, -1.25);
+        let learned = |trace| {
+            let manner = Manner { discount: 0.5, trace, ..MANNER };
+            lessons(vec![step(w), step(b), step(w), step(b)], 1.0, &manner)
+        };
+        let results = |trace| learned(trace).iter().map(|lesson| lesson.result).collect::<Vec<_>>();
+        assert_eq!(results(1.0), [0.5, -0.5, 1.0, -1.0]);
+        assert_eq!(learned(1.0)[3].advantage, -1.25);
+        // The last move has the result, the one before what the network thought of that.
+        assert_eq!(results(0.0), [0.125, 0.125, 1.0, -1.0]);
+        assert_eq!(results(0.5), [0.3125, -0.1875, 1.0, -1.0]);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use super::spsa::SpsaConfig;
 use super::texel::TexelConfig;
 use crate::bout::BoutConfig;
 use crate::config::{ConfigError, check_all, from, positive, share};
-use crate::evolve::{Genome, first};
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
+use crate::tuning::{Genome, first};
 
 /// The settings of the `tune` learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,8 @@
 //! steepness K is fitted first. Then the weights move downhill on the squared error. The evaluation
 //! is not linear in its weights, but nearly so near where it is: each weight is nudged once and what
 //! that does to every position is kept. A pull back to the start keeps weights that the positions
-//! say nothing about where they are.
+//! say nothing about where they are. Of all steps the one counts that predicts games best which were
+//! held out.
 
 use rayon::prelude::*;
 use selfmate_arena::Tuning;
@@ -14,7 +15,7 @@ use selfmate_chess::{Chess, Color, Position};
 use selfmate_search::alphabeta::StaticEval;
 use serde::{Deserialize, Serialize};
 
-use crate::evolve::Genome;
+use crate::tuning::Genome;
 
 /// How weights are fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +23,10 @@ use crate::evolve::Genome;
 pub struct TexelConfig {
     /// Games played for the fit.
     pub games: usize,
+    /// Trials before it whose games are used too.
+    pub trials: usize,
+    /// The most positions; of more, every second, third … is used.
+    pub positions: usize,
     /// The weight of a game's result in the target; the rest is what the search thought.
     pub result_weight: f64,
     /// Steps of the fit.
@@ -34,7 +39,26 @@ pub struct TexelConfig {
 
 impl Default for TexelConfig {
     fn default() -> TexelConfig {
-        TexelConfig { games: 600, result_weight: 0.4, steps: 300, rate: 0.02, pull: 2e-5 }
+        TexelConfig {
+            games: 300,
+            trials: 20,
+            positions: 40_000,
+            result_weight: 0.4,
+            steps: 300,
+            rate: 0.02,
+            pull: 2e-5,
+        }
+    }
+}
+
+impl TexelConfig {
+    /// The expected score that each example asks for.
+    fn targets(&self, examples: &[Example], k: f64) -> Vec<f64> {
+        let target = |example: &Example| {
+            let thought = example.thought.map_or(example.result, |cp| expected(k, f64::from(cp)));
+            self.result_weight * example.result + (1.0 - self.result_weight) * thought
+        };
+        examples.iter().map(target).collect()
     }
 }
 
@@ -88,40 +112,47 @@ pub struct Fit {
     pub point: Vec<f64>,
     /// The steepness of the logistic curve.
     pub k: f64,
-    /// The mean squared error before and after.
+    /// The mean squared error before and after, on the examples that were held out.
     pub error: (f64, f64),
     /// For each gene, how much a unit of it moves the expected score, root mean square.
     pub importance: Vec<f64>,
 }
 
-/// Fits an engine's weights to examples. The same with any number of threads.
-pub fn fit(config: &TexelConfig, genome: &Genome, start: &[f64], examples: &[Example]) -> Fit {
+/// Fits an engine's weights to examples, as long as that predicts those better that were held out.
+/// The same with any number of threads.
+pub fn fit(
+    config: &TexelConfig,
+    genome: &Genome,
+    start: &[f64],
+    examples: &[Example],
+    held_out: &[Example],
+) -> Fit {
     let tuning = genome.tuning(start);
     let scores = scores(&tuning, examples);
     let results: Vec<f64> = examples.iter().map(|example| example.result).collect();
     let k = steepness(&scores, &results);
-    let targets: Vec<f64> = examples
-        .iter()
-        .map(|example| {
-            let thought = example.thought.map_or(example.result, |cp| expected(k, f64::from(cp)));
-            config.result_weight * example.result + (1.0 - config.result_weight) * thought
-        })
-        .collect();
-    let rows = slopes(genome, start, &scores, examples);
-    let importance = importance(&rows, &scores, k, genome.len());
-    let problem = Problem { rows: &rows, scores: &scores, targets: &targets, k };
+    let problem = Problem::new(config, genome, start, k, examples);
+    let exam = Problem::new(config, genome, start, k, held_out);
+    let importance = importance(&problem.rows, &scores, k, genome.len());
     let mut moved = vec![0.0; genome.len()];
-    let before = problem.error(&moved);
+    let before = exam.error(&moved);
+    let mut best = (before, moved.clone());
     let mut adam = Adam::new(genome.len());
-    for _ in 0..config.steps {
+    for step in 1..=config.steps {
         let mut gradient = problem.gradient(&moved);
         for (slope, moved) in gradient.iter_mut().zip(&moved) {
             *slope += 2.0 * config.pull * moved;
         }
         adam.step(&mut moved, &gradient, config.rate);
+        if step.is_multiple_of(LOOK) || step == config.steps {
+            let error = exam.error(&moved);
+            if error < best.0 {
+                best = (error, moved.clone());
+            }
+        }
     }
-    let point = start.iter().zip(&moved).map(|(start, moved)| start + moved).collect();
-    Fit { point, k, error: (before, problem.error(&moved)), importance }
+    let point = start.iter().zip(&best.1).map(|(start, moved)| start + moved).collect();
+    Fit { point, k, error: (before, best.0), importance }
 }
 
 /// The score that is expected at this advantage.
@@ -194,17 +225,32 @@ fn curve_slope(k: f64, expected: f64) -> f64 {
 }
 
 /// The squared error as a function of how far the weights have moved.
-struct Problem<'a> {
-    rows: &'a Rows,
-    scores: &'a [f64],
-    targets: &'a [f64],
+struct Problem {
+    rows: Rows,
+    scores: Vec<f64>,
+    targets: Vec<f64>,
     k: f64,
 }
+
+/// Steps between looks at the examples that were held out.
+const LOOK: u32 = 10;
 
 /// Examples that are added up together: fixed, so that sums do not depend on threads.
 const CHUNK: usize = 2048;
 
-impl Problem<'_> {
+impl Problem {
+    fn new(
+        config: &TexelConfig,
+        genome: &Genome,
+        start: &[f64],
+        k: f64,
+        examples: &[Example],
+    ) -> Problem {
+        let scores = scores(&genome.tuning(start), examples);
+        let rows = slopes(genome, start, &scores, examples);
+        Problem { rows, scores, targets: config.targets(examples, k), k }
+    }
+
     fn predicted(&self, index: usize, moved: &[f64]) -> f64 {
         let row = &self.rows[index];
         let added: f64 = row.iter().map(|&(gene, by)| f64::from(by) * moved[gene as usize]).sum();
@@ -321,7 +367,7 @@ mod tests {
         let examples = taught_by(&teacher, 0.6);
         let config =
             TexelConfig { steps: 1500, result_weight: 1.0, pull: 0.0, ..TexelConfig::default() };
-        let fit = fit(&config, &genome, &genome.point(&pupil), &examples);
+        let fit = fit(&config, &genome, &genome.point(&pupil), &examples, &examples);
         assert!(fit.error.1 < 0.05 * fit.error.0, "{fit:?}");
         // K takes up a common factor; what a queen is worth in pawns does not depend on it.
         let values = genome.tuning(&fit.point).evaluation.piece_value.mg;
@@ -339,10 +385,8 @@ mod tests {
         let mut rng = Seed::new(1).rng();
         examples.truncate(500);
         examples.iter_mut().for_each(|example| example.result = rng.unit());
-        let scores = scores(&tuning, &examples);
-        let targets: Vec<f64> = examples.iter().map(|example| example.result).collect();
-        let rows = slopes(&genome, &point, &scores, &examples);
-        let problem = Problem { rows: &rows, scores: &scores, targets: &targets, k: 1.0 };
+        let config = TexelConfig { result_weight: 1.0, ..TexelConfig::default() };
+        let problem = Problem::new(&config, &genome, &point, 1.0, &examples);
         let moved: Vec<f64> = (0..genome.len()).map(|_| 0.1 * rng.normal()).collect();
         let gradient = problem.gradient(&moved);
         for gene in 0..genome.len() {

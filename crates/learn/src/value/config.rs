@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, check_all, from, positive, share};
 use crate::exam::ExamConfig;
-use crate::reinforce::Opponent;
+use crate::opponent::Opponent;
 use crate::rounds::SavingConfig;
 
 /// The settings of the `value` learner.
@@ -25,6 +25,10 @@ pub struct ValueConfig {
     pub epsilon: Epsilon,
     /// Random plies before a game, at most.
     pub opening_plies: u32,
+    /// The share of games that begin later instead: exploring starts.
+    pub late_share: f64,
+    /// Random plies before those, at most.
+    pub late_plies: u32,
     /// A game is cut off after so many plies, and then counts as drawn.
     pub max_plies: u32,
     /// Games between two times of learning.
@@ -76,6 +80,8 @@ impl Default for ValueConfig {
             pool_every: 20,
             epsilon: Epsilon { from: 0.3, to: 0.05, games: 1500 },
             opening_plies: 4,
+            late_share: 0.5,
+            late_plies: 200,
             max_plies: 100,
             round_games: 20,
             round_batches: 36,
@@ -140,6 +146,7 @@ impl ValueConfig {
             from(1.0, "pool_every", self.pool_every as f64),
             share("epsilon.from", self.epsilon.from),
             share("epsilon.to", self.epsilon.to),
+            share("late_share", self.late_share),
             from(1.0, "max_plies", f64::from(self.max_plies)),
             from(1.0, "round_games", self.round_games as f64),
             from(1.0, "round_batches", self.round_batches as f64),

@@ -5,6 +5,7 @@ use selfmate_encode::Planes;
 use selfmate_nn::valuenet::{Judge, JudgeRoom};
 
 use super::replay::Memory;
+use crate::opponent::Rival;
 use crate::start::random_plies;
 
 /// Looks one ply ahead with a network.
@@ -61,19 +62,12 @@ pub struct Manner {
     pub epsilon: f64,
     /// Random plies before the game, at most.
     pub opening_plies: u32,
+    /// The share of games that begin later instead, after up to `late_plies`.
+    pub late_share: f64,
+    /// Random plies before those, at most.
+    pub late_plies: u32,
     /// A game is cut off after so many plies.
     pub max_plies: u32,
-}
-
-/// Who plays against the network.
-#[derive(Clone, Copy, Debug)]
-pub enum Rival<'a> {
-    /// Any move.
-    Random,
-    /// The network itself, which learns from both sides.
-    Itself,
-    /// Another network, which learns nothing.
-    Other(&'a Judge),
 }
 
 /// A finished game.
@@ -93,13 +87,15 @@ pub struct Played {
 /// Plays a game in which the network has `side`.
 pub fn play(
     network: &Judge,
-    rival: Rival<'_>,
+    rival: Rival<'_, Judge>,
     side: Color,
     manner: &Manner,
     rng: &mut Rng,
 ) -> Played {
     let mut eye = Eye::default();
-    let mut game = random_plies(manner.opening_plies, rng);
+    let is_late = rng.chance(manner.late_share);
+    let mut game =
+        random_plies(if is_late { manner.late_plies } else { manner.opening_plies }, rng);
     let first = game.ply();
     // Plies before and after moves of the network.
     let mut learned: Vec<usize> = Vec::new();
@@ -111,19 +107,14 @@ pub fn play(
         if game.ply() - first >= manner.max_plies as usize {
             break Outcome { winner: None, reason: Reason::PlyCap };
         }
-        let is_ours = game.turn() == side || matches!(rival, Rival::Itself);
-        let mind = match rival {
-            _ if is_ours => Some(network),
-            Rival::Other(other) => Some(other),
-            Rival::Random | Rival::Itself => None,
-        };
-        let choice = match mind {
-            Some(mind) if !rng.chance(manner.epsilon) => {
-                best(&eye.look(mind, &mut game, &legal), rng)
+        let (mover, learns) = rival.mover(network, game.turn() == side);
+        let choice = match mover {
+            Some(judge) if !rng.chance(manner.epsilon) => {
+                best(&eye.look(judge, &mut game, &legal), rng)
             }
             _ => rng.below(legal.len()),
         };
-        if is_ours {
+        if learns {
             learned.extend([game.ply(), game.ply() + 1]);
         }
         game.play_unchecked(legal[choice]);
@@ -210,7 +201,13 @@ mod tests {
 
     #[test]
     fn results_are_those_of_the_side_to_move() {
-        let manner = Manner { epsilon: 0.2, opening_plies: 4, max_plies: 300 };
+        let manner = Manner {
+            epsilon: 0.2,
+            opening_plies: 4,
+            late_share: 0.0,
+            late_plies: 0,
+            max_plies: 300,
+        };
         let network = network();
         let mut decided = 0;
         for seed in 0..20 {

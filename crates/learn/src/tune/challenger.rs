@@ -1,0 +1,131 @@
+//! Challengers, and the three ways to make them.
+
+use rayon::prelude::*;
+use selfmate_arena::game::PlayedGame;
+use selfmate_arena::{GameRecord, Tuning};
+
+use super::config::TuneConfig;
+use super::spsa::Spsa;
+use super::texel::{Example, examples, fit};
+use crate::bout::openings;
+use crate::learner::LearnError;
+use crate::rounds::Room;
+use crate::tuning::Genome;
+
+/// A challenger before its trial.
+pub(super) struct Challenger {
+    pub tuning: Tuning,
+    /// Where perturbation has led.
+    pub spsa: Option<Spsa>,
+    /// Matches on the way: differences in genes, share of points less one half, games.
+    pub matches: Vec<(Vec<f64>, f64, f64)>,
+    /// What a fit says of each gene.
+    pub gradient: Option<Vec<f64>>,
+    /// Games that were played to make it.
+    pub played: Vec<PlayedGame>,
+    pub nodes: u64,
+    /// Points for the curves.
+    pub values: Vec<(&'static str, f64)>,
+}
+
+impl Challenger {
+    fn new(tuning: Tuning) -> Challenger {
+        Challenger {
+            tuning,
+            spsa: None,
+            matches: Vec::new(),
+            gradient: None,
+            played: Vec::new(),
+            nodes: 0,
+            values: Vec::new(),
+        }
+    }
+
+    /// Every weight a little more or less, each by a share of itself, or of a tenth of its range
+    /// when it is small.
+    pub fn varied(genome: &Genome, champion: &Tuning, share: f64, room: &Room<'_>) -> Challenger {
+        let mut rng = room.seed_for("variations").rng();
+        let varied = genome.point(champion).into_iter().map(|value| {
+            let sign = if rng.chance(0.5) { 1.0 } else { -1.0 };
+            value + sign * share * value.abs().max(1.0)
+        });
+        Challenger::new(genome.tuning(&varied.collect::<Vec<f64>>()))
+    }
+
+    /// Goes on with simultaneous perturbation; `None` when there was no time.
+    pub fn perturbed(
+        genome: &Genome,
+        walk: &Spsa,
+        config: &TuneConfig,
+        room: &Room<'_>,
+    ) -> Result<Option<Challenger>, LearnError> {
+        let mut spsa = walk.clone();
+        let (mut matches, mut all_nodes, halt) = (Vec::new(), 0, room.halt);
+        for iteration in 0..config.spsa.iterations {
+            let seed = room.seed_for("perturbations").index(iteration);
+            let (probe, up, down) = spsa.probe(&config.spsa, &mut seed.rng());
+            let (up, down) = (genome.tuning(&up), [genome.tuning(&down)]);
+            let openings = openings(config.spsa.pairs, seed.derive("openings"))?;
+            let played = room.pool.install(|| config.games.share(&up, &down, &openings, halt));
+            let Some((share, nodes)) = played else { return Ok(None) };
+            all_nodes += nodes;
+            spsa.learn(&config.spsa, &probe, 2.0 * (share - 0.5));
+            let steps = probe.signs.iter().map(|sign| 2.0 * probe.width * sign).collect();
+            matches.push((steps, share - 0.5, 2.0 * openings.len() as f64));
+        }
+        let mut challenger = Challenger::new(genome.tuning(&spsa.point));
+        challenger.values.push(("spsa.iteration", spsa.iteration as f64));
+        challenger.spsa = Some(spsa);
+        challenger.matches = matches;
+        challenger.nodes = all_nodes;
+        Ok(Some(challenger))
+    }
+
+    /// Lets the champion play itself and fits its weights to what came out, and to games of earlier
+    /// trials; `None` when there was no time.
+    pub fn fitted(
+        genome: &Genome,
+        champion: &Tuning,
+        trials: &[GameRecord],
+        config: &TuneConfig,
+        room: &Room<'_>,
+    ) -> Result<Option<Challenger>, LearnError> {
+        let openings = openings(config.texel.games, room.seed_for("fit"))?;
+        let (halt, stop) = (room.halt, room.halt.flag());
+        let game = |opening| {
+            if halt.is_over() {
+                return None;
+            }
+            config.games.play(champion, champion, opening, &stop)
+        };
+        let played: Option<Vec<PlayedGame>> =
+            room.pool.install(|| openings.par_iter().map(game).collect());
+        let Some(played) = played else { return Ok(None) };
+        let point = genome.point(champion);
+        let (found, count) = room.pool.install(|| {
+            let all = trials.iter().map(|record| &record.played).chain(&played);
+            // One game in ten tells how well the others were fitted.
+            let (held_out, learned): (Vec<_>, Vec<_>) =
+                all.enumerate().partition(|(number, _)| number.is_multiple_of(10));
+            let quiet = |games: Vec<(usize, &PlayedGame)>| -> Vec<Example> {
+                let games = games.into_par_iter();
+                let all: Vec<Example> = games.flat_map_iter(|(_, game)| examples(game)).collect();
+                let stride = all.len().div_ceil(config.texel.positions).max(1);
+                all.into_iter().step_by(stride).collect()
+            };
+            let (held_out, learned) = (quiet(held_out), quiet(learned));
+            (fit(&config.texel, genome, &point, &learned, &held_out), learned.len())
+        });
+        let mut challenger = Challenger::new(genome.tuning(&found.point));
+        challenger.values.extend([
+            ("texel_k", found.k),
+            ("texel.error_before", found.error.0),
+            ("texel.error_after", found.error.1),
+            ("texel_positions", count as f64),
+        ]);
+        challenger.nodes = played.iter().map(super::nodes).sum();
+        challenger.gradient = Some(found.importance);
+        challenger.played = played;
+        Ok(Some(challenger))
+    }
+}
