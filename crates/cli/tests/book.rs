@@ -42,6 +42,8 @@ fn a_book_is_made_shown_probed_merged_and_played() {
     assert!(sans.contains(&"e4") && sans.contains(&"d4"));
     let (_, shown, _) = selfmate(folder, &["book", "show", "open.bin", "--plies", "2"]);
     assert!(shown.starts_with("e4 ") && shown.contains("\n  e5 "), "{shown}");
+    let lines = json(folder, &["book", "show", "open.bin", "--plies", "2"]);
+    assert_eq!((&lines[0]["san"], &lines[0]["then"][0]["uci"]), (&"e4".into(), &"e7e5".into()));
     let pgn = folder.join("games.pgn").display().to_string();
     let players = ["random:book=open.bin", "greedy:book=open.bin"];
     let played = json(

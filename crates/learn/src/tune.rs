@@ -158,11 +158,11 @@ impl Method for Tune {
         room: &mut Room<'_>,
     ) -> Result<Option<Round>, LearnError> {
         let number = room.totals.rounds;
-        let proposal = config.cycle[number as usize % config.cycle.len()];
+        let mut proposal = config.cycle[number as usize % config.cycle.len()];
         room.tell(Stage::Learn, 0.0);
         let (genome, champion, state) = (&self.genome, &self.champion, &self.state);
         let made = match proposal {
-            Proposal::Vary => Some(Challenger::varied(genome, champion, state.share, room)),
+            Proposal::Vary => Some(Challenger::new(champion.clone())),
             Proposal::Spsa => Challenger::perturbed(genome, &state.spsa, config, room)?,
             Proposal::Texel => {
                 let mut games = Vec::new();
@@ -172,7 +172,12 @@ impl Method for Tune {
                 Challenger::fitted(genome, champion, &games, config, room)?
             }
         };
-        let Some(challenger) = made else { return Ok(None) };
+        let Some(mut challenger) = made else { return Ok(None) };
+        if challenger.tuning == self.champion {
+            // A fit that found nothing better; a trial of two equals would say nothing.
+            proposal = Proposal::Vary;
+            challenger.vary(&self.genome, &self.champion, self.state.share, room);
+        }
         room.tell(Stage::Play, 0.0);
         let Some((report, records)) = self.trial(config, &challenger.tuning, number, room)? else {
             return Ok(None);

@@ -42,10 +42,11 @@ struct Answer {
 }
 
 impl Question {
-    /// `None` for what changes state, flows, or is not about runs.
+    /// `None` for what changes state, flows, is live or not about runs.
     fn of(request: &Request) -> Option<Question> {
         let path = request.uri().path();
-        let is_kept = path.starts_with("/api/runs") && !path.ends_with("/feed");
+        let is_kept = path.starts_with("/api/runs")
+            && !["/feed", "/live"].iter().any(|end| path.ends_with(end));
         (is_kept && *request.method() == Method::GET).then(|| {
             let encoding = request.headers().get(header::ACCEPT_ENCODING);
             Question(request.uri().to_string(), encoding.cloned())
@@ -127,10 +128,11 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_state_or_flows_is_never_kept() {
+    fn what_changes_state_flows_or_is_live_is_never_kept() {
         assert!(question(Method::GET, "/api/runs").is_some());
         assert!(question(Method::GET, "/api/runs/zero/curves").is_some());
         assert!(question(Method::GET, "/api/runs/zero/feed?from=1").is_none());
+        assert!(question(Method::GET, "/api/runs/zero/live").is_none());
         assert!(question(Method::POST, "/api/runs").is_none());
         assert!(question(Method::GET, "/api/matches").is_none());
     }

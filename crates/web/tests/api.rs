@@ -3,6 +3,8 @@
 
 mod client;
 
+use std::time::{Duration, Instant};
+
 use client::{Lines, Socket, config, get, post, serve};
 use selfmate_chess::notation::parse_uci;
 use selfmate_chess::{Color, Game, Outcome, Reason, Seed};
@@ -83,6 +85,22 @@ fn a_run_is_shown_while_it_is_written() {
     let detail = get(address, "/api/runs/first").json();
     assert_eq!(detail["config"]["zero"]["plan_games"], 256);
     assert_eq!(get(address, "/api/runs/second").status, 404);
+
+    // What was asked a moment ago is answered from memory, until something changes.
+    let curves = || get(address, "/api/runs/first/curves").json()["records"].as_u64().unwrap();
+    let change = || {
+        // Files are looked at again after that long.
+        std::thread::sleep(Duration::from_millis(450));
+        post(address, "/api/position", "{}");
+    };
+    change();
+    let asked = Instant::now();
+    let before = curves();
+    run.append_metric(&progress(9)).unwrap();
+    let again = curves();
+    assert!(again == before || asked.elapsed() > Duration::from_millis(900), "{again}");
+    change();
+    assert_eq!(curves(), before + 1);
 }
 
 #[test]

@@ -29,7 +29,8 @@ pub(super) struct Challenger {
 }
 
 impl Challenger {
-    fn new(tuning: Tuning) -> Challenger {
+    /// An engine, made of nothing but these numbers.
+    pub fn new(tuning: Tuning) -> Challenger {
         Challenger {
             tuning,
             spsa: None,
@@ -41,15 +42,15 @@ impl Challenger {
         }
     }
 
-    /// Every weight a little more or less, each by a share of itself, or of a tenth of its range
-    /// when it is small.
-    pub fn varied(genome: &Genome, champion: &Tuning, share: f64, room: &Room<'_>) -> Challenger {
+    /// Makes every weight of the champion a little more or less, each by a share of itself, or of a
+    /// tenth of its range when it is small.
+    pub fn vary(&mut self, genome: &Genome, champion: &Tuning, share: f64, room: &Room<'_>) {
         let mut rng = room.seed_for("variations").rng();
         let varied = genome.point(champion).into_iter().map(|value| {
             let sign = if rng.chance(0.5) { 1.0 } else { -1.0 };
             value + sign * share * value.abs().max(1.0)
         });
-        Challenger::new(genome.tuning(&varied.collect::<Vec<f64>>()))
+        self.tuning = genome.tuning(&varied.collect::<Vec<f64>>());
     }
 
     /// Goes on with simultaneous perturbation; `None` when there was no time.

@@ -42,7 +42,7 @@ impl Default for TexelConfig {
         TexelConfig {
             games: 300,
             trials: 20,
-            positions: 40_000,
+            positions: 150_000,
             result_weight: 0.4,
             steps: 300,
             rate: 0.02,
