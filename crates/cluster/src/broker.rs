@@ -19,7 +19,7 @@ use crate::backoff::Backoff;
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::message::MAX_HELD;
-use crate::parcel::MAX_PARCEL;
+use crate::parcel::MAX_MESSAGE;
 use crate::subject::{BUCKET, CONSUMER, GAMES, STREAM, WorkerName};
 
 /// How to reach a broker.
@@ -167,7 +167,7 @@ impl Broker {
             // When it is full, workers are told so and wait: nothing that was kept is dropped.
             discard: DiscardPolicy::New,
             max_bytes: storage.max_bytes,
-            max_message_size: MAX_PARCEL as i32 + 1024,
+            max_message_size: MAX_MESSAGE as i32 + 1024,
             // Nobody can fill it alone.
             max_messages_per_subject: 2 * MAX_HELD as i64,
             discard_new_per_subject: true,

@@ -19,6 +19,7 @@ use crate::host::Host;
 use crate::key::Key;
 use crate::lease::Terms;
 use crate::office::Office;
+use crate::parcel::unload;
 use crate::presence;
 use crate::subject::{GAMES, NEWS, WorkerName};
 
@@ -179,8 +180,9 @@ impl Centre {
         })
     }
 
-    /// Who sent a message; `None`, and counted, when it is nobody from whom anything is taken.
-    pub fn sender(&self, message: &Message) -> Option<WorkerName> {
+    /// Who sent a message, and what is in it; `None`, and counted, when it is nobody from whom
+    /// anything is taken, or nothing that could be taken.
+    pub fn parcels<'m>(&self, message: &'m Message) -> Option<(WorkerName, Vec<&'m [u8]>)> {
         let now = self.host.now();
         let mut office = self.host.office();
         let Some(worker) = WorkerName::of_subject(GAMES, &message.subject) else {
@@ -191,7 +193,13 @@ impl Centre {
             office.refuse(&worker, "banned", now);
             return None;
         }
-        Some(worker)
+        match unload(&message.payload) {
+            Ok(parcels) => Some((worker, parcels)),
+            Err(refusal) => {
+                office.refuse(&worker, refusal.kind(), now);
+                None
+            }
+        }
     }
 
     /// Tells all workers which order games are wanted for.

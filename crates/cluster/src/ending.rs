@@ -234,7 +234,7 @@ pub(crate) mod tests {
         let good = order.to_toml();
         assert_eq!(EndingOrder::parse(good.as_bytes()).unwrap(), order);
         let refused = |text: &str| EndingOrder::parse(text.as_bytes()).unwrap_err().to_string();
-        assert!(refused(&good.replace("protocol = 1", "protocol = 2")).contains("protocol 2"));
+        assert!(refused(&good.replace("protocol = 2", "protocol = 1")).contains("protocol 1"));
         assert!(
             refused(&good.replace("simulations = 8", "simulations = 9000000")).contains("most")
         );
@@ -254,7 +254,7 @@ pub(crate) mod tests {
         // Not the values: their last bits are the system's affair.
         let bytes: Vec<u8> =
             logs.iter().flat_map(|log| log.plies.iter().map(|ply| ply.place)).collect();
-        assert_eq!((PROTOCOL, Hash::of(&bytes).short().as_str()), (1, "024fd1f6e4c3"));
+        assert_eq!((PROTOCOL, Hash::of(&bytes).short().as_str()), (2, "024fd1f6e4c3"));
         assert_eq!(compare(&logs[0], &logs[0]), Agreement::Same);
         let mut forged = logs[0].clone();
         forged.plies[2].value += 1e-6;

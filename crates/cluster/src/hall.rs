@@ -199,6 +199,13 @@ impl Hall {
         (2 * room).saturating_sub(waiting + job.playing.load(Relaxed))
     }
 
+    /// True when no game is under way, and none waits.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state();
+        let playing = state.job.as_ref().map_or(0, |job| job.playing.load(Relaxed));
+        playing == 0 && state.queue.is_empty()
+    }
+
     /// Lets the games under way end and begins no others.
     pub fn close(&self) {
         let mut state = self.state();

@@ -10,7 +10,7 @@ use crate::hash::Hash;
 
 /// The version of everything that learner and worker tell each other. A change of play that a
 /// recomputation would notice counts too.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// No order is longer.
 pub const MAX_ORDER: usize = 1 << 18;
 
@@ -191,7 +191,7 @@ pub(crate) mod tests {
         let refused = |text: &str| Order::parse(text.as_bytes()).unwrap_err().to_string();
         let good = order().to_toml();
         assert!(refused("nonsense").contains("cannot be read"));
-        assert!(refused(&good.replace("protocol = 1", "protocol = 2")).contains("protocol 2"));
+        assert!(refused(&good.replace("protocol = 2", "protocol = 1")).contains("protocol 1"));
         assert!(refused(&format!("extra = 1\n{good}")).contains("extra"));
         let huge = refused(&good.replace("memory_mb = 1", "memory_mb = 1000000"));
         assert_eq!(huge, "an order with selfplay.memory_mb = 1000000: expected at most 4096");
@@ -208,6 +208,6 @@ pub(crate) mod tests {
     fn games_of_this_protocol_are_these() {
         let games = (0..4).map(|number| crate::audit::tests::play(&order().generation(), number));
         let bytes: Vec<u8> = games.flat_map(|played| played.record.encode().unwrap()).collect();
-        assert_eq!((PROTOCOL, Hash::of(&bytes).short().as_str()), (1, "bbe01a743ffb"));
+        assert_eq!((PROTOCOL, Hash::of(&bytes).short().as_str()), (2, "bbe01a743ffb"));
     }
 }

@@ -8,6 +8,10 @@
 //! | number of the game, lowest byte first | 8 |
 //! | simulations, lowest byte first | 8 |
 //! | the record as a run stores it, compressed with Zstandard | the rest |
+//!
+//! A message is one parcel after the other, each after its length in four bytes, lowest first: what a
+//! worker finishes within a moment goes together, because each message costs the broker a write to
+//! its disk.
 
 use std::io::Read;
 
@@ -23,9 +27,13 @@ use crate::subject::WorkerName;
 
 /// No parcel is larger; a game of 200 plies takes about 6,000 bytes.
 pub const MAX_PARCEL: usize = 1 << 18;
+/// No message is larger: a parcel of any size, or several small ones.
+pub const MAX_MESSAGE: usize = LENGTH + MAX_PARCEL;
 /// No record is larger when it is unpacked, whatever its parcel says.
 pub const MAX_RECORD: usize = 1 << 19;
 
+/// Bytes of a parcel's length.
+const LENGTH: usize = 4;
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + 2 * Hash::LENGTH + 8 + 8;
 const LEVEL: i32 = 3;
@@ -143,6 +151,31 @@ impl Parcel {
     }
 }
 
+/// Adds a parcel to a message; false when there is no room for it. An empty message takes any.
+pub fn load(message: &mut Vec<u8>, parcel: &[u8]) -> bool {
+    let is_room = message.len() + LENGTH + parcel.len() <= MAX_MESSAGE;
+    if is_room || message.is_empty() {
+        message.extend((parcel.len() as u32).to_le_bytes());
+        message.extend(parcel);
+        return true;
+    }
+    false
+}
+
+/// The parcels of a message.
+pub fn unload(message: &[u8]) -> Result<Vec<&[u8]>, Refusal> {
+    let cut = || Refusal::Unasked(format!("{} bytes that are not whole parcels", message.len()));
+    let mut parcels = Vec::new();
+    let mut rest = message;
+    while let Some((length, after)) = rest.split_first_chunk::<LENGTH>() {
+        let length = u32::from_le_bytes(*length) as usize;
+        let (parcel, after) = after.split_at_checked(length).ok_or_else(cut)?;
+        parcels.push(parcel);
+        rest = after;
+    }
+    if rest.is_empty() && !parcels.is_empty() { Ok(parcels) } else { Err(cut()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +196,23 @@ mod tests {
         }
         assert!(Parcel::decode(&vec![1; MAX_PARCEL + 1]).unwrap_err().contains("at most"));
         assert!(Parcel::decode(&[2; 200]).unwrap_err().starts_with("version 2"));
+    }
+
+    #[test]
+    fn parcels_travel_together_and_every_cut_is_noticed() {
+        let parcels = [&b"one"[..], b"", b"three"];
+        let mut message = Vec::new();
+        assert!(parcels.iter().all(|parcel| load(&mut message, parcel)));
+        assert_eq!(unload(&message).unwrap(), parcels);
+        // A whole first parcel is a message too.
+        let whole = [7, 11];
+        for length in (0..message.len()).filter(|length| !whole.contains(length)) {
+            assert!(unload(&message[..length]).is_err(), "{length}");
+        }
+        assert!(unload(&[255; 8]).is_err());
+        let mut message = Vec::new();
+        assert!(load(&mut message, &vec![0; MAX_PARCEL]) && !load(&mut message, b"more"));
+        assert_eq!(message.len(), MAX_MESSAGE);
     }
 
     #[test]

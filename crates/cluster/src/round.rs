@@ -100,39 +100,53 @@ impl<'a, P: Purpose> Round<'a, P> {
     }
 
     fn take(&mut self, message: Message, waiting: &mut dyn Waiting) -> Result<(), ClusterError> {
-        let Some(worker) = self.centre.sender(&message) else {
+        let Some((worker, parcels)) = self.centre.parcels(&message) else {
             self.acknowledge.push((message, AckKind::Term));
             return Ok(());
         };
+        for parcel in parcels {
+            // One of them may show what is to be thought of the rest.
+            if !self.centre.host.office().is_banned(&worker) {
+                self.take_parcel(&worker, parcel, waiting)?;
+            }
+        }
+        self.acknowledge.push((message, AckKind::Ack));
+        Ok(())
+    }
+
+    fn take_parcel(
+        &mut self,
+        worker: &WorkerName,
+        parcel: &[u8],
+        waiting: &mut dyn Waiting,
+    ) -> Result<(), ClusterError> {
         let now = self.centre.host.now();
-        let parcel = Parcel::asked(&message.payload, &self.centre.key, &worker, &self.order);
+        let parcel = Parcel::asked(parcel, &self.centre.key, worker, &self.order);
         let game = match parcel.and_then(|parcel| self.purpose.judge(&parcel)) {
             Ok(game) => game,
             Err(refusal) => {
-                self.centre.host.office().refuse(&worker, refusal.kind(), now);
-                self.acknowledge.push((message, AckKind::Term));
+                self.centre.host.office().refuse(worker, refusal.kind(), now);
                 let is_proof = refusal.is_proof();
-                return if is_proof { self.ban(&worker, &refusal, waiting) } else { Ok(()) };
+                return if is_proof { self.ban(worker, &refusal, waiting) } else { Ok(()) };
             }
         };
-        self.acknowledge.push((message, AckKind::Ack));
-        let is_first = self.centre.host.office().is_first(&worker);
+        let is_first = self.centre.host.office().is_first(worker);
         let number = game.number();
-        let is_new = self.centre.host.office().take(&worker, number, now);
+        let is_new = self.centre.host.office().take(worker, number, now);
         match self.accepted.get(&number) {
             None if is_new => {
                 let key = &self.centre.key;
                 // The first game of a worker shows whether its machine computes as ours does.
-                if is_first || key.is_audited(&worker, &self.order, number, self.audit_share) {
+                if is_first || key.is_audited(worker, &self.order, number, self.audit_share) {
                     self.auditor.add(worker.clone(), game.clone());
                 }
-                self.purpose.keep(number, &worker);
-                self.accepted.insert(number, (worker, game));
+                self.purpose.keep(number, worker);
+                self.accepted.insert(number, (worker.clone(), game));
             }
             // Both cannot be right.
             Some((other, stored)) if !self.purpose.is_same(&game, stored) => {
                 self.auditor.add(other.clone(), stored.clone());
-                self.auditor.add(worker, game);
+                self.auditor.add(worker.clone(), game);
             }
             _ => {}
         }

@@ -51,6 +51,10 @@ impl<'a> Shift<'a> {
         loop {
             for message in self.cluster.centre.receive() {
                 self.take(message, tray)?;
+                if !tray.goes_on() {
+                    // The rest is not acknowledged, and comes again.
+                    break;
+                }
             }
             self.settle(tray)?;
             for finding in self.auditor.findings() {
@@ -97,45 +101,59 @@ impl<'a> Shift<'a> {
         self.cluster.centre.key.is_audited(worker, &self.order, number, share)
     }
 
-    /// Looks at a message; what is good goes on the tray.
+    /// Looks at a message; what is good of it goes on the tray.
     fn take(&mut self, message: Message, tray: &mut Tray<'_>) -> Result<(), LearnError> {
-        let now = self.cluster.centre.host.now();
-        let Some(worker) = self.cluster.centre.sender(&message) else {
+        let Some((worker, parcels)) = self.cluster.centre.parcels(&message) else {
             self.acknowledge.push((message, AckKind::Term));
             return Ok(());
         };
-        let delivery = match self.intake.judge(&worker, &message.payload) {
+        for parcel in parcels {
+            // One of them may show what is to be thought of the rest.
+            if !self.cluster.centre.host.office().is_banned(&worker) {
+                self.take_parcel(&worker, parcel, tray)?;
+            }
+        }
+        self.acknowledge.push((message, AckKind::Ack));
+        Ok(())
+    }
+
+    fn take_parcel(
+        &mut self,
+        worker: &WorkerName,
+        parcel: &[u8],
+        tray: &mut Tray<'_>,
+    ) -> Result<(), LearnError> {
+        let now = self.cluster.centre.host.now();
+        let delivery = match self.intake.judge(worker, parcel) {
             Ok(delivery) => delivery,
             Err(refusal) => {
-                self.cluster.centre.host.office().refuse(&worker, refusal.kind(), now);
-                self.acknowledge.push((message, AckKind::Term));
-                return if refusal.is_proof() { self.ban(&worker, &refusal, tray) } else { Ok(()) };
+                self.cluster.centre.host.office().refuse(worker, refusal.kind(), now);
+                return if refusal.is_proof() { self.ban(worker, &refusal, tray) } else { Ok(()) };
             }
         };
         let record = &delivery.played.record;
         let number = record.number;
-        let is_first = self.cluster.centre.host.office().is_first(&worker);
+        let is_first = self.cluster.centre.host.office().is_first(worker);
         if let Some((other, hash)) = self.accepted.get(&number) {
-            self.cluster.centre.host.office().take(&worker, number, now);
+            self.cluster.centre.host.office().take(worker, number, now);
             // Both cannot be right.
             if *hash != delivery.hash {
                 let stored = tray.games().iter().find(|game| game.number == number);
                 if let (Some(other), Some(stored)) = (other.clone(), stored) {
                     self.auditor.add(other, stored.clone());
                 }
-                self.auditor.add(worker, record.clone());
-            }
-        } else if self.cluster.centre.host.office().take(&worker, number, now) {
-            // The first game of a worker shows whether its machine computes as ours does.
-            if is_first || self.is_chosen(&worker, number) {
                 self.auditor.add(worker.clone(), record.clone());
             }
-            self.cluster.provenance.add(number, &worker);
+        } else if self.cluster.centre.host.office().take(worker, number, now) {
+            // The first game of a worker shows whether its machine computes as ours does.
+            if is_first || self.is_chosen(worker, number) {
+                self.auditor.add(worker.clone(), record.clone());
+            }
+            self.cluster.provenance.add(number, worker);
             self.cluster.bad.remove(&number);
-            self.accepted.insert(number, (Some(worker), delivery.hash));
+            self.accepted.insert(number, (Some(worker.clone()), delivery.hash));
             tray.add(delivery.played)?;
         }
-        self.acknowledge.push((message, AckKind::Ack));
         Ok(())
     }
 

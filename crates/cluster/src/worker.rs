@@ -19,7 +19,7 @@ use selfmate_learn::selfplay::evaluators;
 use selfmate_nn::{Model, mlp};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::backoff::Backoff;
 use crate::broker::{Access, Broker, Role};
@@ -32,6 +32,7 @@ use crate::hash::Hash;
 use crate::key::Key;
 use crate::message::{Answer, Ask, Beat, Pulse, decode, encode};
 use crate::order::{MAX_ORDER, Order, PROTOCOL};
+use crate::parcel::load;
 use crate::subject::{ASK, BEAT, GAMES, NEWS, WorkerName};
 
 /// How a worker works.
@@ -64,8 +65,12 @@ const BEATS: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(5);
 /// How often the signal to stop is looked for.
 const TICK: Duration = Duration::from_millis(100);
-/// Games that are sent at the same time.
+/// Messages that are sent at the same time.
 const SENDING: usize = 16;
+/// Games of one message, at most.
+const TOGETHER: usize = 8;
+/// How long a game waits for others to go with it.
+const MOMENT: Duration = Duration::from_millis(250);
 /// The longest wait before a game is sent again.
 const RESEND: Duration = Duration::from_secs(2);
 /// How long a worker that stops goes on trying to send its games.
@@ -96,7 +101,7 @@ pub fn work(
             hall,
             tell,
             nonce: Key::random()?,
-            finished: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             networks: RefCell::default(),
             lab: RefCell::default(),
@@ -144,8 +149,8 @@ struct Worker<'a> {
     tell: &'a dyn Fn(Event),
     /// Makes ids of messages that no other process uses.
     nonce: Key,
-    /// Games that have ended.
-    finished: AtomicU64,
+    /// Messages with games, whether the broker has them or not.
+    messages: AtomicU64,
     /// Games that the broker has.
     sent: AtomicU64,
     /// Networks that were fetched last.
@@ -336,33 +341,63 @@ impl Worker<'_> {
         Ok(bytes)
     }
 
-    /// Sends games as they end, some at a time; ends when there will be no more.
+    /// Sends games as they end, several messages at a time; ends when there will be no more.
     async fn send_games(&self, finished: &mut UnboundedReceiver<Finished>) {
-        let games = stream::poll_fn(|context| finished.poll_recv(context));
-        games.for_each_concurrent(SENDING, |game| self.send_game(game)).await;
+        let games = stream::unfold(finished, async |finished| {
+            let games = self.gather(finished).await?;
+            Some((games, finished))
+        });
+        games.for_each_concurrent(SENDING, |games| self.send(games)).await;
     }
 
-    async fn send_game(&self, game: Finished) {
-        let Finished { order, parcel } = game;
-        self.send_parcel(order, parcel.encode()).await;
-        self.hall.release(order, parcel.number);
+    /// The games that end within a moment, or sooner when there are no others under way; `None` when
+    /// there will be no more.
+    async fn gather(&self, finished: &mut UnboundedReceiver<Finished>) -> Option<Vec<Finished>> {
+        let mut games = vec![finished.recv().await?];
+        let until = Instant::now() + MOMENT;
+        while games.len() < TOGETHER && !self.hall.is_idle() {
+            match timeout_at(until, finished.recv()).await {
+                Ok(Some(game)) => games.push(game),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        Some(games)
     }
 
-    /// Sends a game until the broker has it, or nobody wants it any more.
-    async fn send_parcel(&self, order: Hash, parcel: Vec<u8>) {
+    /// Sends games, in as few messages as they fit into.
+    async fn send(&self, games: Vec<Finished>) {
+        let mut games = games.into_iter().peekable();
+        while games.peek().is_some() {
+            let (mut message, mut loaded) = (Vec::new(), Vec::new());
+            while let Some(game) = games.next_if(|game| load(&mut message, &game.parcel.encode())) {
+                loaded.push(game);
+            }
+            self.send_message(&loaded, message).await;
+            for game in loaded {
+                self.hall.release(game.order, game.parcel.number);
+            }
+        }
+    }
+
+    /// Sends a message until the broker has it, or nobody wants what is in it any more.
+    async fn send_message(&self, games: &[Finished], message: Vec<u8>) {
+        let Some(order) = games.first().map(|game| game.order) else { return };
         let mut backoff = Backoff::new(self.options.name.as_str()).at_most(RESEND);
         // The same for all tries, so that the broker keeps one; another when the same game is
         // played once more, so that it is not taken for an old one.
-        let id = self.nonce.token(&self.options.name, &order, self.finished.fetch_add(1, Relaxed));
+        let id = self.nonce.token(&self.options.name, &order, self.messages.fetch_add(1, Relaxed));
         loop {
             let subject = self.options.name.subject(GAMES);
-            let Err(error) = self.broker.send(subject, &id, parcel.clone()).await else {
-                (self.tell)(Event::Sent(self.sent.fetch_add(1, Relaxed) + 1));
+            let Err(error) = self.broker.send(subject, &id, message.clone()).await else {
+                let count = games.len() as u64;
+                (self.tell)(Event::Sent(self.sent.fetch_add(count, Relaxed) + count));
                 return;
             };
-            let is_over = self.hall.job().is_some_and(|job| job.order != order);
+            let job = self.hall.job();
+            let is_wanted =
+                |game: &Finished| job.as_ref().is_none_or(|job| job.order == game.order);
             let is_late = self.hall.closed_for().is_some_and(|time| time > PARTING);
-            if is_over || is_late {
+            if is_late || !games.iter().any(is_wanted) {
                 return;
             }
             (self.tell)(Event::Trouble(error.to_string()));

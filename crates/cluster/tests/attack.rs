@@ -18,7 +18,7 @@ use selfmate_learn::selfplay::{Generation, Played, SelfPlayer, evaluators};
 use selfmate_nn::Model;
 use selfmate_run::GameRecord;
 use server::Server;
-use tiny::{Notes, access, ask, beside_workers, cluster, expected, train};
+use tiny::{Notes, access, ask, beside_workers, cluster, expected, message, train};
 
 /// A worker that sends what it likes.
 struct Mallory {
@@ -54,7 +54,7 @@ impl Mallory {
     /// Sends any bytes as the record of a game.
     async fn send(&self, task: &Task, token: Hash, record: &[u8]) -> Result<(), ClusterError> {
         let parcel = Parcel::of_bytes(task.order, token, task.grant.number, 1, record);
-        self.send_bytes(parcel.encode()).await
+        self.send_bytes(message(&parcel)).await
     }
 
     async fn send_bytes(&self, bytes: Vec<u8>) -> Result<(), ClusterError> {
@@ -253,7 +253,7 @@ async fn pester(server: &Server) {
     // Twice the same game, as two messages, is one game.
     victim.send(&task, task.grant.token, &honest).await.unwrap();
     let parcel = Parcel::of_bytes(task.order, task.grant.token, task.grant.number, 2, &honest);
-    victim.send_bytes(parcel.encode()).await.unwrap();
+    victim.send_bytes(message(&parcel)).await.unwrap();
 }
 
 #[test]

@@ -19,7 +19,7 @@ use selfmate_learn::endgame::{Lab, Log, SelfPlayer, games_seed};
 use selfmate_learn::selfplay::Threads;
 use selfmate_nn::mlp;
 use server::Server;
-use tiny::{Notes, access, ask, beside_workers, cluster, train_as};
+use tiny::{Notes, access, ask, beside_workers, cluster, message, train_as};
 
 /// Ten rounds.
 const ALL: u64 = 40;
@@ -70,8 +70,8 @@ async fn cheat(server: &Server, name: &str, honest: u64, forge: fn(&mut Log)) ->
         }
         // The number on the parcel is the one that was asked for, whatever is in it.
         let bytes = log.encode();
-        let parcel = Parcel::of_bytes(order, grant.token, grant.number, 0, &bytes).encode();
-        broker.send(name.subject(GAMES), &grant.token, parcel).await.unwrap();
+        let parcel = Parcel::of_bytes(order, grant.token, grant.number, 0, &bytes);
+        broker.send(name.subject(GAMES), &grant.token, message(&parcel)).await.unwrap();
         sent += 1;
     }
 }

@@ -27,7 +27,7 @@ use selfmate_cluster::tournament::Options;
 use selfmate_cluster::{Storage, Tournament, WorkerName};
 use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
 use server::Server;
-use tiny::{access, ask, beside_workers};
+use tiny::{access, ask, beside_workers, message};
 
 fn tournament(server: &Server) -> Arc<Tournament> {
     let terms = Terms { lease: Duration::from_secs(3), patience: Duration::from_secs(1) };
@@ -121,8 +121,8 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
         let played = duel.play(grant.number, opening, &stage.settings, None, &halt);
         let mut record = played.unwrap();
         forge(&mut record);
-        let parcel = Parcel::of_match(order, grant.token, &record).encode();
-        broker.send(name.subject(GAMES), &grant.token, parcel).await.unwrap();
+        let parcel = Parcel::of_match(order, grant.token, &record);
+        broker.send(name.subject(GAMES), &grant.token, message(&parcel)).await.unwrap();
     }
 }
 

@@ -15,6 +15,7 @@ use selfmate_cluster::hash::Hash;
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::message::{Answer, Ask, Grant, decode, encode};
 use selfmate_cluster::order::PROTOCOL;
+use selfmate_cluster::parcel::{Parcel, load};
 use selfmate_cluster::source::Options;
 use selfmate_cluster::subject::ASK;
 use selfmate_cluster::worker::{self, work};
@@ -68,6 +69,13 @@ pub fn train_as(
         }
     }
     files
+}
+
+/// A message with one parcel.
+pub fn message(parcel: &Parcel) -> Vec<u8> {
+    let mut message = Vec::new();
+    assert!(load(&mut message, &parcel.encode()));
+    message
 }
 
 /// What one process would have made.
