@@ -1,6 +1,6 @@
 //! `cargo xtask bench-cluster`: what a run on many machines costs, on this one.
 //!
-//! The same run once in one process and then with 1, 2 and 4 workers of one thread. On a machine that
+//! The same run once in one process and then with some workers of one thread. On a machine that
 //! others use too, wall time says little, so processor time (user and system, of all processes) is
 //! measured beside it. Processes are looked at ten times a second: the last tenth may be missing.
 
@@ -27,6 +27,9 @@ pub struct Options {
     /// Threads of the learner, alone and with workers
     #[arg(long, default_value_t = 2)]
     threads: u32,
+    /// Numbers of workers
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4])]
+    workers: Vec<usize>,
     /// Measure this binary instead of a release build
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -53,7 +56,7 @@ pub fn run(options: &Options) -> Result<()> {
     );
     println!("|---|---|---|---|---|---|---|");
     let outcome =
-        bench.alone().and_then(|()| [1, 2, 4].into_iter().try_for_each(|n| bench.with(n)));
+        bench.alone().and_then(|()| options.workers.iter().try_for_each(|&n| bench.with(n)));
     // What is left over is in the way of nobody.
     let _ = fs::remove_dir_all(folder);
     outcome

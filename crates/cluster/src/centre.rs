@@ -77,8 +77,11 @@ pub trait Waiting {
     fn note(&mut self, text: &str);
 }
 
-/// Games that are written to disk together.
+/// Messages whose games are written to disk together.
 const TOGETHER: usize = 256;
+/// How long messages are gathered, and how long when no games are missing.
+const MOMENT: Duration = Duration::from_millis(250);
+const INSTANT: Duration = Duration::from_millis(20);
 /// Orders and networks that stay published: workers may still fetch those before.
 const KEPT: usize = 8;
 /// The slowest line that a network is published over, in bytes a second.
@@ -211,10 +214,13 @@ impl Centre {
         self.runtime.spawn(async move { client.publish(NEWS, payload.into()).await });
     }
 
-    /// Games that came in within a tick, so that the disk is asked once for all of them; fewer when
-    /// those are all that are missing.
+    /// Messages that came in within a moment, so that the disk is asked once for all of them; sooner
+    /// when there are as many as games are missing.
     pub fn receive(&mut self) -> Vec<Message> {
-        let enough = self.host.office().missing().clamp(1, TOGETHER);
+        let missing = self.host.office().missing();
+        let enough = missing.clamp(1, TOGETHER);
+        // When only audits are missing, their end should not wait for messages.
+        let time = if missing == 0 { INSTANT } else { MOMENT };
         let (games, mut messages) = (&mut self.games, Vec::new());
         let receive = async {
             while messages.len() < enough {
@@ -226,7 +232,7 @@ impl Centre {
             }
         };
         // Nothing is lost when the time is up: what was received is there.
-        let _ = self.runtime.block_on(async { tokio::time::timeout(TICK, receive).await });
+        let _ = self.runtime.block_on(async { tokio::time::timeout(time, receive).await });
         messages
     }
 

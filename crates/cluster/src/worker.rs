@@ -70,7 +70,7 @@ const SENDING: usize = 16;
 /// Games of one message, at most.
 const TOGETHER: usize = 8;
 /// How long a game waits for others to go with it.
-const MOMENT: Duration = Duration::from_millis(250);
+const MOMENT: Duration = Duration::from_millis(500);
 /// The longest wait before a game is sent again.
 const RESEND: Duration = Duration::from_secs(2);
 /// How long a worker that stops goes on trying to send its games.
