@@ -126,6 +126,7 @@ fn write_column<T: DataType, W: Write + Send>(
 #[cfg(test)]
 mod tests {
     use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::{ListAccessor, RowAccessor};
 
     use super::super::tests::run;
     use super::*;
@@ -142,13 +143,13 @@ mod tests {
         assert_eq!(reader.metadata().num_row_groups(), 2);
         let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(rows.len(), 4);
-        let json = rows[3].to_json_value();
-        assert_eq!(
-            (&json["game"], &json["ply"], &json["move"]),
-            (&3.into(), &2.into(), &"g2g4".into())
-        );
-        assert_eq!((&json["value"], &json["result"]), (&(-0.5).into(), &(-1.0).into()));
-        assert_eq!(json["policy_moves"].as_array().unwrap().len(), 1);
-        assert_eq!(json["policy_shares"][0], 1.0);
+        let row = &rows[3];
+        assert_eq!((row.get_long(0).unwrap(), row.get_int(1).unwrap()), (3, 2));
+        assert_eq!(row.get_string(3).unwrap(), "g2g4");
+        // Stored values are rounded.
+        assert!((row.get_float(4).unwrap() + 0.5).abs() < 1e-3);
+        assert_eq!(row.get_float(6).unwrap(), -1.0);
+        let (moves, shares) = (row.get_list(7).unwrap(), row.get_list(8).unwrap());
+        assert_eq!((moves.len(), shares.get_float(0).unwrap()), (1, 1.0));
     }
 }
