@@ -1,11 +1,20 @@
 //! `cargo xtask compare`: every learner trained with its budget, all of them on one ladder.
 //!
-//! Writes docs/comparison.md, which is made anew each time and never edited. Trainings and the
-//! ladder go on where they were when the chore is started again.
+//! Writes docs/comparison.md and its picture, which are made anew each time and never edited.
+//! Trainings and the ladder go on where they were when the chore is started again.
 
-use std::{fmt::Write as _, fs, path::Path, process::Command};
+use std::{
+    fmt::Write as _,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use crate::process::{capture, cargo, root, run as run_command, target_dir};
@@ -16,12 +25,18 @@ pub struct Options {
     /// Minutes for each learner [default: its own]
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
+    /// Minutes for one learner, whatever the others have
+    #[arg(long, value_name = "NAME=M", value_parser = budget)]
+    budget: Vec<(String, f64)>,
     /// Only these learners
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
     /// Threads for each learner [default: one for each core]
     #[arg(long, value_name = "T")]
     threads: Option<usize>,
+    /// Learners that are trained at the same time
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    jobs: usize,
     /// Games for each pairing of the ladder
     #[arg(long, default_value_t = 20)]
     games: u64,
@@ -82,8 +97,14 @@ const LEARNERS: &[Learner] = &[
     },
 ];
 
-/// Players whose rating is given, from our own rungs.
-const ANCHORS: &[(&str, u32)] = &[("random", 0), ("greedy", 640), ("alphabeta:depth=1", 1430)];
+/// Players whose rating is given: our own rungs, and Stockfish by its own word.
+const ANCHORS: &[(&str, u32)] = &[
+    ("random", 0),
+    ("greedy", 640),
+    ("alphabeta:depth=1", 1430),
+    ("stockfish:elo=1500", 1500),
+    ("stockfish:elo=2000", 2000),
+];
 
 /// What plays, in the checkpoint of whichever learner.
 const PLAYER_FILES: [&str; 5] =
@@ -103,34 +124,19 @@ struct Row {
 
 /// Trains, plays the ladder and writes the page.
 pub fn run(options: &Options) -> Result<()> {
-    for name in &options.only {
+    for name in options.only.iter().chain(options.budget.iter().map(|(name, _)| name)) {
         let names: Vec<&str> = LEARNERS.iter().map(|learner| learner.name).collect();
         ensure!(names.contains(&name.as_str()), "no learner '{name}': {}", names.join(", "));
     }
     run_command(&mut cargo("build --release -p selfmate"))?;
-    let binary = target_dir()?.join("release/selfmate");
-    let folder = target_dir()?.join("compare");
-    let runs = folder.join("runs");
-    fs::create_dir_all(&runs).with_context(|| format!("cannot make {}", runs.display()))?;
-    let selfmate = |arguments: &[String]| {
-        let mut command = Command::new(&binary);
-        command.args(arguments).arg("--runs").arg(&runs).current_dir(root());
-        command
-    };
+    let lab = Lab::open()?;
     let chosen: Vec<&Learner> = LEARNERS
         .iter()
         .filter(|learner| options.only.is_empty() || options.only.iter().any(|n| n == learner.name))
         .collect();
-    let mut commands = Vec::new();
-    for learner in &chosen {
-        let minutes = options.minutes.map(|minutes| format!("--minutes {minutes}"));
-        let budget = minutes.as_deref().unwrap_or(learner.budget);
-        let threads = options.threads.map_or_else(String::new, |t| format!(" --threads {t}"));
-        let train =
-            format!("train {0} --run {0} {budget} --seed {1}{threads}", learner.name, options.seed);
-        run_command(&mut selfmate(&words(&format!("{train} --plain"))))?;
-        commands.push(format!("selfmate {train}"));
-    }
+    let trainings: Vec<String> = chosen.iter().map(|learner| training(learner, options)).collect();
+    train(&lab, &chosen, &trainings, options.jobs)?;
+
     let players: Vec<String> = chosen
         .iter()
         .map(|learner| format!("run:{}", learner.name))
@@ -139,7 +145,7 @@ pub fn run(options: &Options) -> Result<()> {
     let anchors: Vec<String> =
         ANCHORS.iter().map(|(player, elo)| format!("--anchor {player}={elo}")).collect();
     let ladder = format!(
-        "ladder {} {} --games {} --movetime {} --seed {} --concurrency {}",
+        "ladder {} {} --games {} --movetime {} --seed {} --concurrency {} --max-plies 300",
         players.join(" "),
         anchors.join(" "),
         options.games,
@@ -147,27 +153,105 @@ pub fn run(options: &Options) -> Result<()> {
         options.seed,
         options.concurrency
     );
-    commands.push(format!("selfmate {ladder}"));
-    let store = format!("--store {}", folder.join("ladder").display());
-    let report = capture(&mut selfmate(&words(&format!("{ladder} {store} --json"))))?;
+    let (store, picture) = (lab.folder.join("ladder"), root().join("docs/comparison.svg"));
+    let files = format!("--store {} --svg {}", store.display(), picture.display());
+    let report = capture(&mut lab.selfmate(&format!("{ladder} {files} --json")))?;
     let report: Value = serde_json::from_str(&report).context("the ladder printed no JSON")?;
     let rows: Result<Vec<Row>> = chosen
         .iter()
         .map(|learner| {
-            let show = capture(&mut selfmate(&words(&format!("show {} --json", learner.name))))?;
+            let show = capture(&mut lab.selfmate(&format!("show {} --json", learner.name)))?;
             let show: Value = serde_json::from_str(&show).context("`show` printed no JSON")?;
-            row(learner, &show, &report, &runs)
+            row(learner, &show, &report, &lab.runs)
         })
         .collect();
-    let page = page(&rows?, &commands, options.movetime);
+    let commands = trainings.iter().chain([&ladder]).map(|line| format!("selfmate {line}"));
+    let page = page(&rows?, &commands.collect::<Vec<_>>(), options);
     let path = root().join("docs/comparison.md");
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{}", path.display());
     Ok(())
 }
 
-fn words(line: &str) -> Vec<String> {
-    line.split_whitespace().map(str::to_owned).collect()
+/// Where the comparison happens.
+struct Lab {
+    binary: PathBuf,
+    folder: PathBuf,
+    runs: PathBuf,
+}
+
+impl Lab {
+    fn open() -> Result<Lab> {
+        let target = target_dir()?;
+        let folder = target.join("compare");
+        let runs = folder.join("runs");
+        fs::create_dir_all(&runs).with_context(|| format!("cannot make {}", runs.display()))?;
+        Ok(Lab { binary: target.join("release/selfmate"), folder, runs })
+    }
+
+    /// Our program with its arguments given as one line.
+    fn selfmate(&self, arguments: &str) -> Command {
+        let mut command = Command::new(&self.binary);
+        command.args(arguments.split_whitespace()).arg("--runs").arg(&self.runs);
+        command.current_dir(root());
+        command
+    }
+}
+
+/// A learner's name and minutes.
+fn budget(text: &str) -> Result<(String, f64), String> {
+    let (name, minutes) = text.split_once('=').ok_or("expected NAME=MINUTES")?;
+    match minutes.parse() {
+        Ok(minutes) if minutes > 0.0 => Ok((name.to_owned(), minutes)),
+        _ => Err(format!("'{minutes}' are no minutes")),
+    }
+}
+
+/// The command that trains a learner.
+fn training(learner: &Learner, options: &Options) -> String {
+    let own = options.budget.iter().find(|(name, _)| name == learner.name);
+    let minutes = own.map(|(_, minutes)| *minutes).or(options.minutes);
+    let budget =
+        minutes.map_or_else(|| learner.budget.to_owned(), |minutes| format!("--minutes {minutes}"));
+    let threads = options.threads.map_or_else(String::new, |t| format!(" --threads {t}"));
+    format!("train {0} --run {0} {budget} --seed {1}{threads}", learner.name, options.seed)
+}
+
+/// Runs the trainings, some at the same time. Those that have a neighbour write to a file each.
+fn train(lab: &Lab, learners: &[&Learner], trainings: &[String], jobs: usize) -> Result<()> {
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Relaxed);
+                    let Some(learner) = learners.get(index) else { return };
+                    let log = lab.folder.join(format!("{}.log", learner.name));
+                    let command = lab.selfmate(&format!("{} --plain", trainings[index]));
+                    if let Err(error) = train_one(command, (jobs > 1).then_some(&log)) {
+                        let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
+                        failures.push(format!("{error:#}"));
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if !failures.is_empty() {
+        bail!("{}", failures.join("; "));
+    }
+    Ok(())
+}
+
+fn train_one(mut command: Command, log: Option<&PathBuf>) -> Result<()> {
+    if let Some(path) = log {
+        let file =
+            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        eprintln!("the output of the next command goes to {}", path.display());
+        command.stdout(file.try_clone()?).stderr(file);
+    }
+    run_command(&mut command)
 }
 
 fn row(learner: &Learner, show: &Value, ladder: &Value, runs: &Path) -> Result<Row> {
@@ -193,7 +277,7 @@ fn row(learner: &Learner, show: &Value, ladder: &Value, runs: &Path) -> Result<R
 }
 
 /// The page, the strongest first.
-fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
+fn page(rows: &[Row], commands: &[String], options: &Options) -> String {
     let mut order: Vec<&Row> = rows.iter().collect();
     order.sort_by(|a, b| b.elo.total_cmp(&a.elo));
     let mut text = String::from(
@@ -203,7 +287,15 @@ fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "Elo is on the scale of our own rungs (random is 0), {movetime} ms a move, with 95 % error bars.\n"
+        "Elo with 95 % error bars at {} ms a move; {}{} trained at a time. The scale is held by the anchors: {}.\n",
+        options.movetime,
+        if options.jobs > 1 { options.jobs.to_string() } else { "one".to_owned() },
+        if options.jobs > 1 { " learners were" } else { " learner was" },
+        ANCHORS
+            .iter()
+            .map(|(player, elo)| format!("`{player}` is {elo}"))
+            .collect::<Vec<_>>()
+            .join(", ")
     );
     text.push_str(
         "| learner | method | training | games | size | Elo |\n|---|---|---|---|---|---|\n",
@@ -222,7 +314,7 @@ fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
         );
     }
     text.push_str(
-        "\nThe ladder begins with openings of several moves, where a table of whole positions knows none: \
+        "\n![all players with their error bars](comparison.svg)\n\nThe ladder begins with openings of several moves, where a table of whole positions knows none: \
          what [qlearn](learners/qlearn.md) learned is measured on its own page.\n\n```\n",
     );
     for command in commands {
@@ -247,6 +339,39 @@ mod tests {
 
     use super::*;
 
+    fn options() -> Options {
+        Options {
+            minutes: None,
+            budget: Vec::new(),
+            only: Vec::new(),
+            threads: None,
+            jobs: 1,
+            games: 20,
+            movetime: 20,
+            seed: 1,
+            concurrency: 2,
+        }
+    }
+
+    #[test]
+    fn a_budget_of_its_own_counts_more_than_that_of_all() {
+        let (zero, value) = (&LEARNERS[0], &LEARNERS[2]);
+        assert_eq!(training(zero, &options()), "train zero --run zero --minutes 60 --seed 1");
+        assert_eq!(training(value, &options()), "train value --run value --games 3000 --seed 1");
+        let options = Options {
+            minutes: Some(5.0),
+            budget: vec![budget("zero=20").unwrap()],
+            threads: Some(1),
+            ..options()
+        };
+        let line = "train zero --run zero --minutes 20 --seed 1 --threads 1";
+        assert_eq!(training(zero, &options), line);
+        assert!(training(value, &options).contains("--minutes 5 "));
+        for text in ["zero", "zero=", "zero=-1", "zero=NaN"] {
+            assert!(budget(text).is_err(), "{text}");
+        }
+    }
+
     #[test]
     fn the_page_lists_the_strongest_first() {
         let row = |name: &str, elo: f64| Row {
@@ -258,7 +383,8 @@ mod tests {
             elo,
             error: Some(20.0),
         };
-        let page = page(&[row("qlearn", 40.0), row("tune", 1500.0)], &["selfmate x".into()], 50);
+        let rows = [row("qlearn", 40.0), row("tune", 1500.0)];
+        let page = page(&rows, &["selfmate x".into()], &options());
         let (tune, qlearn) = (page.find("tune").unwrap(), page.find("qlearn").unwrap());
         assert!(tune < qlearn);
         assert!(page.contains("| 30 min | 12 | 3400 kB | 1500 ± 20 |"), "{page}");

@@ -156,7 +156,7 @@ impl<S: Student> Imitator<S> {
         };
         self.state.games += gathered.len() as u64;
         self.state.chunks += 1;
-        if self.state.games >= config.games {
+        if self.state.games >= config.games || room.time_spent() >= config.gathering_share {
             self.state.is_gathered = true;
         }
         let positions = gathered.iter().map(|game| game.positions.len() as u64).sum();
@@ -174,7 +174,9 @@ impl<S: Student> Imitator<S> {
     ) -> Result<Option<Round>, LearnError> {
         if self.lessons.is_none() {
             room.tell(Stage::Start, 0.0);
-            let Some(lessons) = read_lessons::<S>(config, room)? else { return Ok(None) };
+            let Some(lessons) = read_lessons::<S>(config, self.state.chunks, room)? else {
+                return Ok(None);
+            };
             let (before, now) = (self.state.positions, lessons.samples.len() as u64);
             if before.is_some_and(|before| before != now) {
                 let before = before.unwrap_or_default();
@@ -267,6 +269,7 @@ fn taught<N, T>(
 /// and there was no time.
 fn read_lessons<S: Student>(
     config: &Config<S::Shape, S::Training>,
+    taught_chunks: u64,
     room: &mut Room<'_>,
 ) -> Result<Option<Lessons<S::Sample>>, LearnError> {
     let other = RunReader::new(Path::new(&config.run));
@@ -274,8 +277,7 @@ fn read_lessons<S: Student>(
     // A game of each teacher is held out, then one of each again.
     let (chunks, teachers) = match config.source {
         Source::Teacher => {
-            let chunks = config.games.div_ceil(config.chunk_games);
-            ((0..chunks).collect(), config.teacher.players.len().max(1) as u64)
+            ((0..taught_chunks).collect(), config.teacher.players.len().max(1) as u64)
         }
         Source::Pgn => (room.run.chunks()?, 1),
         Source::Run => (other.chunks()?, 1),

@@ -25,7 +25,7 @@ use selfmate_run::Checkpoint;
 pub use config::{Opponent, QLearnConfig};
 pub use knowledge::describe;
 pub use player::{TablePlayer, kind};
-pub use table::{Table, TableError};
+pub use table::{Pace, Table, TableError};
 
 use crate::learner::{Hardware, LearnError};
 use crate::rounds::{Method, Room, Round, SavingConfig, TOTALS, bytes, fault};
@@ -83,11 +83,11 @@ impl Method for QLearn {
             return Ok(None);
         };
         room.tell(Stage::Learn, 0.0);
-        let (alpha, gamma) = (config.alpha.at(progress) as f32, config.gamma as f32);
+        let pace = Pace { alpha: config.alpha.at(progress) as f32, doubt: config.doubt };
         let (mut wrong, mut round) = (0.0, Round::default());
         let table = Arc::make_mut(&mut self.table);
         for episode in &episodes {
-            wrong += episode.teach(table, alpha, gamma);
+            wrong += episode.teach(table, pace, config.gamma as f32);
             round.positions += episode.moves() as u64;
         }
         round.games = episodes.len() as u64;
@@ -103,7 +103,7 @@ impl Method for QLearn {
         let plies: f64 = episodes.iter().map(|episode| f64::from(episode.plies)).sum();
         round.add("plies", plies / games);
         round.add("epsilon", config.epsilon.at(progress));
-        round.add("alpha", f64::from(alpha));
+        round.add("alpha", f64::from(pace.alpha));
         round.add("states", self.table.states() as f64);
         round.add("pairs", self.table.pairs() as f64);
         round.add("fullness", self.table.fullness());
@@ -142,6 +142,7 @@ impl QLearn {
                 },
                 table_plies: config.table_plies,
                 max_plies: config.max_plies,
+                new_states: config.new_states,
             };
             let mut finisher =
                 registry.build(&finisher, seed.derive("finisher")).map_err(MatchError::from)?;

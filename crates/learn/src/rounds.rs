@@ -168,6 +168,8 @@ pub struct Room<'a> {
     watch: &'a mut dyn Watch,
     elapsed_s: f64,
     began: Instant,
+    /// The budget of time, if there is one.
+    minutes: Option<f64>,
 }
 
 /// Says when to give up a round.
@@ -185,8 +187,18 @@ impl Room<'_> {
 
     /// Tells how far the round is.
     pub fn tell(&mut self, stage: Stage, done: f64) {
-        let elapsed_s = self.elapsed_s + self.began.elapsed().as_secs_f64();
+        let elapsed_s = self.elapsed_s();
         self.watch.status(&self.totals.status(stage, done, elapsed_s));
+    }
+
+    fn elapsed_s(&self) -> f64 {
+        self.elapsed_s + self.began.elapsed().as_secs_f64()
+    }
+
+    /// The share of the budget of time that is spent; 0 without such a budget. What is decided by it
+    /// must be remembered, or a run that was killed would decide otherwise.
+    pub fn time_spent(&self) -> f64 {
+        self.minutes.map_or(0.0, |minutes| self.elapsed_s() / (60.0 * minutes).max(1e-9))
     }
 
     /// Has the games of a round of an ending played, here or elsewhere.
@@ -267,6 +279,7 @@ pub fn train<M: Method>(
             watch: &mut *desk.watch,
             elapsed_s,
             began: Instant::now(),
+            minutes: session.budget.minutes,
         };
         if let Some(end) = end {
             if end != End::Stopped && !is_saved {

@@ -17,10 +17,15 @@ use selfmate_search::player::Limit;
 type Pauses = &'static [u64];
 
 fn run_to(path: &Path, learner: &str, steps: u64, threads: usize) -> End {
-    let config = RunConfig::new(5, Settings::preset(learner, "tiny").unwrap());
+    let settings = Settings::preset(learner, "tiny").unwrap();
+    let budget = Budget { steps: Some(steps), ..Budget::default() };
+    run_with(path, settings, budget, threads)
+}
+
+fn run_with(path: &Path, settings: Settings, budget: Budget, threads: usize) -> End {
+    let config = RunConfig::new(5, settings);
     let mut run = Run::open(path).unwrap();
     run.write_config(&config.to_toml()).unwrap();
-    let budget = Budget { steps: Some(steps), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
     train(&mut run, &config, budget, threads, &stop, &mut ()).unwrap()
 }
@@ -158,6 +163,21 @@ fn clone_ends_by_itself_and_says_why() {
     let before = results(&path);
     assert_eq!(run_to(&path, "clone", 1_000_000, 2), end);
     assert!(results(&path) == before);
+}
+
+/// With more games asked for than there is time to play.
+#[test]
+fn clone_learns_from_what_it_has_when_its_share_of_the_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let settings = Settings::preset("clone", "tiny").unwrap();
+    let changes = ["games=1000000", "gathering_share=1e-9"].map(str::to_owned);
+    let settings = settings.set(&changes).unwrap();
+    let budget = Budget { minutes: Some(1e6), ..Budget::default() };
+    let end = run_with(&path, settings, budget, 2);
+    let End::Done(reason) = &end else { panic!("{end:?}") };
+    assert!(reason.contains("passes"), "{reason}");
+    assert_eq!(RunReader::new(&path).chunks().unwrap(), [0]);
 }
 
 #[test]

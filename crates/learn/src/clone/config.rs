@@ -22,6 +22,8 @@ pub struct Config<N, T> {
     pub games: u64,
     /// Games in a sealed file of them.
     pub chunk_games: u64,
+    /// The share of a budget of time after which no more games are gathered.
+    pub gathering_share: f64,
     /// Who teaches, and how.
     pub teacher: TeacherConfig,
     /// Which games of which files.
@@ -70,8 +72,9 @@ impl Default for CloneConfig {
         let teachers = ["stockfish:nodes=1000", "stockfish:nodes=3000", "stockfish:nodes=500"];
         CloneConfig {
             source: Source::Teacher,
-            games: 3_000,
+            games: 12_000,
             chunk_games: 50,
+            gathering_share: 0.85,
             teacher: TeacherConfig {
                 players: teachers.map(str::to_owned).to_vec(),
                 lines: 4,
@@ -185,6 +188,7 @@ impl<N, T> Config<N, T> {
             source: self.source,
             games: self.games,
             chunk_games: self.chunk_games,
+            gathering_share: self.gathering_share,
             teacher: self.teacher,
             pgn: self.pgn,
             run: self.run,
@@ -206,6 +210,7 @@ impl<N, T> Config<N, T> {
         check_all(&[
             from(2.0, "games", self.games as f64),
             from(1.0, "chunk_games", self.chunk_games as f64),
+            share("gathering_share", self.gathering_share),
             from(1.0, "teacher.lines", self.teacher.lines as f64),
             positive("teacher.temperature", self.teacher.temperature),
             share("teacher.loose_share", self.teacher.loose_share),

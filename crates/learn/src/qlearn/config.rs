@@ -23,12 +23,16 @@ pub struct QLearnConfig {
     pub finisher: String,
     /// Games are cut off after so many plies.
     pub max_plies: u32,
+    /// New positions of a game that are learned, any move being played after them; 0 for all.
+    pub new_states: u32,
     /// Who the table plays against.
     pub opponent: Opponent,
     /// Games between two changes of the table.
     pub round_games: u64,
     /// The share of the way that a value goes towards its target.
     pub alpha: Ramp,
+    /// Results of zero that a new value begins with.
+    pub doubt: u32,
     /// What a value is worth a ply further away.
     pub gamma: f64,
     /// How often any move is played instead of the best.
@@ -54,14 +58,16 @@ pub enum Opponent {
 impl Default for QLearnConfig {
     fn default() -> QLearnConfig {
         QLearnConfig {
-            plan_games: 200_000,
+            plan_games: 10_000_000,
             start: "game".to_owned(),
             table_plies: 0,
             finisher: "greedy".to_owned(),
-            max_plies: 60,
+            max_plies: 24,
+            new_states: 1,
             opponent: Opponent::Random,
-            round_games: 1024,
+            round_games: 16_384,
             alpha: Ramp::new(0.1, 0.1, 0.0, 1.0),
+            doubt: 9,
             gamma: 0.99,
             epsilon: Ramp::new(0.3, 0.1, 0.0, 0.5),
             table_mb: 256,
@@ -93,8 +99,10 @@ impl QLearnConfig {
             plan_games: 2_000_000,
             start: "krk".to_owned(),
             max_plies: 100,
+            new_states: 0,
             opponent: Opponent::Itself,
             round_games: 4096,
+            doubt: 0,
             epsilon: Ramp::new(0.5, 0.1, 0.0, 0.5),
             table_mb: 64,
             ..QLearnConfig::default()
@@ -107,7 +115,10 @@ impl QLearnConfig {
             plan_games: 100_000,
             table_plies: 10,
             max_plies: 200,
+            new_states: 0,
             opponent: Opponent::Itself,
+            round_games: 1024,
+            doubt: 0,
             epsilon: Ramp::new(0.5, 0.2, 0.0, 0.5),
             ..QLearnConfig::default()
         }
@@ -119,8 +130,10 @@ impl QLearnConfig {
             plan_games: 256,
             start: "krk".to_owned(),
             max_plies: 40,
+            new_states: 0,
             opponent: Opponent::Itself,
             round_games: 32,
+            doubt: 0,
             table_mb: 1,
             exam: ExamConfig { every_rounds: 2, games: 10, ..ExamConfig::default() },
             saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 5_000 },

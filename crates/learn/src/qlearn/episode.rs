@@ -6,13 +6,17 @@
 //! plays any move it is part of the world: only the table's moves are learned, and the next state is
 //! the one after the reply, `r + γ max Q(s'', a'')` (Watkins 1989). A game is learned from its end
 //! backwards, so that a result reaches the first move at once (Lin 1992).
+//!
+//! Of a whole game of chess hardly a position ever comes again. There the table takes in only the
+//! first new positions of a game, as a search tree does (Coulom 2006), and any move is played after
+//! them: their result is what the last of them learns.
 
-use selfmate_chess::{Color, Game, Outcome, Rng};
+use selfmate_chess::{Color, Game, Outcome, Reason, Rng};
 use selfmate_search::Player;
 use selfmate_search::player::Limit;
 
 use super::state::State;
-use super::table::Table;
+use super::table::{Pace, Table};
 
 /// How a game is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,6 +29,8 @@ pub struct Manner {
     pub table_plies: u32,
     /// A game is cut off after so many plies.
     pub max_plies: u32,
+    /// New positions of a game that are learned; 0 for all.
+    pub new_states: u32,
 }
 
 /// A game by the table.
@@ -37,6 +43,12 @@ pub struct Episode {
     side: Option<Color>,
     /// What the last mover got, or the side that learns; `None` when the game was cut off.
     pub reward: Option<f32>,
+    /// The table's last move mated.
+    is_mate: bool,
+    /// Moves after those that are learned.
+    beyond: u32,
+    /// Cut off in a position that the table takes no notice of.
+    is_unseen: bool,
     /// The winner.
     pub winner: Option<Color>,
     /// All plies, those after the table's included.
@@ -69,46 +81,52 @@ impl Episode {
             0 => (manner.max_plies, manner.max_plies),
             plies => (plies.min(manner.max_plies), manner.max_plies),
         };
+        let mut new_states = 0;
         loop {
             let legal = game.legal_moves();
             let ply = (game.ply() - first) as u32;
             let mover = game.turn();
+            let is_ours = manner.side.is_none_or(|side| side == mover);
             if let Some(outcome) = game.outcome_given(&legal) {
+                let was_ours = manner.side.is_none_or(|side| side != mover);
+                let is_mate = outcome.reason == Reason::Checkmate;
+                episode.is_mate = is_mate && was_ours && episode.beyond == 0;
                 episode.end(outcome, !mover);
                 return episode.ended(ply);
             }
-            let state = State::of(game.position());
-            let begin = episode.pairs.len();
-            let mut step = Step {
-                state: state.key,
-                first: begin as u32,
-                count: legal.len() as u16,
-                played: None,
-            };
-            let is_ours = manner.side.is_none_or(|side| side == mover);
-            if ply >= by_table {
-                if by_table == most {
-                    if !is_ours {
-                        return episode.ended(ply);
-                    }
-                    episode.pairs.extend(state.pairs(&legal));
-                    episode.steps.push(step);
-                    return episode.ended(ply);
-                }
+            let is_over = ply >= by_table;
+            if is_over && by_table < most {
                 return episode.finish(game, first, finisher, most - ply);
             }
-            if !is_ours {
+            let is_beyond = manner.new_states > 0 && new_states >= manner.new_states;
+            if is_over && (is_beyond || !is_ours) {
+                episode.is_unseen = is_beyond;
+                return episode.ended(ply);
+            }
+            if is_beyond || !is_ours {
+                episode.beyond += u32::from(is_ours);
                 game.play_unchecked(legal[rng.below(legal.len())]);
                 continue;
             }
+            let state = State::of(game.position());
+            let begin = episode.pairs.len();
             episode.pairs.extend(state.pairs(&legal));
-            let choice = if rng.chance(manner.epsilon) {
+            let is_known = table.get(state.key).is_some();
+            new_states += u32::from(!is_known);
+            let choice = if !is_known || rng.chance(manner.epsilon) {
                 rng.below(legal.len())
             } else {
                 choose(table, &episode.pairs[begin..], rng)
             };
-            step.played = Some(choice as u16);
-            episode.steps.push(step);
+            episode.steps.push(Step {
+                state: state.key,
+                first: begin as u32,
+                count: legal.len() as u16,
+                played: (!is_over).then_some(choice as u16),
+            });
+            if is_over {
+                return episode.ended(ply);
+            }
             game.play_unchecked(legal[choice]);
         }
     }
@@ -158,19 +176,25 @@ impl Episode {
     }
 
     /// Teaches a table, the last move first. Returns by how much values were wrong, summed.
-    pub fn teach(&self, table: &mut Table, alpha: f32, gamma: f32) -> f64 {
+    pub fn teach(&self, table: &mut Table, pace: Pace, gamma: f32) -> f64 {
         let mut wrong = 0.0;
         // What the last mover can expect; for all before, the best of the next position, which is
         // the opponent's where both sides learn.
         let later = if self.side.is_some() { gamma } else { -gamma };
-        let mut expected = self.reward;
+        let mut expected = self.reward.map(|reward| reward * later.powi(self.beyond as i32));
+        if self.is_unseen {
+            expected = Some(0.0);
+        }
+        // That a move mates need not be seen twice.
+        let mut pace_here = if self.is_mate { Pace::AT_ONCE } else { pace };
         for step in self.steps.iter().rev() {
             let pairs = &self.pairs[step.first as usize..][..usize::from(step.count)];
             if let (Some(played), Some(target)) = (step.played, expected) {
                 let pair = pairs[usize::from(played)];
                 let before = table.get(pair).map_or(0.0, |(value, _)| value);
                 wrong += f64::from((target - before).abs());
-                table.learn(step.state, pair, target, alpha);
+                table.learn(step.state, pair, target, pace_here);
+                pace_here = pace;
             }
             expected = Some(later * table.best(pairs));
         }
@@ -204,7 +228,10 @@ mod tests {
 
     use super::*;
 
-    const GREEDY: Manner = Manner { epsilon: 0.0, side: None, table_plies: 0, max_plies: 4 };
+    const GREEDY: Manner =
+        Manner { epsilon: 0.0, side: None, table_plies: 0, max_plies: 4, new_states: 0 };
+    const TENTH: Pace = Pace { alpha: 0.1, doubt: 0 };
+    const HALF: Pace = Pace { alpha: 0.5, doubt: 0 };
 
     fn play(table: &Table, fen: &str, manner: &Manner, seed: u64) -> Episode {
         let mut random = RandomPlayer::new("random", Seed::new(seed));
@@ -226,8 +253,8 @@ mod tests {
         let mut table = Table::new(1);
         for seed in 0..400 {
             let manner = Manner { epsilon: 0.5, ..GREEDY };
-            play(&table, mate, &manner, seed).teach(&mut table, 0.5, 0.9);
-            play(&table, before, &manner, seed).teach(&mut table, 0.5, 0.9);
+            play(&table, mate, &manner, seed).teach(&mut table, HALF, 0.9);
+            play(&table, before, &manner, seed).teach(&mut table, HALF, 0.9);
         }
         assert!(value(&table, mate, "Ra8#").unwrap() > 0.9);
         let waiting = value(&table, mate, "Rb1").unwrap();
@@ -245,7 +272,7 @@ mod tests {
         let episode = play(&table, fen, &Manner { max_plies: 3, ..GREEDY }, 1);
         assert_eq!((episode.reward, episode.plies, episode.moves()), (None, 3, 3));
         // Nothing is known, so nothing is learned but that it was there.
-        assert_eq!(episode.teach(&mut table, 0.1, 0.99), 0.0);
+        assert_eq!(episode.teach(&mut table, TENTH, 0.99), 0.0);
         assert_eq!((table.pairs(), table.best(&episode.pairs)), (3, 0.0));
     }
 
@@ -259,7 +286,7 @@ mod tests {
             let mut table = Table::new(1);
             let episode = play(&table, fen, &manner, seed);
             if episode.winner.is_some() && episode.plies >= 5 {
-                episode.teach(&mut table, 0.1, 0.99);
+                episode.teach(&mut table, TENTH, 0.99);
                 let first = table.get(episode.pairs[usize::from(episode.steps[0].played.unwrap())]);
                 assert!(first.unwrap().0 > 0.5, "{first:?}");
                 tried += 1;
@@ -280,7 +307,7 @@ mod tests {
                 assert!(episode.moves() as u32 <= episode.plies.div_ceil(2));
                 if episode.winner.is_some() && episode.moves() > 0 {
                     assert_eq!(episode.reward, Some(sign));
-                    episode.teach(&mut table, 0.1, 0.99);
+                    episode.teach(&mut table, TENTH, 0.99);
                     let known = episode.pairs.iter().filter_map(|&pair| table.get(pair));
                     assert!(known.into_iter().all(|(value, _)| value * sign > 0.5));
                     mates += 1;
@@ -291,6 +318,50 @@ mod tests {
     }
 
     #[test]
+    fn a_game_teaches_one_new_position_and_its_result_from_afar() {
+        let fen = "k7/8/1K6/8/8/8/8/7R w - - 0 1";
+        let manner = Manner { side: Some(Color::White), max_plies: 60, new_states: 1, ..GREEDY };
+        let (mut won, mut cut_off) = (0, 0);
+        for seed in 0..50 {
+            let mut table = Table::new(1);
+            let episode = play(&table, fen, &manner, seed);
+            assert_eq!(episode.moves(), 1);
+            episode.teach(&mut table, TENTH, 0.9);
+            assert_eq!((table.states(), table.pairs()), (1, 1));
+            // The move that mated stands a move of White's after the one before it.
+            let moves = episode.plies.div_ceil(2) as i32;
+            let expected = match episode.reward {
+                Some(reward) => reward * 0.9f32.powi(moves - 1),
+                None => 0.0,
+            };
+            won += u32::from(episode.winner.is_some());
+            cut_off += u32::from(episode.reward.is_none());
+            assert!((table.best(&episode.pairs) - expected).abs() < 1e-5);
+            // The next game knows that position, and so the one after it is new.
+            let next = play(&table, fen, &manner, seed);
+            assert!(next.moves() <= 2);
+        }
+        assert!(won > 0 && cut_off > 0, "{won} {cut_off}");
+    }
+
+    #[test]
+    fn a_mate_is_known_at_once() {
+        let fen = "6k1/8/6K1/8/8/8/8/R7 w - - 0 1";
+        let careful = Pace { alpha: 0.1, doubt: 9 };
+        let mut mates = 0;
+        for seed in 0..100 {
+            let mut table = Table::new(1);
+            let episode = play(&table, fen, &Manner { max_plies: 1, ..GREEDY }, seed);
+            episode.teach(&mut table, careful, 0.99);
+            if episode.winner.is_some() {
+                assert_eq!(value(&table, fen, "Ra8#"), Some(1.0));
+                mates += 1;
+            }
+        }
+        assert!(mates > 0);
+    }
+
+    #[test]
     fn only_the_first_plies_are_the_tables() {
         let manner = Manner { table_plies: 2, max_plies: 400, ..GREEDY };
         let mut learned = 0;
@@ -298,7 +369,7 @@ mod tests {
             let mut table = Table::new(1);
             let episode = play(&table, "8/8/8/8/8/1k6/7q/K7 b - - 0 1", &manner, seed);
             assert!(episode.moves() <= 2 && episode.plies >= 1);
-            episode.teach(&mut table, 0.1, 0.99);
+            episode.teach(&mut table, TENTH, 0.99);
             learned += table.pairs();
         }
         assert!(learned > 0);

@@ -57,6 +57,7 @@ fn moves(table: &Table, position: &Chess) -> Vec<Known> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::qlearn::table::Pace;
 
     #[test]
     fn the_best_known_opening_comes_first() {
@@ -65,7 +66,7 @@ mod tests {
         let mut table = Table::new(1);
         for (san, target) in [("e4", 0.5), ("d4", 1.0), ("a4", -1.0)] {
             let m = notation::parse_san(&start, san).unwrap();
-            table.learn(state.key, state.pair(m), target, 0.5);
+            table.learn(state.key, state.pair(m), target, Pace::AT_ONCE);
         }
         let lines = describe(&table, &start);
         assert!(lines[0].starts_with("1 states, 3 moves tried"), "{}", lines[0]);

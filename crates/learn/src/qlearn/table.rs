@@ -30,6 +30,21 @@ pub struct Table {
     forgotten: u64,
 }
 
+/// How fast values move towards their targets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// The share of the way, once there have been many targets.
+    pub alpha: f32,
+    /// Targets of zero that a new value is thought to have had. Without them a move that was tried
+    /// once and won by chance would be the best of its position.
+    pub doubt: u32,
+}
+
+impl Pace {
+    /// All the way.
+    pub const AT_ONCE: Pace = Pace { alpha: 1.0, doubt: 0 };
+}
+
 /// Bytes that are no table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a table of values: {0}")]
@@ -85,10 +100,10 @@ impl Table {
 
     /// Moves a value towards its target: by the mean of all targets while there are few, then by
     /// the share `alpha` of the way.
-    pub fn learn(&mut self, state: u64, pair: u64, target: f32, alpha: f32) {
+    pub fn learn(&mut self, state: u64, pair: u64, target: f32, pace: Pace) {
         self.entry(state, IS_STATE);
         let entry = self.entry(pair, 0);
-        let share = alpha.max(1.0 / entry.count as f32);
+        let share = pace.alpha.max(1.0 / (entry.count + pace.doubt) as f32);
         entry.value += share * (target - entry.value);
     }
 
@@ -192,17 +207,31 @@ mod tests {
 
     use super::*;
 
+    const HALF: Pace = Pace { alpha: 0.5, doubt: 0 };
+
+    #[test]
+    fn in_doubt_a_value_begins_with_zeros() {
+        let mut table = Table::new(1);
+        let pace = Pace { alpha: 0.01, doubt: 3 };
+        table.learn(1, 5, 1.0, pace);
+        assert_eq!(table.get(5), Some((0.25, 1)));
+        table.learn(1, 5, 1.0, pace);
+        assert_eq!(table.get(5), Some((0.4, 2)));
+        table.learn(1, 6, 1.0, Pace::AT_ONCE);
+        assert_eq!(table.get(6), Some((1.0, 1)));
+    }
+
     #[test]
     fn values_move_towards_their_targets() {
         let mut table = Table::new(1);
         assert_eq!(table.get(5), None);
         assert_eq!(table.best(&[5, 6]), 0.0);
-        table.learn(1, 5, 1.0, 0.5);
-        table.learn(1, 5, 1.0, 0.5);
-        table.learn(1, 6, -1.0, 0.5);
+        table.learn(1, 5, 1.0, HALF);
+        table.learn(1, 5, 1.0, HALF);
+        table.learn(1, 6, -1.0, HALF);
         // The first target counts whole, the second as much, all after them by the share.
-        table.learn(1, 5, 0.0, 0.5);
-        table.learn(1, 5, 1.0, 0.5);
+        table.learn(1, 5, 0.0, HALF);
+        table.learn(1, 5, 1.0, HALF);
         assert_eq!(table.get(5), Some((0.75, 4)));
         assert_eq!(table.best(&[5, 6]), 0.75);
         // A move never tried hides no loss.
@@ -233,7 +262,7 @@ mod tests {
         let mut rng = Seed::new(2).rng();
         for _ in 0..100_000 {
             let state = rng.bits() % 20_000;
-            table.learn(state, mix(state, rng.below(9)), rng.unit() as f32, 0.1);
+            table.learn(state, mix(state, rng.below(9)), rng.unit() as f32, HALF);
         }
         let bytes = table.encode();
         // Lines keep their entries, though not their empty places.
@@ -250,7 +279,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_table_are_refused() {
         let mut table = Table::new(1);
-        table.learn(1, 2, 1.0, 0.1);
+        table.learn(1, 2, 1.0, HALF);
         let bytes = table.encode();
         assert!(Table::decode(&bytes[..20]).is_err());
         assert!(Table::decode(&bytes[..bytes.len() - 1]).is_err());
