@@ -29,7 +29,7 @@ use crate::watch::Stage;
 /// The file that holds the population.
 const STATE: &str = "evolution.json";
 /// Pairs of games of the best against the first weights in an exam.
-const START_PAIRS: usize = 20;
+const START_PAIRS: usize = 100;
 
 /// Weights in evolution.
 pub struct Evolve {

@@ -173,7 +173,7 @@ fn clone_learns_from_what_it_has_when_its_share_of_the_time_is_over() {
     let settings = Settings::preset("clone", "tiny").unwrap();
     let changes = ["games=1000000", "gathering_share=1e-9"].map(str::to_owned);
     let settings = settings.set(&changes).unwrap();
-    let budget = Budget { minutes: Some(1e6), ..Budget::default() };
+    let budget = Budget { minutes: Some(1000.0), ..Budget::default() };
     let end = run_with(&path, settings, budget, 2);
     let End::Done(reason) = &end else { panic!("{end:?}") };
     assert!(reason.contains("passes"), "{reason}");

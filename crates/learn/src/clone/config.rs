@@ -73,7 +73,7 @@ impl Default for CloneConfig {
         CloneConfig {
             source: Source::Teacher,
             games: 12_000,
-            chunk_games: 50,
+            chunk_games: 150,
             gathering_share: 0.85,
             teacher: TeacherConfig {
                 players: teachers.map(str::to_owned).to_vec(),
