@@ -25,9 +25,9 @@ pub struct Options {
     /// Minutes for each learner [default: its own]
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
-    /// Minutes for one learner, whatever the others have
-    #[arg(long, value_name = "NAME=M", value_parser = budget)]
-    budget: Vec<(String, f64)>,
+    /// How one learner is trained, whatever the others have: 'zero=--minutes 20 --threads 2'
+    #[arg(long, value_name = "NAME=FLAGS", value_parser = budget)]
+    budget: Vec<(String, String)>,
     /// Only these learners
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
@@ -198,23 +198,21 @@ impl Lab {
     }
 }
 
-/// A learner's name and minutes.
-fn budget(text: &str) -> Result<(String, f64), String> {
-    let (name, minutes) = text.split_once('=').ok_or("expected NAME=MINUTES")?;
-    match minutes.parse() {
-        Ok(minutes) if minutes > 0.0 => Ok((name.to_owned(), minutes)),
-        _ => Err(format!("'{minutes}' are no minutes")),
-    }
+/// A learner's name and flags of `train`.
+fn budget(text: &str) -> Result<(String, String), String> {
+    let (name, flags) = text.split_once('=').ok_or("expected NAME=FLAGS")?;
+    Ok((name.to_owned(), flags.to_owned()))
 }
 
 /// The command that trains a learner.
 fn training(learner: &Learner, options: &Options) -> String {
     let own = options.budget.iter().find(|(name, _)| name == learner.name);
-    let minutes = own.map(|(_, minutes)| *minutes).or(options.minutes);
-    let budget =
-        minutes.map_or_else(|| learner.budget.to_owned(), |minutes| format!("--minutes {minutes}"));
-    let threads = options.threads.map_or_else(String::new, |t| format!(" --threads {t}"));
-    format!("train {0} --run {0} {budget} --seed {1}{threads}", learner.name, options.seed)
+    let flags = own.map(|(_, flags)| flags.clone()).unwrap_or_else(|| {
+        let minutes = options.minutes.map(|minutes| format!("--minutes {minutes}"));
+        let threads = options.threads.map(|threads| format!(" --threads {threads}"));
+        minutes.unwrap_or_else(|| learner.budget.to_owned()) + &threads.unwrap_or_default()
+    });
+    format!("train {0} --run {0} {flags} --seed {1}", learner.name, options.seed)
 }
 
 /// Runs the trainings, some at the same time. Those that have a neighbour write to a file each.
@@ -360,16 +358,15 @@ mod tests {
         assert_eq!(training(value, &options()), "train value --run value --games 3000 --seed 1");
         let options = Options {
             minutes: Some(5.0),
-            budget: vec![budget("zero=20").unwrap()],
+            budget: vec![budget("zero=--minutes 20 --threads 2").unwrap()],
             threads: Some(1),
             ..options()
         };
-        let line = "train zero --run zero --minutes 20 --seed 1 --threads 1";
+        let line = "train zero --run zero --minutes 20 --threads 2 --seed 1";
         assert_eq!(training(zero, &options), line);
-        assert!(training(value, &options).contains("--minutes 5 "));
-        for text in ["zero", "zero=", "zero=-1", "zero=NaN"] {
-            assert!(budget(text).is_err(), "{text}");
-        }
+        let line = "train value --run value --minutes 5 --threads 1 --seed 1";
+        assert_eq!(training(value, &options), line);
+        assert!(budget("zero").is_err());
     }
 
     #[test]

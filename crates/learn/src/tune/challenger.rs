@@ -115,8 +115,10 @@ impl Challenger {
                 all.into_iter().step_by(stride).collect()
             };
             let (held_out, learned) = (quiet(held_out), quiet(learned));
-            (fit(&config.texel, genome, &point, &learned, &held_out), learned.len())
+            let all = [&learned[..], &held_out[..]];
+            (fit(&config.texel, genome, &point, all, &|| halt.is_over()), learned.len())
         });
+        let Some(found) = found else { return Ok(None) };
         let mut challenger = Challenger::new(genome.tuning(&found.point));
         challenger.values.extend([
             ("texel_k", found.k),

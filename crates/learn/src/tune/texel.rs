@@ -119,26 +119,29 @@ pub struct Fit {
 }
 
 /// Fits an engine's weights to examples, as long as that predicts those better that were held out.
-/// The same with any number of threads.
+/// The same with any number of threads; `None` when time was over before it was done.
 pub fn fit(
     config: &TexelConfig,
     genome: &Genome,
     start: &[f64],
-    examples: &[Example],
-    held_out: &[Example],
-) -> Fit {
+    [examples, held_out]: [&[Example]; 2],
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Option<Fit> {
     let tuning = genome.tuning(start);
     let scores = scores(&tuning, examples);
     let results: Vec<f64> = examples.iter().map(|example| example.result).collect();
     let k = steepness(&scores, &results);
-    let problem = Problem::new(config, genome, start, k, examples);
-    let exam = Problem::new(config, genome, start, k, held_out);
+    let problem = Problem::new(config, genome, start, k, examples, is_over)?;
+    let exam = Problem::new(config, genome, start, k, held_out, is_over)?;
     let importance = importance(&problem.rows, &scores, k, genome.len());
     let mut moved = vec![0.0; genome.len()];
     let before = exam.error(&moved);
     let mut best = (before, moved.clone());
     let mut adam = Adam::new(genome.len());
     for step in 1..=config.steps {
+        if is_over() {
+            return None;
+        }
         let mut gradient = problem.gradient(&moved);
         for (slope, moved) in gradient.iter_mut().zip(&moved) {
             *slope += 2.0 * config.pull * moved;
@@ -152,7 +155,7 @@ pub fn fit(
         }
     }
     let point = start.iter().zip(&best.1).map(|(start, moved)| start + moved).collect();
-    Fit { point, k, error: (before, best.0), importance }
+    Some(Fit { point, k, error: (before, best.0), importance })
 }
 
 /// The score that is expected at this advantage.
@@ -187,25 +190,34 @@ fn steepness(scores: &[f64], results: &[f64]) -> f64 {
 /// For each example, the genes that matter to it and what a unit of each adds to its score.
 type Rows = Vec<Vec<(u32, f32)>>;
 
-fn slopes(genome: &Genome, point: &[f64], scores: &[f64], examples: &[Example]) -> Rows {
-    let columns: Vec<Vec<(u32, f32)>> = (0..genome.len())
+fn slopes(
+    genome: &Genome,
+    point: &[f64],
+    scores: &[f64],
+    examples: &[Example],
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Option<Rows> {
+    let columns: Option<Vec<Vec<(u32, f32)>>> = (0..genome.len())
         .into_par_iter()
         .map(|gene| {
+            if is_over() {
+                return None;
+            }
             let (tuning, by) = genome.nudged(point, gene);
             let nudged = self::scores(&tuning, examples).into_iter().zip(scores).enumerate();
             let changed = nudged.filter(|(_, (nudged, score))| nudged != *score);
-            changed
-                .map(|(row, (nudged, score))| (row as u32, ((nudged - score) / by) as f32))
-                .collect()
+            let column =
+                changed.map(|(row, (nudged, score))| (row as u32, ((nudged - score) / by) as f32));
+            Some(column.collect())
         })
         .collect();
     let mut rows: Rows = vec![Vec::new(); examples.len()];
-    for (gene, column) in columns.into_iter().enumerate() {
+    for (gene, column) in columns?.into_iter().enumerate() {
         for (row, slope) in column {
             rows[row as usize].push((gene as u32, slope));
         }
     }
-    rows
+    Some(rows)
 }
 
 fn importance(rows: &Rows, scores: &[f64], k: f64, genes: usize) -> Vec<f64> {
@@ -245,10 +257,11 @@ impl Problem {
         start: &[f64],
         k: f64,
         examples: &[Example],
-    ) -> Problem {
+        is_over: &(dyn Fn() -> bool + Sync),
+    ) -> Option<Problem> {
         let scores = scores(&genome.tuning(start), examples);
-        let rows = slopes(genome, start, &scores, examples);
-        Problem { rows, scores, targets: config.targets(examples, k), k }
+        let rows = slopes(genome, start, &scores, examples, is_over)?;
+        Some(Problem { rows, scores, targets: config.targets(examples, k), k })
     }
 
     fn predicted(&self, index: usize, moved: &[f64]) -> f64 {
@@ -367,7 +380,9 @@ mod tests {
         let examples = taught_by(&teacher, 0.6);
         let config =
             TexelConfig { steps: 1500, result_weight: 1.0, pull: 0.0, ..TexelConfig::default() };
-        let fit = fit(&config, &genome, &genome.point(&pupil), &examples, &examples);
+        let (point, both) = (genome.point(&pupil), [&examples[..]; 2]);
+        assert_eq!(fit(&config, &genome, &point, both, &|| true), None);
+        let fit = fit(&config, &genome, &point, both, &|| false).unwrap();
         assert!(fit.error.1 < 0.05 * fit.error.0, "{fit:?}");
         // K takes up a common factor; what a queen is worth in pawns does not depend on it.
         let values = genome.tuning(&fit.point).evaluation.piece_value.mg;
@@ -386,7 +401,7 @@ mod tests {
         examples.truncate(500);
         examples.iter_mut().for_each(|example| example.result = rng.unit());
         let config = TexelConfig { result_weight: 1.0, ..TexelConfig::default() };
-        let problem = Problem::new(&config, &genome, &point, 1.0, &examples);
+        let problem = Problem::new(&config, &genome, &point, 1.0, &examples, &|| false).unwrap();
         let moved: Vec<f64> = (0..genome.len()).map(|_| 0.1 * rng.normal()).collect();
         let gradient = problem.gradient(&moved);
         for gene in 0..genome.len() {
