@@ -113,20 +113,20 @@ impl Episode {
             episode.pairs.extend(state.pairs(&legal));
             let is_known = table.get(state.key).is_some();
             new_states += u32::from(!is_known);
-            let choice = if !is_known || rng.chance(manner.epsilon) {
-                rng.below(legal.len())
-            } else {
-                choose(table, &episode.pairs[begin..], rng)
-            };
+            let choice = (!is_over).then(|| {
+                if !is_known || rng.chance(manner.epsilon) {
+                    rng.below(legal.len())
+                } else {
+                    choose(table, &episode.pairs[begin..], rng)
+                }
+            });
             episode.steps.push(Step {
                 state: state.key,
                 first: begin as u32,
                 count: legal.len() as u16,
-                played: (!is_over).then_some(choice as u16),
+                played: choice.map(|choice| choice as u16),
             });
-            if is_over {
-                return episode.ended(ply);
-            }
+            let Some(choice) = choice else { return episode.ended(ply) };
             game.play_unchecked(legal[choice]);
         }
     }
