@@ -6,7 +6,7 @@
 use std::{
     fmt::Write as _,
     fs::{self, File},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::Command,
     sync::{
         Mutex, PoisonError,
@@ -14,10 +14,10 @@ use std::{
     },
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::process::{capture, cargo, root, run as run_command, target_dir};
+use crate::process::{capture, cargo, find_program, root, run as run_command, target_dir};
 
 /// How to compare.
 #[derive(clap::Args)]
@@ -128,6 +128,10 @@ pub fn run(options: &Options) -> Result<()> {
         let names: Vec<&str> = LEARNERS.iter().map(|learner| learner.name).collect();
         ensure!(names.contains(&name.as_str()), "no learner '{name}': {}", names.join(", "));
     }
+    ensure!(
+        find_program("stockfish").is_some(),
+        "Stockfish is among the anchors: install it, as `cargo xtask test` does"
+    );
     run_command(&mut cargo("build --release -p selfmate"))?;
     let lab = Lab::open()?;
     let chosen: Vec<&Learner> = LEARNERS
@@ -137,11 +141,12 @@ pub fn run(options: &Options) -> Result<()> {
     let trainings: Vec<String> = chosen.iter().map(|learner| training(learner, options)).collect();
     train(&lab, &chosen, &trainings, options.jobs)?;
 
-    let players: Vec<String> = chosen
-        .iter()
-        .map(|learner| format!("run:{}", learner.name))
-        .chain(ANCHORS.iter().map(|(player, _)| (*player).to_owned()))
-        .collect();
+    let trained: Result<Vec<Trained>> =
+        chosen.iter().map(|learner| Trained::find(&lab, learner)).collect();
+    let trained = trained?;
+    let anchored = ANCHORS.iter().map(|(player, _)| (*player).to_owned());
+    let players: Vec<String> =
+        trained.iter().map(|trained| trained.player.clone()).chain(anchored).collect();
     let anchors: Vec<String> =
         ANCHORS.iter().map(|(player, elo)| format!("--anchor {player}={elo}")).collect();
     let ladder = format!(
@@ -157,16 +162,9 @@ pub fn run(options: &Options) -> Result<()> {
     let files = format!("--store {} --svg {}", store.display(), picture.display());
     let report = capture(&mut lab.selfmate(&format!("{ladder} {files} --json")))?;
     let report: Value = serde_json::from_str(&report).context("the ladder printed no JSON")?;
-    let rows: Result<Vec<Row>> = chosen
-        .iter()
-        .map(|learner| {
-            let show = capture(&mut lab.selfmate(&format!("show {} --json", learner.name)))?;
-            let show: Value = serde_json::from_str(&show).context("`show` printed no JSON")?;
-            row(learner, &show, &report, &lab.runs)
-        })
-        .collect();
+    let rows: Result<Vec<Row>> = trained.iter().map(|trained| row(trained, &report)).collect();
     let commands = trainings.iter().chain([&ladder]).map(|line| format!("selfmate {line}"));
-    let page = page(&rows?, &commands.collect::<Vec<_>>(), options);
+    let page = page(&rows?, &commands.collect::<Vec<_>>(), options.movetime);
     let path = root().join("docs/comparison.md");
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{}", path.display());
@@ -217,65 +215,96 @@ fn training(learner: &Learner, options: &Options) -> String {
 
 /// Runs the trainings, some at the same time. Those that have a neighbour write to a file each.
 fn train(lab: &Lab, learners: &[&Learner], trainings: &[String], jobs: usize) -> Result<()> {
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Relaxed);
                     let Some(learner) = learners.get(index) else { return };
-                    let log = lab.folder.join(format!("{}.log", learner.name));
-                    let command = lab.selfmate(&format!("{} --plain", trainings[index]));
-                    if let Err(error) = train_one(command, (jobs > 1).then_some(&log)) {
-                        let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
-                        failures.push(format!("{error:#}"));
-                        return;
+                    if let Err(error) = train_one(lab, learner.name, &trainings[index], jobs > 1) {
+                        // Those that have begun go on; no other begins.
+                        next.store(learners.len(), Relaxed);
+                        eprintln!("{error:#}");
+                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     }
                 }
             });
         }
     });
-    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if !failures.is_empty() {
-        bail!("{}", failures.join("; "));
-    }
-    Ok(())
+    let failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failure.map_or(Ok(()), Err)
 }
 
-fn train_one(mut command: Command, log: Option<&PathBuf>) -> Result<()> {
-    if let Some(path) = log {
-        let file =
-            File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-        eprintln!("the output of the next command goes to {}", path.display());
-        command.stdout(file.try_clone()?).stderr(file);
+/// Trains a learner. Its command is kept: a run that was made by another one is no part of this
+/// comparison.
+fn train_one(lab: &Lab, name: &str, training: &str, has_neighbour: bool) -> Result<()> {
+    let file = lab.folder.join(format!("{name}.command"));
+    match fs::read_to_string(&file) {
+        Ok(before) => ensure!(
+            before == training,
+            "{name} was trained by `{before}`: remove {} and its run to train it anew",
+            file.display()
+        ),
+        Err(_) => fs::write(&file, training)
+            .with_context(|| format!("cannot write {}", file.display()))?,
+    }
+    let mut command = lab.selfmate(&format!("{training} --plain"));
+    if has_neighbour {
+        let path = lab.folder.join(format!("{name}.log"));
+        let log =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        eprintln!("{name} writes to {}", path.display());
+        command.stdout(log.try_clone()?).stderr(log);
     }
     run_command(&mut command)
 }
 
-fn row(learner: &Learner, show: &Value, ladder: &Value, runs: &Path) -> Result<Row> {
-    let name = format!("run:{}", learner.name);
+/// A learner after its training.
+struct Trained<'a> {
+    learner: &'a Learner,
+    /// What it has become, with its step, as ladders name it.
+    player: String,
+    /// What `show` says of its run.
+    show: Value,
+    /// The size of what plays.
+    bytes: u64,
+}
+
+impl<'a> Trained<'a> {
+    fn find(lab: &Lab, learner: &'a Learner) -> Result<Trained<'a>> {
+        let name = learner.name;
+        let show = capture(&mut lab.selfmate(&format!("show {name} --json")))?;
+        let show: Value = serde_json::from_str(&show).context("`show` printed no JSON")?;
+        let step = show["latest"]["checkpoint"].as_u64().context("a run without a checkpoint")?;
+        let checkpoint = lab.runs.join(name).join("checkpoints").join(step.to_string());
+        let sizes = PLAYER_FILES.iter().filter_map(|file| fs::metadata(checkpoint.join(file)).ok());
+        let bytes = sizes.map(|size| size.len()).sum();
+        Ok(Trained { learner, player: format!("run:{name}@{step}"), show, bytes })
+    }
+}
+
+fn row(trained: &Trained<'_>, ladder: &Value) -> Result<Row> {
+    let Trained { learner, player, show, bytes } = trained;
     let rated = ladder["players"].as_array().context("the ladder lists no players")?;
-    let rated = rated.iter().find(|player| player["name"] == name.as_str());
-    let rated = rated.with_context(|| format!("{name} is not on the ladder"))?;
+    let rated = rated.iter().find(|rated| rated["name"] == player.as_str());
+    let rated = rated.with_context(|| format!("{player} is not on the ladder"))?;
     let number = |value: &Value, key: &str| {
-        value[key].as_f64().with_context(|| format!("{name} has no {key}"))
+        value[key].as_f64().with_context(|| format!("{player} has no {key}"))
     };
-    let step = show["latest"]["checkpoint"].as_u64().context("a run without a checkpoint")?;
-    let checkpoint = runs.join(learner.name).join("checkpoints").join(step.to_string());
-    let sizes = PLAYER_FILES.iter().filter_map(|file| fs::metadata(checkpoint.join(file)).ok());
     Ok(Row {
         name: learner.name.to_owned(),
         method: learner.method.to_owned(),
         seconds: number(show, "elapsed_s")?,
         games: show["games"].as_u64().unwrap_or(0),
-        bytes: sizes.map(|size| size.len()).sum(),
+        bytes: *bytes,
         elo: number(rated, "elo")?,
         error: rated["elo_error"].as_f64(),
     })
 }
 
 /// The page, the strongest first.
-fn page(rows: &[Row], commands: &[String], options: &Options) -> String {
+fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
     let mut order: Vec<&Row> = rows.iter().collect();
     order.sort_by(|a, b| b.elo.total_cmp(&a.elo));
     let mut text = String::from(
@@ -283,17 +312,12 @@ fn page(rows: &[Row], commands: &[String], options: &Options) -> String {
          once, with the seed and the time of its command below, and then plays all others and the anchors. ",
     );
     // Writing to a String cannot fail.
+    let anchors: Vec<String> =
+        ANCHORS.iter().map(|(player, elo)| format!("`{player}` is {elo}")).collect();
     let _ = writeln!(
         text,
-        "Elo with 95 % error bars at {} ms a move; {}{} trained at a time. The scale is held by the anchors: {}.\n",
-        options.movetime,
-        if options.jobs > 1 { options.jobs.to_string() } else { "one".to_owned() },
-        if options.jobs > 1 { " learners were" } else { " learner was" },
-        ANCHORS
-            .iter()
-            .map(|(player, elo)| format!("`{player}` is {elo}"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        "Elo has 95 % error bars, at {movetime} ms a move; its scale is held by the anchors: {}.\n",
+        anchors.join(", ")
     );
     text.push_str(
         "| learner | method | training | games | size | Elo |\n|---|---|---|---|---|---|\n",
@@ -381,7 +405,7 @@ mod tests {
             error: Some(20.0),
         };
         let rows = [row("qlearn", 40.0), row("tune", 1500.0)];
-        let page = page(&rows, &["selfmate x".into()], &options());
+        let page = page(&rows, &["selfmate x".into()], 20);
         let (tune, qlearn) = (page.find("tune").unwrap(), page.find("qlearn").unwrap());
         assert!(tune < qlearn);
         assert!(page.contains("| 30 min | 12 | 3400 kB | 1500 ± 20 |"), "{page}");
@@ -390,13 +414,19 @@ mod tests {
 
     #[test]
     fn a_player_that_is_not_on_the_ladder_is_named() {
-        let show = json!({ "elapsed_s": 60.0, "games": 5, "latest": { "checkpoint": 3 } });
-        let ladder = json!({ "players": [{ "name": "run:zero", "elo": 1.0, "elo_error": 2.0 }] });
-        let runs = Path::new("nowhere");
-        let found = row(&LEARNERS[0], &show, &ladder, runs).unwrap();
-        assert_eq!((found.elo, found.games, found.bytes), (1.0, 5, 0));
-        let error = row(&LEARNERS[1], &show, &ladder, runs).map(|_| ()).unwrap_err();
-        assert_eq!(error.to_string(), "run:alphazero is not on the ladder");
+        let trained = |learner, player: &str| Trained {
+            learner,
+            player: player.to_owned(),
+            show: json!({ "elapsed_s": 60.0, "games": 5 }),
+            bytes: 7,
+        };
+        let rated = json!({ "name": "run:zero@12", "elo": 1.0, "elo_error": 2.0 });
+        let ladder = json!({ "players": [rated] });
+        let found = row(&trained(&LEARNERS[0], "run:zero@12"), &ladder).unwrap();
+        assert_eq!((found.elo, found.games, found.bytes), (1.0, 5, 7));
+        let missing = row(&trained(&LEARNERS[1], "run:alphazero@3"), &ladder);
+        let error = missing.map(|_| ()).unwrap_err().to_string();
+        assert_eq!(error, "run:alphazero@3 is not on the ladder");
     }
 
     #[test]

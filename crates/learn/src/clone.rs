@@ -156,7 +156,7 @@ impl<S: Student> Imitator<S> {
         };
         self.state.games += gathered.len() as u64;
         self.state.chunks += 1;
-        if self.state.games >= config.games || room.time_spent() >= config.gathering_share {
+        if self.state.games >= config.games || self.is_late(config, room)? {
             self.state.is_gathered = true;
         }
         let positions = gathered.iter().map(|game| game.positions.len() as u64).sum();
@@ -164,6 +164,18 @@ impl<S: Student> Imitator<S> {
             Round { games: gathered.len() as u64, positions, steps: 1, ..Round::default() };
         round.add("lessons", self.state.games as f64);
         Ok(Some(round))
+    }
+
+    /// True when the next file of games would take what is left of the time for games. Files that
+    /// were played before a kill count all the same.
+    fn is_late(
+        &self,
+        config: &Config<S::Shape, S::Training>,
+        room: &Room<'_>,
+    ) -> Result<bool, LearnError> {
+        let State { chunks, .. } = self.state;
+        let with_next = room.time_spent() * (chunks + 1) as f64 / chunks as f64;
+        Ok(with_next > config.gathering_share && !room.run.chunks()?.contains(&chunks))
     }
 
     /// Learns some batches; at the end of a pass also looks at the games held out.

@@ -2,7 +2,8 @@
 //!
 //! [`train`] is the loop, a [`Method`] what happens in a round. A round depends on the seed, on the
 //! rounds before it and on nothing else, neither the clock nor the number of threads. So a run that
-//! was killed goes on from its last checkpoint and computes again what was lost.
+//! was killed goes on from its last checkpoint and computes again what was lost. The one exception is
+//! how many games `clone` gathers within a budget of time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -195,8 +196,7 @@ impl Room<'_> {
         self.elapsed_s + self.began.elapsed().as_secs_f64()
     }
 
-    /// The share of the budget of time that is spent; 0 without such a budget. What is decided by it
-    /// must be remembered, or a run that was killed would decide otherwise.
+    /// The share of the budget of time that is spent; 0 without such a budget.
     pub fn time_spent(&self) -> f64 {
         self.minutes.map_or(0.0, |minutes| self.elapsed_s() / (60.0 * minutes).max(1e-9))
     }

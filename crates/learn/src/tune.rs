@@ -30,7 +30,7 @@ pub use config::{Proposal, TrialConfig, TuneConfig, VaryConfig};
 pub use importance::{Importance, Row, picture};
 pub use loss::{LossConfig, Turn, turn};
 pub use spsa::{Probe, Spsa, SpsaConfig};
-pub use texel::{Example, Fit, TexelConfig, examples, fit};
+pub use texel::{Example, Fit, Lessons, TexelConfig, examples, fit};
 
 use crate::exam::{contest_in, examine};
 use crate::learner::{Hardware, LearnError};

@@ -50,22 +50,33 @@ fn results(path: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// Threads, pauses and a lost checkpoint change no byte of what is learned.
 fn check(learner: &str, pauses: Pauses) {
+    check_with(learner, &[], pauses);
+}
+
+/// The same with some settings changed.
+fn check_with(learner: &str, changes: &[&str], pauses: Pauses) {
+    let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+    let settings = Settings::preset(learner, "tiny").unwrap().set(&changes).unwrap();
+    let run_to = |path: &Path, steps, threads| {
+        let budget = Budget { steps: Some(steps), ..Budget::default() };
+        run_with(path, settings.clone(), budget, threads);
+    };
     let folder = tempfile::tempdir().unwrap();
     let [one, two, paused, killed] =
         ["one", "two", "paused", "killed"].map(|name| folder.path().join(name));
     let end = *pauses.last().unwrap();
-    run_to(&one, learner, end, 1);
-    run_to(&two, learner, end, 2);
+    run_to(&one, end, 1);
+    run_to(&two, end, 2);
     for &steps in pauses {
-        run_to(&paused, learner, steps, 2);
+        run_to(&paused, steps, 2);
     }
     // A kill between two checkpoints: the newest was never written.
-    run_to(&killed, learner, pauses[pauses.len() / 2], 2);
+    run_to(&killed, pauses[pauses.len() / 2], 2);
     let saved = checkpoints(&killed);
     if saved.len() > 1 {
         fs::remove_dir_all(saved.last().unwrap()).unwrap();
     }
-    run_to(&killed, learner, end, 1);
+    run_to(&killed, end, 1);
     let expected = results(&one);
     assert!(!expected.is_empty());
     for (name, path) in [("two threads", &two), ("pauses", &paused), ("a kill", &killed)] {
@@ -115,6 +126,12 @@ fn check_player(runs: &Path, name: &str) {
 #[test]
 fn qlearn_is_the_same_whatever_happens() {
     check("qlearn", &[1, 1000, 1001, 4000]);
+}
+
+#[test]
+fn qlearn_of_whole_games_is_the_same_whatever_happens() {
+    let changes = ["start=game", "max_plies=24", "new_states=1", "doubt=9", "opponent=random"];
+    check_with("qlearn", &changes, &[1, 300, 301, 1000]);
 }
 
 #[test]
@@ -174,10 +191,30 @@ fn clone_learns_from_what_it_has_when_its_share_of_the_time_is_over() {
     let changes = ["games=1000000", "gathering_share=1e-9"].map(str::to_owned);
     let settings = settings.set(&changes).unwrap();
     let budget = Budget { minutes: Some(1000.0), ..Budget::default() };
-    let end = run_with(&path, settings, budget, 2);
+    let end = run_with(&path, settings.clone(), budget, 2);
     let End::Done(reason) = &end else { panic!("{end:?}") };
     assert!(reason.contains("passes"), "{reason}");
     assert_eq!(RunReader::new(&path).chunks().unwrap(), [0]);
+}
+
+/// The time is over when it goes on, but what was played before counts.
+#[test]
+fn clone_learns_from_all_files_that_are_there_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, killed] = ["whole", "killed"].map(|name| folder.path().join(name));
+    let settings = Settings::preset("clone", "tiny").unwrap();
+    let steps = |steps| Budget { steps: Some(steps), ..Budget::default() };
+    run_with(&whole, settings.clone(), steps(1_000_000), 2);
+    // Two files of three, and then all checkpoints are lost.
+    run_with(&killed, settings.clone(), steps(2), 2);
+    fs::remove_dir_all(killed.join("checkpoints")).unwrap();
+    let late = settings.set(&["gathering_share=1e-9".to_owned()]).unwrap();
+    run_with(&killed, late, Budget { minutes: Some(1000.0), ..Budget::default() }, 2);
+    assert_eq!(RunReader::new(&killed).chunks().unwrap(), [0, 1]);
+    let lessons = |path: &Path| results(path)["lessons.json"].clone();
+    let state = String::from_utf8(lessons(&killed)).unwrap();
+    assert!(state.contains(r#""games":16"#), "{state}");
+    assert!(lessons(&whole) != lessons(&killed));
 }
 
 #[test]

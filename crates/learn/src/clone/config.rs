@@ -22,7 +22,8 @@ pub struct Config<N, T> {
     pub games: u64,
     /// Games in a sealed file of them.
     pub chunk_games: u64,
-    /// The share of a budget of time after which no more games are gathered.
+    /// The share of a budget of time for gathering games, rounded down to whole files of them, but one
+    /// at least.
     pub gathering_share: f64,
     /// Who teaches, and how.
     pub teacher: TeacherConfig,
@@ -73,7 +74,7 @@ impl Default for CloneConfig {
         CloneConfig {
             source: Source::Teacher,
             games: 12_000,
-            chunk_games: 150,
+            chunk_games: 60,
             gathering_share: 0.85,
             teacher: TeacherConfig {
                 players: teachers.map(str::to_owned).to_vec(),

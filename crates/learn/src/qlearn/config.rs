@@ -31,9 +31,9 @@ pub struct QLearnConfig {
     pub round_games: u64,
     /// The share of the way that a value goes towards its target.
     pub alpha: Ramp,
-    /// Results of zero that a new value begins with.
+    /// Results of zero that a new value begins with, as many as `1 / alpha - 1` at most.
     pub doubt: u32,
-    /// What a value is worth a ply further away.
+    /// What a value is worth a move further away, of whoever learns.
     pub gamma: f64,
     /// How often any move is played instead of the best.
     pub epsilon: Ramp,

@@ -45,7 +45,7 @@ pub struct Episode {
     pub reward: Option<f32>,
     /// The table's last move mated.
     is_mate: bool,
-    /// Moves after those that are learned.
+    /// Moves after those that are learned, of whoever learns.
     beyond: u32,
     /// Cut off in a position that the table takes no notice of.
     is_unseen: bool,
@@ -111,7 +111,8 @@ impl Episode {
             let state = State::of(game.position());
             let begin = episode.pairs.len();
             episode.pairs.extend(state.pairs(&legal));
-            let is_known = table.get(state.key).is_some();
+            // A position may have been forgotten before its moves.
+            let is_known = episode.pairs[begin..].iter().any(|&pair| table.get(pair).is_some());
             new_states += u32::from(!is_known);
             let choice = (!is_over).then(|| {
                 if !is_known || rng.chance(manner.epsilon) {
@@ -342,6 +343,25 @@ mod tests {
             assert!(next.moves() <= 2);
         }
         assert!(won > 0 && cut_off > 0, "{won} {cut_off}");
+    }
+
+    #[test]
+    fn where_both_learn_a_result_from_afar_changes_sides() {
+        let fen = "k7/8/1K6/8/8/8/8/7R w - - 0 1";
+        let manner = Manner { max_plies: 200, new_states: 1, ..GREEDY };
+        let mut signs = [0, 0];
+        for seed in 0..200 {
+            let mut table = Table::new(1);
+            let episode = play(&table, fen, &manner, seed);
+            episode.teach(&mut table, TENTH, 0.9);
+            // White moved first, so what it learned has its sign if White won.
+            let Some(winner) = episode.winner else { continue };
+            let sign = if winner == Color::White { 1.0 } else { -1.0 };
+            let expected = sign * 0.9f32.powi(episode.plies as i32 - 1);
+            assert!((table.best(&episode.pairs) - expected).abs() < 1e-6);
+            signs[episode.plies as usize % 2] += 1;
+        }
+        assert!(signs[1] > 0, "{signs:?}");
     }
 
     #[test]

@@ -35,8 +35,8 @@ pub struct Table {
 pub struct Pace {
     /// The share of the way, once there have been many targets.
     pub alpha: f32,
-    /// Targets of zero that a new value is thought to have had. Without them a move that was tried
-    /// once and won by chance would be the best of its position.
+    /// Targets of zero that a new value is thought to have had: more than `1 / alpha - 1` are as many.
+    /// Without them a move that was tried once and won by chance would be the best of its position.
     pub doubt: u32,
 }
 
@@ -103,7 +103,7 @@ impl Table {
     pub fn learn(&mut self, state: u64, pair: u64, target: f32, pace: Pace) {
         self.entry(state, IS_STATE);
         let entry = self.entry(pair, 0);
-        let share = pace.alpha.max(1.0 / (entry.count + pace.doubt) as f32);
+        let share = pace.alpha.max(1.0 / entry.count.saturating_add(pace.doubt) as f32);
         entry.value += share * (target - entry.value);
     }
 

@@ -6,7 +6,7 @@ use selfmate_arena::{GameRecord, Tuning};
 
 use super::config::TuneConfig;
 use super::spsa::Spsa;
-use super::texel::{Example, examples, fit};
+use super::texel::{Example, Lessons, examples, fit};
 use crate::bout::openings;
 use crate::learner::LearnError;
 use crate::rounds::Room;
@@ -114,9 +114,9 @@ impl Challenger {
                 let stride = all.len().div_ceil(config.texel.positions).max(1);
                 all.into_iter().step_by(stride).collect()
             };
-            let (held_out, learned) = (quiet(held_out), quiet(learned));
-            let all = [&learned[..], &held_out[..]];
-            (fit(&config.texel, genome, &point, all, &|| halt.is_over()), learned.len())
+            let lessons = Lessons { learned: quiet(learned), held_out: quiet(held_out) };
+            let found = fit(&config.texel, genome, &point, &lessons, &|| halt.is_over());
+            (found, lessons.learned.len())
         });
         let Some(found) = found else { return Ok(None) };
         let mut challenger = Challenger::new(genome.tuning(&found.point));

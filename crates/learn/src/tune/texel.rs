@@ -72,6 +72,15 @@ pub struct Example {
     thought: Option<i32>,
 }
 
+/// What a fit learns from, and what it is judged by.
+#[derive(Clone, Debug)]
+pub struct Lessons {
+    /// Positions to learn from.
+    pub learned: Vec<Example>,
+    /// Positions of other games.
+    pub held_out: Vec<Example>,
+}
+
 /// Scores beyond this are decided: nothing can be learned of them.
 const DECIDED: i32 = 1500;
 
@@ -124,14 +133,15 @@ pub fn fit(
     config: &TexelConfig,
     genome: &Genome,
     start: &[f64],
-    [examples, held_out]: [&[Example]; 2],
+    lessons: &Lessons,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Option<Fit> {
+    let Lessons { learned, held_out } = lessons;
     let tuning = genome.tuning(start);
-    let scores = scores(&tuning, examples);
-    let results: Vec<f64> = examples.iter().map(|example| example.result).collect();
+    let scores = scores(&tuning, learned);
+    let results: Vec<f64> = learned.iter().map(|example| example.result).collect();
     let k = steepness(&scores, &results);
-    let problem = Problem::new(config, genome, start, k, examples, is_over)?;
+    let problem = Problem::new(config, genome, start, k, learned, is_over)?;
     let exam = Problem::new(config, genome, start, k, held_out, is_over)?;
     let importance = importance(&problem.rows, &scores, k, genome.len());
     let mut moved = vec![0.0; genome.len()];
@@ -339,6 +349,8 @@ impl Adam {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
     use selfmate_chess::{Game, Seed};
 
     use super::*;
@@ -380,9 +392,15 @@ mod tests {
         let examples = taught_by(&teacher, 0.6);
         let config =
             TexelConfig { steps: 1500, result_weight: 1.0, pull: 0.0, ..TexelConfig::default() };
-        let (point, both) = (genome.point(&pupil), [&examples[..]; 2]);
-        assert_eq!(fit(&config, &genome, &point, both, &|| true), None);
-        let fit = fit(&config, &genome, &point, both, &|| false).unwrap();
+        let lessons = Lessons { learned: examples.clone(), held_out: examples };
+        let point = genome.point(&pupil);
+        // Time is over before, and in the midst of, the steps.
+        for looks in [0, 2 * genome.len() + 100] {
+            let left = AtomicUsize::new(looks);
+            let is_over = || left.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_err();
+            assert_eq!(fit(&config, &genome, &point, &lessons, &is_over), None);
+        }
+        let fit = fit(&config, &genome, &point, &lessons, &|| false).unwrap();
         assert!(fit.error.1 < 0.05 * fit.error.0, "{fit:?}");
         // K takes up a common factor; what a queen is worth in pawns does not depend on it.
         let values = genome.tuning(&fit.point).evaluation.piece_value.mg;
