@@ -55,6 +55,8 @@ pub struct Options {
 struct Learner {
     name: &'static str,
     method: &'static str,
+    /// What it begins with.
+    start: &'static str,
     budget: &'static str,
 }
 
@@ -62,37 +64,49 @@ const LEARNERS: &[Learner] = &[
     Learner {
         name: "zero",
         method: "sparse network, self-play, Gumbel search",
+        start: "random weights",
         budget: "--minutes 60",
     },
     Learner {
         name: "alphazero",
         method: "residual network, self-play, Gumbel search",
+        start: "random weights",
         budget: "--minutes 30",
     },
     Learner {
         name: "value",
         method: "value network, Monte Carlo returns, one ply",
+        start: "random weights",
         budget: "--games 3000",
     },
     Learner {
         name: "reinforce",
         method: "policy network, policy gradient, no search",
+        start: "random weights",
         budget: "--minutes 30",
     },
     Learner {
         name: "qlearn",
         method: "table of values, Q-learning, no search",
+        start: "an empty table",
         budget: "--minutes 10",
     },
-    Learner { name: "clone", method: "sparse network, copies Stockfish", budget: "--minutes 45" },
+    Learner {
+        name: "clone",
+        method: "sparse network, copies Stockfish",
+        start: "Stockfish's games",
+        budget: "--minutes 45",
+    },
     Learner {
         name: "evolve",
         method: "evaluation weights, CMA-ES, alpha-beta",
+        start: "a plain evaluation by hand",
         budget: "--minutes 30",
     },
     Learner {
         name: "tune",
         method: "evaluation weights, SPRT, SPSA, Texel, alpha-beta",
+        start: "a plain evaluation by hand",
         budget: "--minutes 45",
     },
 ];
@@ -114,6 +128,7 @@ const PLAYER_FILES: [&str; 5] =
 struct Row {
     name: String,
     method: String,
+    start: String,
     seconds: f64,
     games: u64,
     bytes: u64,
@@ -295,6 +310,7 @@ fn row(trained: &Trained<'_>, ladder: &Value) -> Result<Row> {
     Ok(Row {
         name: learner.name.to_owned(),
         method: learner.method.to_owned(),
+        start: learner.start.to_owned(),
         seconds: number(show, "elapsed_s")?,
         games: show["games"].as_u64().unwrap_or(0),
         bytes: *bytes,
@@ -320,16 +336,17 @@ fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
         anchors.join(", ")
     );
     text.push_str(
-        "| learner | method | training | games | size | Elo |\n|---|---|---|---|---|---|\n",
+        "| learner | method | begins with | training | games | size | Elo |\n|---|---|---|---|---|---|---|\n",
     );
     for row in order {
         let _ = writeln!(
             text,
-            "| [{0}](learners/{0}.md) | {1} | {2:.0} min | {3} | {4} | {5:.0}{6} |",
+            "| [{0}](learners/{0}.md) | {1} | {2} | {3:.0} min | {4} | {5} | {6:.0}{7} |",
             row.name,
             row.method,
+            row.start,
             row.seconds / 60.0,
-            row.games,
+            grouped(row.games),
             size(row.bytes),
             row.elo,
             row.error.map_or_else(String::new, |error| format!(" ± {error:.0}"))
@@ -345,6 +362,13 @@ fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
     }
     text.push_str("```\n");
     text
+}
+
+/// A number with commas.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
+    groups.collect::<Vec<_>>().join(",")
 }
 
 fn size(bytes: u64) -> String {
@@ -398,6 +422,7 @@ mod tests {
         let row = |name: &str, elo: f64| Row {
             name: name.to_owned(),
             method: "a method".to_owned(),
+            start: "nothing".to_owned(),
             seconds: 1800.0,
             games: 12,
             bytes: 3_400_000,
@@ -430,7 +455,8 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_short() {
+    fn numbers_are_easy_to_read() {
+        assert_eq!([7, 1000, 16_891_904].map(grouped), ["7", "1,000", "16,891,904"]);
         assert_eq!([999, 10_000, 12_345_678].map(size), ["999 B", "10 kB", "12 MB"]);
     }
 }
