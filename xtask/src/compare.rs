@@ -179,7 +179,7 @@ pub fn run(options: &Options) -> Result<()> {
     let report: Value = serde_json::from_str(&report).context("the ladder printed no JSON")?;
     let rows: Result<Vec<Row>> = trained.iter().map(|trained| row(trained, &report)).collect();
     let commands = trainings.iter().chain([&ladder]).map(|line| format!("selfmate {line}"));
-    let page = page(&rows?, &commands.collect::<Vec<_>>(), options.movetime);
+    let page = page(&rows?, &own_command(), &commands.collect::<Vec<_>>(), options.movetime);
     let path = root().join("docs/comparison.md");
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{}", path.display());
@@ -240,7 +240,7 @@ fn train(lab: &Lab, learners: &[&Learner], trainings: &[String], jobs: usize) ->
                     if let Err(error) = train_one(lab, learner.name, &trainings[index], jobs > 1) {
                         // Those that have begun go on; no other begins.
                         next.store(learners.len(), Relaxed);
-                        eprintln!("{error:#}");
+                        eprintln!("{} failed; those that have begun go on", learner.name);
                         failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     }
                 }
@@ -254,16 +254,18 @@ fn train(lab: &Lab, learners: &[&Learner], trainings: &[String], jobs: usize) ->
 /// Trains a learner. Its command is kept: a run that was made by another one is no part of this
 /// comparison.
 fn train_one(lab: &Lab, name: &str, training: &str, has_neighbour: bool) -> Result<()> {
-    let file = lab.folder.join(format!("{name}.command"));
-    match fs::read_to_string(&file) {
-        Ok(before) => ensure!(
+    let (file, run) = (lab.folder.join(format!("{name}.command")), lab.runs.join(name));
+    if run.exists() {
+        let before = fs::read_to_string(&file).with_context(|| {
+            format!("cannot read {}, by which {name} was trained", file.display())
+        })?;
+        ensure!(
             before == training,
-            "{name} was trained by `{before}`: remove {} and its run to train it anew",
-            file.display()
-        ),
-        Err(_) => fs::write(&file, training)
-            .with_context(|| format!("cannot write {}", file.display()))?,
+            "{name} was trained by `{before}`: remove {} to begin a new comparison",
+            lab.folder.display()
+        );
     }
+    fs::write(&file, training).with_context(|| format!("cannot write {}", file.display()))?;
     let mut command = lab.selfmate(&format!("{training} --plain"));
     if has_neighbour {
         let path = lab.folder.join(format!("{name}.log"));
@@ -319,15 +321,24 @@ fn row(trained: &Trained<'_>, ladder: &Value) -> Result<Row> {
     })
 }
 
+/// The command that we are, as a person typed it.
+fn own_command() -> String {
+    std::env::args().skip(1).fold("cargo xtask".to_owned(), |line, argument| {
+        let quote = if argument.contains(char::is_whitespace) { "'" } else { "" };
+        format!("{line} {quote}{argument}{quote}")
+    })
+}
+
 /// The page, the strongest first.
-fn page(rows: &[Row], commands: &[String], movetime: u64) -> String {
+fn page(rows: &[Row], own_command: &str, commands: &[String], movetime: u64) -> String {
     let mut order: Vec<&Row> = rows.iter().collect();
     order.sort_by(|a, b| b.elo.total_cmp(&a.elo));
-    let mut text = String::from(
-        "# All learners on one ladder\n\nMade by `cargo xtask compare`; do not edit. Each learner is trained \
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // Writing to a String cannot fail.
+    let mut text = format!(
+        "# All learners on one ladder\n\nMade by `{own_command}` on {cores} cores; do not edit. Each learner is trained \
          once, with the seed and the time of its command below, and then plays all others and the anchors. ",
     );
-    // Writing to a String cannot fail.
     let anchors: Vec<String> =
         ANCHORS.iter().map(|(player, elo)| format!("`{player}` is {elo}")).collect();
     let _ = writeln!(
@@ -430,9 +441,10 @@ mod tests {
             error: Some(20.0),
         };
         let rows = [row("qlearn", 40.0), row("tune", 1500.0)];
-        let page = page(&rows, &["selfmate x".into()], 20);
+        let page = page(&rows, "cargo xtask compare --seed 1", &["selfmate x".into()], 20);
         let (tune, qlearn) = (page.find("tune").unwrap(), page.find("qlearn").unwrap());
         assert!(tune < qlearn);
+        assert!(page.contains("Made by `cargo xtask compare --seed 1` on "), "{page}");
         assert!(page.contains("| 30 min | 12 | 3400 kB | 1500 ± 20 |"), "{page}");
         assert!(page.ends_with("```\nselfmate x\n```\n"));
     }

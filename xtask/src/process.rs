@@ -13,10 +13,21 @@ pub fn root() -> &'static Path {
 }
 
 /// Cargo, in the root of the workspace, with its arguments given as one line.
+///
+/// What cargo told us of ourselves it is not told again: build scripts that look at it would run
+/// anew, and all that depends on them would be built anew, each time one calls cargo and then us.
 pub fn cargo(arguments: &str) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(arguments.split_whitespace()).current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        let is_ours = name.to_str().is_some_and(|name| {
+            name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+        });
+        if is_ours {
+            command.env_remove(name);
+        }
+    }
     command
 }
 
