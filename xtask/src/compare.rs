@@ -174,8 +174,9 @@ pub fn run(options: &Options) -> Result<()> {
         options.concurrency
     );
     let (store, picture) = (lab.folder.join("ladder"), root().join("docs/comparison.svg"));
-    let files = format!("--store {} --svg {}", store.display(), picture.display());
-    let report = capture(&mut lab.selfmate(&format!("{ladder} {files} --json")))?;
+    let mut contest = lab.selfmate(&format!("{ladder} --json"));
+    contest.arg("--store").arg(store).arg("--svg").arg(picture);
+    let report = capture(&mut contest)?;
     let report: Value = serde_json::from_str(&report).context("the ladder printed no JSON")?;
     let rows: Result<Vec<Row>> = trained.iter().map(|trained| row(trained, &report)).collect();
     let commands = trainings.iter().chain([&ladder]).map(|line| format!("selfmate {line}"));
@@ -213,7 +214,8 @@ impl Lab {
 
 /// A learner's name and flags of `train`.
 fn budget(text: &str) -> Result<(String, String), String> {
-    let (name, flags) = text.split_once('=').ok_or("expected NAME=FLAGS")?;
+    let parts = text.split_once('=').filter(|(_, flags)| !flags.trim().is_empty());
+    let (name, flags) = parts.ok_or("expected NAME=FLAGS")?;
     Ok((name.to_owned(), flags.to_owned()))
 }
 
@@ -425,7 +427,7 @@ mod tests {
         assert_eq!(training(zero, &options), line);
         let line = "train value --run value --minutes 5 --threads 1 --seed 1";
         assert_eq!(training(value, &options), line);
-        assert!(budget("zero").is_err());
+        assert!(budget("zero").is_err() && budget("zero= ").is_err());
     }
 
     #[test]

@@ -16,9 +16,9 @@ use crate::spec::SpecError;
 /// Why a book cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
-    /// The file cannot be read.
+    /// The games to compare with cannot be read.
     #[error(transparent)]
-    File(#[from] OpeningError),
+    Games(#[from] OpeningError),
     /// The file is no Polyglot book.
     #[error("book {}: {reason}", file.display())]
     Polyglot {
@@ -27,9 +27,9 @@ pub enum BookError {
         /// What is wrong.
         reason: String,
     },
-    /// The file cannot be written.
+    /// The file cannot be read or written.
     #[error("book {}: {error}", file.display())]
-    Write {
+    Io {
         /// The file.
         file: PathBuf,
         /// What the system says.

@@ -1,7 +1,6 @@
 //! A finished game of a match, as a line of its file and as PGN.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 
 use selfmate_chess::Color;
@@ -9,6 +8,7 @@ use selfmate_chess::pgn::{Eval, PgnGame, PgnResult, PovScore, Score, write_pgn};
 use serde::{Deserialize, Serialize};
 
 use crate::game::{PlayedGame, Side, Termination};
+use crate::whole::write_whole;
 
 /// A game of a match between A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,14 +119,10 @@ pub fn write_pgn_file<'a>(
     event: &Event<'_>,
     records: impl IntoIterator<Item = &'a GameRecord>,
 ) -> io::Result<()> {
-    let unfinished = path.with_extension("pgn.tmp");
-    let mut out = BufWriter::new(File::create(&unfinished)?);
-    for game in records.into_iter().filter_map(|record| record.pgn(event)) {
-        write_pgn(&mut out, &game)?;
-    }
-    out.flush()?;
-    drop(out);
-    std::fs::rename(&unfinished, path)
+    write_whole(path, |out| {
+        let mut games = records.into_iter().filter_map(|record| record.pgn(event));
+        games.try_for_each(|game| write_pgn(out, &game))
+    })
 }
 
 impl Termination {

@@ -1,6 +1,7 @@
 //! Opening books as a user makes and uses them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -28,11 +29,11 @@ fn a_book_is_made_shown_probed_merged_and_played() {
     };
     let open = game("1. e4 e5 2. Nf3 Nc6", "1-0").repeat(4);
     let closed = game("1. d4 d5 2. c4 e6", "1/2-1/2").repeat(4);
-    std::fs::write(folder.join("open.pgn"), &open).unwrap();
-    std::fs::write(folder.join("closed.pgn"), &closed).unwrap();
+    fs::write(folder.join("open.pgn"), &open).unwrap();
+    fs::write(folder.join("closed.pgn"), &closed).unwrap();
     let built = json(folder, &["book", "build", "open.pgn", "-o", "open.bin"]);
     assert_eq!((built["games"].as_u64(), built["moves"].as_u64()), (Some(4), Some(4)));
-    assert!(std::fs::read_to_string(folder.join("open.txt")).unwrap().contains("e4 1000"));
+    assert!(fs::read_to_string(folder.join("open.txt")).unwrap().contains("e4 1000"));
     json(folder, &["book", "build", "closed.pgn", "-o", "closed.bin"]);
     json(folder, &["book", "merge", "open.bin", "closed.bin", "-o", "both.bin"]);
     let moves = json(folder, &["book", "probe", "both.bin"]);
@@ -65,4 +66,28 @@ fn a_book_is_made_shown_probed_merged_and_played() {
     assert_eq!(played["games"].as_u64(), Some(2));
     let (is_fine, _, error) = selfmate(folder, &["book", "build", "nowhere.pgn", "-o", "x.bin"]);
     assert!(!is_fine && error.contains("nowhere.pgn"), "{error}");
+}
+
+#[test]
+fn a_book_is_written_over_nothing_that_it_is_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let games = "[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n".repeat(3);
+    fs::write(folder.join("games.txt"), &games).unwrap();
+    for (output, expected) in [
+        ("games.txt", "expected another end than .txt"),
+        ("games.bin", "games.txt would be lost"),
+        ("./games.bin", "games.txt would be lost"),
+    ] {
+        let (is_fine, _, error) = selfmate(folder, &["book", "build", "games.txt", "-o", output]);
+        assert!(!is_fine && error.contains(expected), "{error}");
+        assert_eq!(fs::read_to_string(folder.join("games.txt")).unwrap(), games);
+    }
+    let build = ["book", "build", "games.txt", "-o", "other.bin", "--min-games", "1"];
+    assert!(selfmate(folder, &build).0);
+    let (_, shown, _) =
+        selfmate(folder, &["book", "probe", "other.bin", "8/8/8/8/8/k7/8/K7 w - - 0 1"]);
+    assert_eq!(shown, "no book move here\n");
+    let (is_fine, _, error) = selfmate(folder, &[&build[..], &["--tolerance", "nan"]].concat());
+    assert!(!is_fine && error.contains("expected a share from 0 to 1"), "{error}");
 }

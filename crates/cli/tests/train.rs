@@ -80,7 +80,29 @@ fn a_stored_run_refuses_other_settings_and_bad_ones_are_named() {
     assert_eq!(error(&[]), None);
     assert_eq!(error(&[]), None);
     assert!(error(&["--seed", "2"]).unwrap().contains("has seed 1, not 2"));
-    assert!(error(&["--set", "learning.batch=32"]).unwrap().contains("batch = 64, not batch = 32"));
+    let other = error(&["--set", "learning.batch=32"]).unwrap();
+    assert!(other.contains("was started with learning.batch = 64, not 32"), "{other}");
+}
+
+#[test]
+fn a_run_that_failed_before_it_did_anything_takes_other_settings() {
+    let runs = tempfile::tempdir().unwrap();
+    let pgn = runs.path().join("games.pgn");
+    fs::write(&pgn, "[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n".repeat(16)).unwrap();
+    let train = |file: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+        command.args(["train", "clone", "--preset", "tiny", "--steps", "2", "--set", "source=pgn"]);
+        command.arg("--set").arg(format!("pgn.files=[{:?}]", file.display().to_string()));
+        let output = command.arg("--runs").arg(runs.path()).output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (is_fine, error) = train(Path::new("nowhere.pgn"));
+    assert!(!is_fine && error.contains("nowhere.pgn"), "{error}");
+    let (is_fine, error) = train(&pgn);
+    assert!(is_fine, "{error}");
+    // Now it has done something.
+    let (is_fine, error) = train(Path::new("nowhere.pgn"));
+    assert!(!is_fine && error.contains("was started with pgn.files = "), "{error}");
 }
 
 /// What the last checkpoint of a run holds, but for the time that it took.

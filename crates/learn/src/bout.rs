@@ -16,7 +16,7 @@ use selfmate_arena::{GameSettings, MatchError, Opening, OpeningSource, Openings,
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, check_all, from};
+use crate::config::{ConfigError, check_all, from, megabytes};
 use crate::learner::LearnError;
 use crate::rounds::Halt;
 
@@ -55,7 +55,7 @@ impl BoutConfig {
     pub fn check(&self) -> Result<(), ConfigError> {
         check_all(&[
             from(1.0, "games.nodes", self.nodes as f64),
-            from(1.0, "games.hash_mb", self.hash_mb as f64),
+            megabytes("games.hash_mb", self.hash_mb),
             from(1.0, "games.max_plies", f64::from(self.max_plies)),
         ])
     }

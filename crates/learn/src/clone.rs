@@ -137,7 +137,10 @@ impl<S: Student> Imitator<S> {
                 None => return Ok(None),
             },
             Source::Pgn => {
-                let read = read(&config.pgn, config.games)?;
+                let halt = room.halt;
+                let Some(read) = read(&config.pgn, config.games, &|| halt.is_over())? else {
+                    return Ok(None);
+                };
                 if read.broken + read.left_out > 0 {
                     let (left_out, broken) = (read.left_out, read.broken);
                     room.note(&format!("{left_out} games do not fit, {broken} are broken"));

@@ -328,9 +328,30 @@ pub(crate) fn from(least: f64, field: &'static str, value: f64) -> Check {
     let expected = match least {
         2.0 => "a number of at least 2",
         1.0 => "a number of at least 1",
-        _ => "no negative number",
+        0.0 => "no negative number",
+        _ => "a finite number",
     };
     (value.is_finite() && value >= least, field, value, expected)
+}
+
+/// A number of games, positions or the like that fits into memory.
+pub(crate) fn count(field: &'static str, value: u64) -> Check {
+    ((1..=1_000_000).contains(&value), field, value as f64, "a number from 1 to 1000000")
+}
+
+/// Any number but infinities and what is none.
+pub(crate) fn finite(field: &'static str, value: f64) -> Check {
+    from(f64::MIN, field, value)
+}
+
+/// Random plies that make a start: games seldom last longer.
+pub(crate) fn start_plies(field: &'static str, value: u32) -> Check {
+    (value <= 1000, field, f64::from(value), "plies from 0 to 1000")
+}
+
+/// The share of the past that a moving average keeps.
+pub(crate) fn memory(field: &'static str, value: f32) -> Check {
+    ((0.0..1.0).contains(&value), field, f64::from(value), "a share from 0 to less than 1")
 }
 
 /// A number of megabytes that machines have.

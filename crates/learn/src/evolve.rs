@@ -208,13 +208,8 @@ impl Evolve {
         round: &mut Round,
     ) -> Result<(), LearnError> {
         let best = self.best();
-        let nodes = config.games.nodes;
-        let report = examine(
-            &config.exam,
-            |name| engine_kind(name, &best, nodes),
-            room.seed_for("exam"),
-            room,
-        )?;
+        let kind = |name: &'static str| engine_kind(name, &best, &config.games);
+        let report = examine(&config.exam, kind, room.seed_for("exam"), room)?;
         if let Some(report) = report {
             round.add("exam.score", report.score);
         }

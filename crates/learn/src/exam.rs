@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::{
@@ -11,7 +13,7 @@ use selfmate_arena::{
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, check_all, from};
 use crate::learner::LearnError;
 use crate::rounds::Room;
 
@@ -43,16 +45,20 @@ impl ExamConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |field, got: String, expected| ConfigError::Value { field, got, expected };
-        if self.games == 0 {
-            return Err(wrong("exam.games", "0".to_owned(), "at least 1"));
-        }
-        Registry::standard()
-            .parse(&self.opponent)
-            .map(drop)
-            .map_err(|_| wrong("exam.opponent", self.opponent.clone(), "a player such as random"))
+        check_all(&[
+            from(1.0, "exam.games", self.games as f64),
+            from(1.0, "exam.max_plies", f64::from(self.max_plies)),
+        ])?;
+        Registry::standard().parse(&self.opponent).map(drop).map_err(|_| ConfigError::Value {
+            field: "exam.opponent",
+            got: self.opponent.clone(),
+            expected: "a player such as random",
+        })
     }
 }
+
+/// How often a match within a round is asked whether it should go on.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The name of the learner among the players.
 const NAME: &str = "learner";
@@ -84,12 +90,21 @@ pub fn contest_in(
     registry: &Registry,
     room: &Room<'_>,
 ) -> Result<Option<MatchReport>, LearnError> {
-    let stop = Arc::new(AtomicBool::new(room.halt.is_over()));
+    let (halt, stop) = (room.halt, Arc::new(AtomicBool::new(room.halt.is_over())));
     let run = MatchRun { concurrency: room.threads, stop: Arc::clone(&stop), ..run };
-    let report = run_match(contest, &run, registry, &mut |_| {
-        if room.halt.is_over() {
-            stop.store(true, Relaxed);
-        }
+    let (done, is_done) = mpsc::channel::<()>();
+    let report = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            // Until the other end is dropped.
+            while is_done.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+                if halt.is_over() {
+                    return stop.store(true, Relaxed);
+                }
+            }
+        });
+        let report = run_match(contest, &run, registry, &mut |_| ());
+        drop(done);
+        report
     })?;
     Ok(Some(report).filter(|report| report.is_finished))
 }

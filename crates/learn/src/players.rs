@@ -179,7 +179,12 @@ fn checkpoint_of_run(argument: &str, runs: &Path) -> Result<(String, Checkpoint)
     let run = RunReader::find(runs, name).map_err(|error| error.to_string())?;
     let found = match step {
         Some(step) => run.load_checkpoint(step).map(Some),
-        None => run.latest_checkpoint(&[]).map(|(checkpoint, _)| checkpoint),
+        None => match run.latest_checkpoint(&[]) {
+            Ok((None, damages)) if !damages.is_empty() => {
+                return Err(format!("run '{name}' has no whole checkpoint: {}", damages[0]));
+            }
+            found => found.map(|(checkpoint, _)| checkpoint),
+        },
     };
     let checkpoint = found.map_err(|error| error.to_string())?;
     let checkpoint = checkpoint.ok_or_else(|| format!("run '{name}' has no checkpoint yet"))?;

@@ -21,10 +21,11 @@ use selfmate_arena::game::{PlayedGame, Side, play_game};
 use selfmate_arena::{GameSettings, MatchError, Opening, Registry};
 use selfmate_chess::{Color, Seed};
 use selfmate_run::Checkpoint;
+use selfmate_search::Player;
 
 pub use config::{Opponent, QLearnConfig};
 pub use knowledge::describe;
-pub use player::{TablePlayer, kind};
+pub use player::TablePlayer;
 pub use table::{Pace, Table, TableError};
 
 use crate::learner::{Hardware, LearnError};
@@ -144,10 +145,15 @@ impl QLearn {
                 max_plies: config.max_plies,
                 new_states: config.new_states,
             };
-            let mut finisher =
-                registry.build(&finisher, seed.derive("finisher")).map_err(MatchError::from)?;
-            let episode = Episode::play(&self.table, start, &manner, &mut *finisher, &mut rng);
-            Ok::<_, LearnError>(Some(episode))
+            let mut finisher = match config.table_plies {
+                0 => None,
+                _ => Some(
+                    registry.build(&finisher, seed.derive("finisher")).map_err(MatchError::from)?,
+                ),
+            };
+            let finisher = finisher.as_deref_mut().map(|player| player as &mut dyn Player);
+            let episode = Episode::play(&self.table, start, &manner, finisher, &mut rng);
+            episode.map(Some).map_err(|error| LearnError::Teacher(error.to_string()))
         };
         room.pool
             .install(|| (first..first + config.round_games).into_par_iter().map(game).collect())

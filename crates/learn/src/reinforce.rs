@@ -100,18 +100,19 @@ impl Method for Reinforce {
             room.seed_for("batches").rng().shuffle(&mut lessons);
             // Equal parts, none of them much smaller than a batch.
             let parts = (lessons.len() / config.batch).max(1);
-            let mut sums = [0.0; 4];
-            for part in lessons.chunks(lessons.len().div_ceil(parts)) {
+            let parts = lessons.chunks(lessons.len().div_ceil(parts));
+            let (count, mut sums) = (parts.len(), [0.0; 4]);
+            for part in parts {
                 let (losses, norm) = room.pool.install(|| {
                     self.trainer.learn(part, &weights, &config.optimiser, rate as f32)
                 })?;
                 let found = [losses.policy, losses.value, losses.entropy, f64::from(norm)];
                 sums.iter_mut().zip(found).for_each(|(sum, value)| *sum += value);
             }
-            round.steps = parts as u64;
+            round.steps = count as u64;
             let names = ["loss.policy", "loss.value", "entropy", "gradient_norm"];
             for (name, sum) in names.into_iter().zip(sums) {
-                round.add(name, sum / parts as f64);
+                round.add(name, sum / count as f64);
             }
         }
         round.add("learning_rate", rate);
@@ -213,7 +214,16 @@ mod tests {
         }
         let config = ReinforceConfig { opponents: Vec::new(), ..ReinforceConfig::tiny() };
         assert!(config.check().unwrap_err().to_string().starts_with("opponents is empty"));
-        let config = ReinforceConfig { discount: 2.0, ..ReinforceConfig::tiny() };
-        assert!(config.check().unwrap_err().to_string().starts_with("discount is 2"));
+        let error = |change: fn(&mut ReinforceConfig)| {
+            let mut config = ReinforceConfig::tiny();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert!(error(|c| c.discount = 2.0).starts_with("discount is 2"));
+        assert!(error(|c| c.pool = 0).starts_with("pool is 0"));
+        assert!(error(|c| c.rate.begin = f64::NAN).starts_with("rate.begin is NaN"));
+        assert!(error(|c| c.optimiser.beta1 = 1.0).starts_with("optimiser.beta1 is 1"));
+        assert!(error(|c| c.round_games = u64::MAX).starts_with("round_games is"));
+        assert!(error(|c| c.exam.max_plies = 0).starts_with("exam.max_plies is 0"));
     }
 }

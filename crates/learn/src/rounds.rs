@@ -54,10 +54,16 @@ pub trait Method: Sized {
     /// What a checkpoint holds.
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError>;
 
-    /// Does what is left to do when the budget is spent, without a deadline. A run that goes on
-    /// later must be the same as one that never paused.
-    fn finish(&mut self, _: &Self::Config, _: &mut Room<'_>) -> Result<(), LearnError> {
-        Ok(())
+    /// Does what is left to do when the budget is spent, without a deadline, and says what it adds to
+    /// the curves. A run that goes on later must be the same as one that never paused.
+    fn finish(&mut self, _: &Self::Config, _: &mut Room<'_>) -> Result<Curves, LearnError> {
+        Ok(Curves::new())
+    }
+
+    /// Whether a checkpoint may be made after so many rounds. Not so where the next round begins with
+    /// something that changes what plays, whether there is time for the rest of it or not.
+    fn is_settled(&self, _: &Self::Config, _rounds: u64) -> bool {
+        true
     }
 
     /// Why there is nothing more to learn, if there is not.
@@ -95,9 +101,12 @@ pub struct Round {
     pub nodes: u64,
     /// Steps of learning, at least one.
     pub steps: u64,
-    /// Curves by name.
-    pub values: BTreeMap<String, f64>,
+    /// Points of curves.
+    pub values: Curves,
 }
+
+/// Points of curves, by name.
+pub type Curves = BTreeMap<String, f64>;
 
 impl Round {
     /// Adds a point to a curve.
@@ -283,7 +292,10 @@ pub fn train<M: Method>(
         };
         if let Some(end) = end {
             if end != End::Stopped && !is_saved {
-                method.finish(config, &mut room)?;
+                let values = method.finish(config, &mut room)?;
+                if !values.is_empty() {
+                    tell(&mut desk, &totals, values)?;
+                }
             }
             save(&mut desk, &method, config, &mut totals)?;
             return desk.end(end);
@@ -293,20 +305,28 @@ pub fn train<M: Method>(
         let seconds = (desk.elapsed_s() - elapsed_s).max(1e-9);
         round.add("round_seconds", seconds);
         round.add("games_per_second", round.games as f64 / seconds);
-        desk.append(&Record::Progress(Progress {
-            elapsed_s: desk.elapsed_s(),
-            generation: totals.rounds,
-            games: totals.games,
-            positions: totals.positions,
-            simulations: totals.nodes,
-            steps: totals.steps,
-            values: round.values,
-        }))?;
+        tell(&mut desk, &totals, round.values)?;
         // The last one is made after `finish`.
-        if desk.is_due(M::saving(config).checkpoint_seconds) && !is_spent::<M>(&desk, &totals) {
+        if desk.is_due(M::saving(config).checkpoint_seconds)
+            && method.is_settled(config, totals.rounds)
+            && !is_spent::<M>(&desk, &totals)
+        {
             save(&mut desk, &method, config, &mut totals)?;
         }
     }
+}
+
+/// Adds to the curves.
+fn tell(desk: &mut Desk<'_>, totals: &Totals, values: Curves) -> Result<(), LearnError> {
+    desk.append(&Record::Progress(Progress {
+        elapsed_s: desk.elapsed_s(),
+        generation: totals.rounds,
+        games: totals.games,
+        positions: totals.positions,
+        simulations: totals.nodes,
+        steps: totals.steps,
+        values,
+    }))
 }
 
 fn is_spent<M: Method>(desk: &Desk<'_>, totals: &Totals) -> bool {

@@ -94,7 +94,7 @@ pub struct Trial {
 impl Method for Tune {
     type Config = TuneConfig;
     const FILES: &'static [&'static str] = &[WEIGHTS, HISTORY, STATE, LINES];
-    const TRAINING: &'static [&'static str] = &[STATE];
+    const TRAINING: &'static [&'static str] = &[STATE, LINES];
 
     fn saving(config: &TuneConfig) -> SavingConfig {
         config.saving
@@ -185,7 +185,7 @@ impl Method for Tune {
         self.look_at_losses(config, number, &records, room)?;
 
         let mut round = Round { steps: 1, nodes: challenger.nodes, ..Round::default() };
-        round.games = report.games + challenger.played.len() as u64;
+        round.games = report.games + challenger.games;
         round.nodes += records.iter().map(|record| nodes(&record.played)).sum::<u64>();
         for (name, value) in &challenger.values {
             round.add(name, *value);
@@ -203,7 +203,7 @@ impl Method for Tune {
         round.add("book.positions", self.book.positions() as f64);
         if config.exam.is_due(number) {
             room.tell(Stage::Rate, 0.0);
-            let kind = |name: &'static str| engine_kind(name, &self.champion, config.games.nodes);
+            let kind = |name: &'static str| engine_kind(name, &self.champion, &config.games);
             if let Some(report) = examine(&config.exam, kind, room.seed_for("exam"), room)? {
                 round.add("exam.score", report.score);
             }
@@ -223,9 +223,8 @@ impl Tune {
         room: &Room<'_>,
     ) -> Result<Option<(MatchReport, Vec<GameRecord>)>, LearnError> {
         let mut registry = Registry::standard();
-        let nodes = config.games.nodes;
-        registry.register(engine_kind("challenger", challenger, nodes));
-        registry.register(engine_kind("champion", &self.champion, nodes));
+        registry.register(engine_kind("challenger", challenger, &config.games));
+        registry.register(engine_kind("champion", &self.champion, &config.games));
         let store = trial_path(room, number, "games");
         let path = trial_path(room, number, "toml");
         std::fs::write(&path, challenger.to_toml())
@@ -378,6 +377,9 @@ mod tests {
         }
         let mut config = TuneConfig { cycle: Vec::new(), ..TuneConfig::tiny() };
         assert!(config.check().unwrap_err().to_string().starts_with("cycle is empty"));
+        config = TuneConfig::tiny();
+        config.texel.positions = 0;
+        assert!(config.check().unwrap_err().to_string().starts_with("texel.positions is 0"));
         config = TuneConfig::tiny();
         config.trial.elo1 = -1.0;
         assert!(config.check().unwrap_err().to_string().contains("SPRT bounds 0,-1"));

@@ -8,6 +8,7 @@ use selfmate_arena::players::alphabeta;
 use selfmate_arena::{PlayerKind, SpecOptions, Tuning};
 use selfmate_run::Checkpoint;
 
+use crate::bout::BoutConfig;
 use crate::config::ConfigError;
 use crate::learner::LearnError;
 use crate::rounds::{bytes, fault};
@@ -30,16 +31,18 @@ pub fn weights(checkpoint: &Checkpoint) -> Result<Tuning, LearnError> {
     Tuning::parse(&text).map_err(|message| fault(checkpoint, WEIGHTS, &message))
 }
 
-/// An engine with these numbers as a kind of player, with a small table and so many nodes a move
-/// unless its spec says otherwise.
-pub fn engine_kind(name: &str, tuning: &Tuning, nodes: u64) -> PlayerKind {
-    let tuning = tuning.clone();
+/// An engine with these numbers as a kind of player, with the table and the nodes of bouts unless its
+/// spec says otherwise.
+pub fn engine_kind(name: &str, tuning: &Tuning, games: &BoutConfig) -> PlayerKind {
+    let (tuning, games) = (tuning.clone(), *games);
     let kind = PlayerKind::new(name, "an engine in training", move |options| {
         let mut spec = options.spec.clone();
         if ["nodes", "depth", "movetime"].iter().all(|option| spec.option(option).is_none()) {
-            spec.options.push(("nodes".to_owned(), nodes.to_string()));
+            spec.options.push(("nodes".to_owned(), games.nodes.to_string()));
         }
-        spec.options.push(("hash".to_owned(), "1".to_owned()));
+        if spec.option("hash").is_none() {
+            spec.options.push(("hash".to_owned(), games.hash_mb.to_string()));
+        }
         let options = SpecOptions { spec: &spec, ..*options };
         alphabeta::build(&options, &tuning)
     });

@@ -25,7 +25,7 @@ use crate::config::ConfigError;
 use crate::exam::examine;
 use crate::learner::{Hardware, LearnError};
 use crate::opponent::{Opponent, Rival, join};
-use crate::rounds::{Method, Room, Round, SavingConfig, bytes, fault, json};
+use crate::rounds::{Curves, Method, Room, Round, SavingConfig, bytes, fault, json};
 use crate::watch::Stage;
 use game::{Manner, Played};
 
@@ -36,6 +36,9 @@ const TRAINER: &str = "trainer.safetensors";
 const REPLAY: &str = "replay.bin";
 const POOL: &str = "pool.safetensors";
 const STATE: &str = "value.json";
+
+/// The curve of the exams.
+const EXAM_SCORE: &str = "exam.score";
 
 /// A value network in training.
 pub struct Value {
@@ -126,14 +129,14 @@ impl Method for Value {
     ) -> Result<Option<Round>, LearnError> {
         // First the exam of what the rounds before have made: it decides what plays, so a round
         // without time for it is none.
-        if self.is_due(config, room) && !self.examine(config, room)? {
+        if self.is_due(config, room.totals.rounds) && !self.examine(config, room)? {
             return Ok(None);
         }
         room.tell(Stage::Play, 0.0);
         let Some(games) = self.play(config, room) else { return Ok(None) };
         let mut round = Round { games: games.len() as u64, ..Round::default() };
         if let Some(score) = self.state.score.take() {
-            round.add("exam.score", score);
+            round.add(EXAM_SCORE, score);
         }
         self.learn(config, &games, room, &mut round)?;
         if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
@@ -142,18 +145,21 @@ impl Method for Value {
         Ok(Some(round))
     }
 
-    fn finish(&mut self, config: &ValueConfig, room: &mut Room<'_>) -> Result<(), LearnError> {
-        if self.is_due(config, room) {
+    fn finish(&mut self, config: &ValueConfig, room: &mut Room<'_>) -> Result<Curves, LearnError> {
+        if self.is_due(config, room.totals.rounds) {
             self.examine(config, room)?;
         }
-        Ok(())
+        Ok(self.state.score.map(|score| (EXAM_SCORE.to_owned(), score)).into_iter().collect())
+    }
+
+    fn is_settled(&self, config: &ValueConfig, rounds: u64) -> bool {
+        !self.is_due(config, rounds)
     }
 }
 
 impl Value {
     /// Whether what the rounds before have made is to be examined now.
-    fn is_due(&self, config: &ValueConfig, room: &Room<'_>) -> bool {
-        let rounds = room.totals.rounds;
+    fn is_due(&self, config: &ValueConfig, rounds: u64) -> bool {
         rounds > 0 && config.exam.is_due(rounds - 1) && self.state.examined < rounds
     }
 

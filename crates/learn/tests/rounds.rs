@@ -96,7 +96,10 @@ fn check_metrics(path: &Path) {
     let rounds: Vec<u64> = metrics
         .iter()
         .filter_map(|record| match record {
-            Record::Progress(progress) => Some(progress.generation),
+            // What is found out at the end of a run is no round of its own.
+            Record::Progress(progress) => {
+                progress.values.contains_key("round_seconds").then_some(progress.generation)
+            }
             _ => None,
         })
         .collect();
@@ -244,6 +247,59 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
     fs::write(&file, bytes).unwrap();
     run_to(&damaged, "reinforce", 6, 2);
     assert!(results(&whole) == results(&damaged));
+}
+
+#[test]
+fn the_last_exam_of_a_value_network_is_on_its_curve() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("value");
+    // Two batches a round, an exam after every third.
+    run_to(&path, "value", 12, 2);
+    let exams: Vec<u64> = RunReader::new(&path)
+        .metrics()
+        .unwrap()
+        .iter()
+        .filter_map(|record| match record {
+            Record::Progress(progress) if progress.values.contains_key("exam.score") => {
+                Some(progress.generation)
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(exams, [4, 6]);
+}
+
+#[test]
+fn games_of_every_way_to_make_a_challenger_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune");
+    let settings = Settings::preset("tune", "tiny").unwrap();
+    let settings = settings.set(&["cycle=[\"spsa\"]".to_owned()]).unwrap();
+    let budget = Budget { steps: Some(1), ..Budget::default() };
+    run_with(&path, settings, budget, 2);
+    let metrics = RunReader::new(&path).metrics().unwrap();
+    let round = metrics.iter().find_map(|record| match record {
+        Record::Progress(progress) => Some(progress),
+        _ => None,
+    });
+    let round = round.unwrap();
+    // Two probes of a pair of games each, and the trial.
+    assert_eq!(round.games as f64, 4.0 + round.values["trial_games"]);
+}
+
+#[test]
+fn a_player_whose_only_checkpoint_is_damaged_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("q");
+    run_to(&path, "qlearn", 1, 2);
+    for checkpoint in checkpoints(&path) {
+        fs::write(checkpoint.join("table.q"), "short").unwrap();
+    }
+    let mut registry = Registry::standard();
+    players::register(&mut registry, folder.path());
+    let spec = registry.parse("run:q").unwrap();
+    let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();
+    assert!(error.contains("no whole checkpoint") && error.contains("table.q"), "{error}");
 }
 
 #[test]

@@ -98,6 +98,16 @@ impl RunReader {
         self.path.join("matches")
     }
 
+    /// True when it has neither checkpoints nor games, nor games of matches.
+    pub fn is_blank(&self) -> Result<bool, RunError> {
+        for folder in [self.checkpoints_path(), self.games_path(), self.matches_path()] {
+            if !atomic::names(&folder)?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     pub(crate) fn lock_path(&self) -> PathBuf {
         self.path.join("lock")
     }

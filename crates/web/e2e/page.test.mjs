@@ -116,7 +116,13 @@ test('its games are listed and replayed', async () => {
   const rows = page.locator('.game-list button');
   await rows.first().waitFor();
   // The generation that was being played when the training was stopped may have no more than one.
-  await rows.last().click();
+  const generation = page.getByLabel('Generation');
+  await generation.fill(await generation.getAttribute('min'));
+  await generation.press('Enter');
+  const opened = (number) => page.locator('.game-list [aria-current]', { hasText: new RegExp(`^${number}$`) });
+  await opened(0).waitFor();
+  await rows.nth(1).click();
+  await opened(1).waitFor();
   await page.getByRole('button', { name: 'To the end' }).click();
   await page.locator('.move[aria-current]').waitFor();
   await page.getByRole('button', { name: 'One move back' }).click();

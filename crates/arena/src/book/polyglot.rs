@@ -3,6 +3,7 @@
 //! Key, move, weight, and four bytes that nobody agrees about (written as zero). A move has its
 //! files and ranks in three bits each, then the promotion; castling is king takes rook.
 
+use std::io::Write;
 use std::path::Path;
 
 use selfmate_chess::polyglot::polyglot_key;
@@ -10,7 +11,7 @@ use selfmate_chess::{Chess, Move, Rng};
 use selfmate_uci::UciMove;
 
 use super::BookError;
-use crate::openings::OpeningError;
+use crate::whole::write_whole;
 
 /// A book in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,8 +29,8 @@ struct Record {
 impl PolyglotBook {
     /// Reads a `.bin` file.
     pub fn read(path: &Path) -> Result<PolyglotBook, BookError> {
-        let bytes = std::fs::read(path)
-            .map_err(|error| OpeningError::Io { path: path.to_owned(), error })?;
+        let bytes =
+            std::fs::read(path).map_err(|error| BookError::Io { file: path.to_owned(), error })?;
         PolyglotBook::parse(&bytes)
             .map_err(|reason| BookError::Polyglot { file: path.to_owned(), reason })
     }
@@ -49,6 +50,10 @@ impl PolyglotBook {
             weight: part(record, 10, 12) as u16,
         };
         let mut records: Vec<Record> = records.iter().map(read).collect();
+        // Five ways to promote, and a bit that is never set.
+        if let Some(place) = records.iter().position(|record| record.code >> 12 > 4) {
+            return Err(format!("record {} is no move: expected a Polyglot book", place + 1));
+        }
         // Some programs write them unsorted.
         records.sort_by_key(|record| record.key);
         Ok(PolyglotBook { records })
@@ -70,10 +75,8 @@ impl PolyglotBook {
 
     /// Writes a `.bin` file, whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), BookError> {
-        let beside = path.with_extension("bin.partial");
-        std::fs::write(&beside, self.to_bytes())
-            .and_then(|()| std::fs::rename(&beside, path))
-            .map_err(|error| BookError::Write { file: path.to_owned(), error })
+        write_whole(path, |out| out.write_all(&self.to_bytes()))
+            .map_err(|error| BookError::Io { file: path.to_owned(), error })
     }
 
     /// Adds a move of a position.
@@ -190,6 +193,9 @@ mod tests {
         assert_eq!(sans(&start), ["e4", "d4"], "d2d7 is not legal");
         assert_eq!((book.len(), book.positions()), (4, 2));
         assert!(PolyglotBook::parse(&bytes[1..]).is_err() && PolyglotBook::parse(&[]).is_err());
+        let text = b"A text, not book A text, no book";
+        let error = PolyglotBook::parse(text).unwrap_err();
+        assert_eq!(error, "record 1 is no move: expected a Polyglot book");
     }
 
     #[test]
@@ -219,6 +225,12 @@ mod tests {
         }
         let keys: Vec<&[u8]> = bytes.chunks(16).map(|record| &record[..8]).collect();
         assert!(keys.is_sorted());
+    }
+
+    #[test]
+    fn a_book_that_is_not_there_is_named() {
+        let error = PolyglotBook::read(Path::new("nowhere.bin")).unwrap_err().to_string();
+        assert!(error.starts_with("book nowhere.bin: "), "{error}");
     }
 
     #[test]

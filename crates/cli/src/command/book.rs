@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use selfmate_arena::game::Termination;
 use selfmate_arena::store::RecordStore;
-use selfmate_arena::{BookRules, GameRecord, LearnedBook, PolyglotBook};
+use selfmate_arena::{BookRules, GameRecord, LearnedBook, PolyglotBook, write_whole};
 use selfmate_chess::pgn::{PgnResult, Reader};
 use selfmate_chess::{Chess, Position, notation};
 use serde::Serialize;
@@ -42,13 +44,13 @@ struct Build {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Plies of each game
-    #[arg(long, default_value_t = BookRules::default().plies)]
+    #[arg(long, default_value_t = BookRules::default().plies, value_parser = clap::value_parser!(u32).range(1..))]
     plies: u32,
     /// A move must have been played in so many games
-    #[arg(long, default_value_t = BookRules::default().min_games, value_name = "N")]
+    #[arg(long, default_value_t = BookRules::default().min_games, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_games: u32,
     /// A move may score so much less than the best of its position
-    #[arg(long, default_value_t = BookRules::default().tolerance, value_name = "SHARE")]
+    #[arg(long, default_value_t = BookRules::default().tolerance, value_name = "SHARE", value_parser = share)]
     tolerance: f64,
 }
 
@@ -60,11 +62,11 @@ struct Show {
     #[arg(long, default_value = "startpos", value_parser = fen_argument)]
     fen: Chess,
     /// Plies to show
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     plies: u32,
     /// Moves to show of each position
-    #[arg(long, default_value_t = 4)]
-    width: usize,
+    #[arg(long, default_value_t = NonZeroUsize::new(4).expect("not zero"))]
+    width: NonZeroUsize,
 }
 
 #[derive(clap::Args)]
@@ -113,17 +115,26 @@ struct Line {
     then: Vec<Line>,
 }
 
+/// What is said of a position that is not in a book.
+const NO_MOVE: &str = "no book move here";
+
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     match &args.command {
         Command::Build(args) => build(args, output),
         Command::Show(args) => {
             let book = PolyglotBook::read(&args.book)?;
-            let lines = lines(&book, &args.fen, args.plies, args.width);
-            output.report(&lines, |lines, out| write_lines(lines, 0, out))
+            let lines = lines(&book, &args.fen, args.plies, args.width.get());
+            output.report(&lines, |lines, out| match lines.is_empty() {
+                true => writeln!(out, "{NO_MOVE}"),
+                false => write_lines(lines, 0, out),
+            })
         }
         Command::Probe(args) => {
             let moves = moves(&PolyglotBook::read(&args.book)?, &args.fen);
             output.report(&moves, |moves, out| {
+                if moves.is_empty() {
+                    return writeln!(out, "{NO_MOVE}");
+                }
                 for m in moves {
                     writeln!(out, "{:7} {:5} {:5.1} %", m.san, m.weight, 100.0 * m.share)?;
                 }
@@ -144,6 +155,16 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 fn build(args: &Build, output: &Output) -> anyhow::Result<()> {
     let rules =
         BookRules { plies: args.plies, min_games: args.min_games, tolerance: args.tolerance };
+    let text = args.output.with_extension("txt");
+    ensure!(
+        text != args.output,
+        "--output {}: expected another end than .txt, which is that of the text beside it",
+        text.display()
+    );
+    for source in &args.games {
+        let is_written = [&args.output, &text].into_iter().any(|path| is_same(path, source));
+        ensure!(!is_written, "--output {}: {source} would be lost", args.output.display());
+    }
     let mut book = LearnedBook::new(rules);
     let mut games = 0;
     for source in &args.games {
@@ -158,10 +179,23 @@ fn build(args: &Build, output: &Output) -> anyhow::Result<()> {
         bail!("{games} games make no book: expected more, or --min-games 1");
     }
     polyglot.write(&args.output)?;
-    let text = args.output.with_extension("txt");
-    std::fs::write(&text, book.to_text())
+    write_whole(&text, |out| out.write_all(book.to_text().as_bytes()))
         .with_context(|| format!("cannot write {}", text.display()))?;
     report(&args.output, Some(games), &polyglot, output)
+}
+
+/// True when both are the same file.
+fn is_same(path: &Path, source: &str) -> bool {
+    path == Path::new(source)
+        || path
+            .canonicalize()
+            .is_ok_and(|path| Path::new(source).canonicalize().is_ok_and(|source| source == path))
+}
+
+/// Reads a part of one.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share from 0 to 1".to_owned())
 }
 
 /// Adds all matches that a run has kept.
@@ -177,7 +211,9 @@ fn add_run(name: &str, book: &mut LearnedBook) -> anyhow::Result<u64> {
 
 fn add_match(path: &Path, book: &mut LearnedBook) -> anyhow::Result<u64> {
     let stored = RecordStore::read::<GameRecord>(path)?;
-    let records = stored.map_or(Vec::new(), |(_, records)| records);
+    let mut records = stored.map_or(Vec::new(), |(_, records)| records);
+    // Nobody knows who would have won a game that was cut off.
+    records.retain(|record| record.played.termination != Termination::PlyCap);
     for record in &records {
         let game = record.played.replay().with_context(|| format!("{}", path.display()))?;
         book.add(&game, record.played.white_points());

@@ -1,10 +1,10 @@
 //! `selfmate export`: a network or the games of a run for other programs.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, anyhow, ensure};
+use selfmate_arena::write_whole;
 use selfmate_chess::Seed;
 use selfmate_learn::dataset::{self, DatasetError, Output};
 use selfmate_learn::players;
@@ -72,12 +72,14 @@ fn write_games(
     path: &Path,
     write: fn(&RunReader, &mut Output<'_>) -> Result<u64, DatasetError>,
 ) -> anyhow::Result<()> {
-    let run = runs::find(run.strip_prefix("run:").unwrap_or(run))?;
-    let beside = path.with_extension("partial");
-    let context = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::new(File::create(&beside).with_context(context)?);
-    let games = write(&run, &mut out)?;
-    out.flush().and_then(|()| fs::rename(&beside, path)).with_context(context)?;
+    let name = run.strip_prefix("run:").unwrap_or(run);
+    let run = runs::find(name)?;
+    let games = write_whole(path, |out| {
+        let games = write(&run, out)?;
+        ensure!(games > 0, "run '{name}' keeps no games of its own: nothing to write");
+        anyhow::Ok(games)
+    });
+    let games = games.with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{}: {} games", path.display(), thousands(games));
     Ok(())
 }

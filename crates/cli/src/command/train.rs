@@ -92,6 +92,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         || thread::available_parallelism().map_or(1, NonZeroUsize::get),
         NonZeroUsize::get,
     );
+    ensure!(threads <= MOST_THREADS, "--threads {threads}: expected at most {MOST_THREADS}");
     args.check_preset();
     args.device.check()?;
     let hardware = Hardware { threads, device: args.device };
@@ -122,14 +123,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let config = match run.config()? {
         Some(text) => {
             let stored = RunConfig::parse(&text).with_context(|| path.display().to_string())?;
-            args.check_same(&stored)?;
-            stored
+            match args.check_same(&stored) {
+                // Whoever gave a wrong file or engine before gives the right one now.
+                Err(_) if run.is_blank()? => args.begin(&mut run, hardware)?,
+                checked => checked.map(|()| stored)?,
+            }
         }
-        None => {
-            let config = args.new_config(hardware)?;
-            run.write_config(&config.to_toml())?;
-            config
-        }
+        None => args.begin(&mut run, hardware)?,
     };
     let stop = stop_on_signal()?;
     let budget = Budget { minutes: args.minutes, games: args.games, steps: args.steps };
@@ -152,8 +152,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let End::Collapsed(reason) = end {
         bail!("{reason}");
     }
+    let has_learned = run.steps()?.iter().any(|&step| step > 0);
     let seconds = run.metrics()?.last().and_then(Record::elapsed_s).unwrap_or_default();
-    lines::say(&lines::closing(name, &end, seconds));
+    lines::say(&lines::closing(name, &end, seconds, has_learned));
     Ok(())
 }
 
@@ -225,6 +226,13 @@ impl Args {
         Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), settings))
     }
 
+    /// Starts a run.
+    fn begin(&self, run: &mut Run, hardware: Hardware) -> anyhow::Result<RunConfig> {
+        let config = self.new_config(hardware)?;
+        run.write_config(&config.to_toml())?;
+        Ok(config)
+    }
+
     /// What a view of the run says about it.
     fn title(&self, config: &RunConfig, budget: Budget, threads: usize) -> view::Title {
         let rating = config.settings.rating();
@@ -270,15 +278,29 @@ impl Args {
         {
             *games = *plan;
         }
-        if asked != stored.settings {
-            let text = |settings: &Settings| toml::to_string(&settings.to_table());
-            let (asked, stored) = (text(&asked)?, text(&stored.settings)?);
-            let differ = asked.lines().zip(stored.lines()).find(|(asked, stored)| asked != stored);
-            let (asked, stored) = differ.unwrap_or_default();
-            bail!("run '{name}' was started with {stored}, not {asked}: choose another --run");
+        let (asked, stored) = (asked.to_table(), stored.settings.to_table());
+        match difference(&stored, &asked) {
+            Some((key, stored, asked)) => bail!(
+                "run '{name}' was started with {key} = {stored}, not {asked}: choose another --run"
+            ),
+            None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// The first setting that two tables do not share: its whole name, and both values.
+fn difference(one: &toml::Table, other: &toml::Table) -> Option<(String, String, String)> {
+    let shown = |value: Option<&toml::Value>| {
+        value.map_or_else(|| "nothing".to_owned(), ToString::to_string)
+    };
+    one.keys().chain(other.keys()).find_map(|key| match (one.get(key), other.get(key)) {
+        (one, other) if one == other => None,
+        (Some(toml::Value::Table(one)), Some(toml::Value::Table(other))) => {
+            let (rest, one, other) = difference(one, other)?;
+            Some((format!("{key}.{rest}"), one, other))
+        }
+        (one, other) => Some((key.clone(), shown(one), shown(other))),
+    })
 }
 
 /// Reads how many servers have a copy.
@@ -292,5 +314,7 @@ fn replicas(text: &str) -> Result<usize, String> {
 }
 
 const DEFAULT_SEED: u64 = 1;
+/// More would only wait for each other.
+const MOST_THREADS: usize = 1024;
 /// What ramps are planned for when nobody says how long to train.
 const DEFAULT_MINUTES: f64 = 60.0;

@@ -1,10 +1,10 @@
 //! Games of people or engines from PGN files, as lessons.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::path::Path;
 
-use selfmate_chess::pgn::{PgnGame, PgnResult, Reader};
+use selfmate_chess::pgn::{PgnError, PgnFault, PgnGame, PgnResult, Reader};
 use selfmate_chess::{Color, Game, Outcome, Reason};
 use selfmate_run::{GameRecord, Judged};
 use serde::{Deserialize, Serialize};
@@ -35,21 +35,33 @@ pub struct Read {
     pub broken: u64,
 }
 
-/// Reads the games that fit, at most so many.
-pub fn read(config: &PgnConfig, most: u64) -> Result<Read, LearnError> {
+/// Reads the games that fit, at most so many; `None` when there was no time for all of them.
+pub fn read(
+    config: &PgnConfig,
+    most: u64,
+    is_over: &dyn Fn() -> bool,
+) -> Result<Option<Read>, LearnError> {
     let mut read = Read::default();
     for file in &config.files {
         let path = Path::new(file);
-        let input = File::open(path)
-            .map_err(|error| LearnError::Teacher(format!("{}: {error}", path.display())))?;
+        let unreadable =
+            |error: &io::Error| LearnError::Teacher(format!("{}: {error}", path.display()));
+        let input = File::open(path).map_err(|error| unreadable(&error))?;
         for game in Reader::new(BufReader::new(input)) {
             if read.games.len() as u64 >= most {
-                return Ok(read);
+                return Ok(Some(read));
             }
-            // A broken game does not stop those after it.
-            let Ok(game) = game else {
-                read.broken += 1;
-                continue;
+            if is_over() {
+                return Ok(None);
+            }
+            let game = match game {
+                Ok(game) => game,
+                Err(PgnError { fault: PgnFault::Io(error), .. }) => return Err(unreadable(&error)),
+                // A broken game does not stop those after it.
+                Err(_) => {
+                    read.broken += 1;
+                    continue;
+                }
             };
             match lesson(config, &game, read.games.len() as u64) {
                 Some(record) => read.games.push(record),
@@ -57,7 +69,14 @@ pub fn read(config: &PgnConfig, most: u64) -> Result<Read, LearnError> {
             }
         }
     }
-    Ok(read)
+    if read.games.is_empty() {
+        let Read { left_out, broken, .. } = read;
+        let files = config.files.join(", ");
+        let message =
+            format!("{files}: no game fits; {left_out} are left out, {broken} are broken");
+        return Err(LearnError::Teacher(message));
+    }
+    Ok(Some(read))
 }
 
 /// A game as a lesson; `None` when it does not fit.
@@ -111,7 +130,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("games.pgn");
         std::fs::write(&path, GAMES).unwrap();
-        read(&PgnConfig { files: vec![path.display().to_string()], ..config.clone() }, 100).unwrap()
+        let files = vec![path.display().to_string()];
+        let all = read(&PgnConfig { files, ..config.clone() }, 100, &|| false);
+        all.unwrap().unwrap()
     }
 
     #[test]
@@ -127,7 +148,21 @@ mod tests {
         assert_eq!(values, [-1.0, 1.0, -1.0, 1.0]);
         assert_eq!(games(&PgnConfig { min_elo: 2000, ..PgnConfig::default() }).games.len(), 1);
         assert_eq!(games(&PgnConfig { only_decided: true, ..PgnConfig::default() }).games.len(), 2);
-        let missing = PgnConfig { files: vec!["nowhere.pgn".into()], ..PgnConfig::default() };
-        assert!(read(&missing, 1).unwrap_err().to_string().contains("nowhere.pgn"));
+        let error = |file: &str| {
+            let config = PgnConfig { files: vec![file.into()], ..PgnConfig::default() };
+            read(&config, 1, &|| false).unwrap_err().to_string()
+        };
+        assert!(error("nowhere.pgn").contains("nowhere.pgn"));
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().display().to_string();
+        assert!(error(&name).contains(&name) && !error(&name).contains("broken"));
+        let none = folder.path().join("none.pgn");
+        std::fs::write(&none, "[Event \"e\"]\n\n1. e4 *\n").unwrap();
+        let none = none.display().to_string();
+        assert!(error(&none).ends_with("no game fits; 1 are left out, 0 are broken"));
+        assert_eq!(
+            read(&PgnConfig { files: vec![none], ..PgnConfig::default() }, 1, &|| true).unwrap(),
+            None
+        );
     }
 }

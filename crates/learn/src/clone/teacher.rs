@@ -74,8 +74,11 @@ pub fn play(
                             }
                         },
                     };
-                    match game(config, number, seed.index(number), &mut **player) {
-                        Ok(record) => lock(&games).push(record),
+                    match game(config, number, seed.index(number), &mut **player, &|| {
+                        halt.is_over()
+                    }) {
+                        Ok(Some(record)) => lock(&games).push(record),
+                        Ok(None) => return,
                         Err(error) => {
                             lock(&failure).get_or_insert(error);
                             return;
@@ -98,13 +101,14 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One game.
+/// One game; `None` when there was no time for all of it.
 fn game(
     config: &TeacherConfig,
     number: u64,
     seed: Seed,
     player: &mut dyn Player,
-) -> Result<GameRecord, LearnError> {
+    is_over: &dyn Fn() -> bool,
+) -> Result<Option<GameRecord>, LearnError> {
     let mut rng = seed.rng();
     let mut game = random_plies(config.opening_plies, &mut rng);
     let first = game.ply();
@@ -117,6 +121,9 @@ fn game(
         }
         if game.ply() - first >= config.max_plies as usize {
             break Outcome { winner: None, reason: Reason::PlyCap };
+        }
+        if is_over() {
+            return Ok(None);
         }
         let mut thoughts: Vec<Thought> = Vec::new();
         let limit = Limit { lines: config.lines, ..Limit::default() };
@@ -137,14 +144,14 @@ fn game(
         let played = if is_loose { draw(&legal, &policy, &mut rng) } else { choice.played };
         game.play(played).map_err(|error| LearnError::Teacher(error.to_string()))?;
     };
-    Ok(GameRecord {
+    Ok(Some(GameRecord {
         number,
         network: 0,
         start: start_fen(&game),
         moves: game.moves().collect(),
         outcome,
         positions,
-    })
+    }))
 }
 
 /// The likelihood of each legal move: all on the choice, or shared among the lines by their scores.
@@ -231,7 +238,8 @@ mod tests {
         let registry = Registry::standard();
         let spec = registry.parse("alphabeta:depth=2").unwrap();
         let mut player = registry.build(&spec, Seed::new(1)).unwrap();
-        game(&config(lines), number, Seed::new(number), &mut *player).unwrap()
+        let played = game(&config(lines), number, Seed::new(number), &mut *player, &|| false);
+        played.unwrap().unwrap()
     }
 
     #[test]

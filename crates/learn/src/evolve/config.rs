@@ -4,7 +4,7 @@ use selfmate_arena::Tuning;
 use serde::{Deserialize, Serialize};
 
 use crate::bout::BoutConfig;
-use crate::config::{ConfigError, check_all, from, positive};
+use crate::config::{ConfigError, check_all, count, from, positive};
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
 use crate::tuning::{Genome, first};
@@ -153,8 +153,15 @@ impl EvolveConfig {
         check_all(&[
             positive("sigma", self.sigma),
             from(2.0, "population", self.population as f64),
-            from(1.0, "parents", self.parents as f64),
-            from(1.0, "pairs", self.pairs as f64),
+            count("population", self.population as u64),
+            count("parents", self.parents as u64),
+            (
+                self.parents <= self.population,
+                "parents",
+                self.parents as f64,
+                "no more than the population",
+            ),
+            count("pairs", self.pairs as u64),
             from(1.0, "pool_every", self.pool_every as f64),
             from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
         ])?;

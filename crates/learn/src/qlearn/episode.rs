@@ -12,8 +12,8 @@
 //! them: their result is what the last of them learns.
 
 use selfmate_chess::{Color, Game, Outcome, Reason, Rng};
-use selfmate_search::Player;
 use selfmate_search::player::Limit;
+use selfmate_search::{Player, PlayerError};
 
 use super::state::State;
 use super::table::{Pace, Table};
@@ -67,14 +67,15 @@ struct Step {
 }
 
 impl Episode {
-    /// Plays a game. After the table's plies `finisher` plays both sides to the end.
+    /// Plays a game. After the table's plies `finisher` plays both sides to the end; without one the
+    /// game is cut off there.
     pub fn play(
         table: &Table,
         mut game: Game,
         manner: &Manner,
-        finisher: &mut dyn Player,
+        finisher: Option<&mut dyn Player>,
         rng: &mut Rng,
-    ) -> Episode {
+    ) -> Result<Episode, PlayerError> {
         let mut episode = Episode { side: manner.side, ..Episode::default() };
         let first = game.ply();
         let (by_table, most) = match manner.table_plies {
@@ -92,16 +93,19 @@ impl Episode {
                 let is_mate = outcome.reason == Reason::Checkmate;
                 episode.is_mate = is_mate && was_ours && episode.beyond == 0;
                 episode.end(outcome, !mover);
-                return episode.ended(ply);
+                return Ok(episode.ended(ply));
             }
             let is_over = ply >= by_table;
-            if is_over && by_table < most {
+            if is_over
+                && by_table < most
+                && let Some(finisher) = finisher
+            {
                 return episode.finish(game, first, finisher, most - ply);
             }
             let is_beyond = manner.new_states > 0 && new_states >= manner.new_states;
             if is_over && (is_beyond || !is_ours) {
                 episode.is_unseen = is_beyond;
-                return episode.ended(ply);
+                return Ok(episode.ended(ply));
             }
             if is_beyond || !is_ours {
                 episode.beyond += u32::from(is_ours);
@@ -127,7 +131,7 @@ impl Episode {
                 count: legal.len() as u16,
                 played: choice.map(|choice| choice as u16),
             });
-            let Some(choice) = choice else { return episode.ended(ply) };
+            let Some(choice) = choice else { return Ok(episode.ended(ply)) };
             game.play_unchecked(legal[choice]);
         }
     }
@@ -139,25 +143,26 @@ impl Episode {
         first: usize,
         finisher: &mut dyn Player,
         plies: u32,
-    ) -> Episode {
+    ) -> Result<Episode, PlayerError> {
         let last_mover = !game.turn();
         let ply = (game.ply() - first) as u32;
         finisher.new_game();
         for done in 0..=plies {
             if let Some(outcome) = game.outcome() {
                 self.end(outcome, last_mover);
-                return self.ended(ply + done);
+                return Ok(self.ended(ply + done));
             }
             if done == plies {
                 break;
             }
-            let Ok(choice) = finisher.choose(&game, &Limit::default()) else { break };
-            if game.play(choice.played).is_err() {
-                break;
-            }
+            let choice = finisher.choose(&game, &Limit::default())?;
+            game.play(choice.played).map_err(|error| PlayerError {
+                player: finisher.name().to_owned(),
+                reason: error.to_string(),
+            })?;
         }
         // Nobody knows who would have won: the move is not learned from.
-        self.ended(ply + plies)
+        Ok(self.ended(ply + plies))
     }
 
     fn end(&mut self, outcome: Outcome, last_mover: Color) {
@@ -237,7 +242,7 @@ mod tests {
     fn play(table: &Table, fen: &str, manner: &Manner, seed: u64) -> Episode {
         let mut random = RandomPlayer::new("random", Seed::new(seed));
         let mut rng = Seed::new(seed).rng();
-        Episode::play(table, parse_game(fen).unwrap(), manner, &mut random, &mut rng)
+        Episode::play(table, parse_game(fen).unwrap(), manner, Some(&mut random), &mut rng).unwrap()
     }
 
     /// What the table says of a move.

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use selfmate_arena::PlayerKind;
 use selfmate_chess::{Game, Seed};
 use selfmate_search::player::{Limit, Score, Thought, seed_of};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
@@ -24,13 +23,6 @@ impl TablePlayer {
     pub fn new(name: &str, table: Arc<Table>, seed: Seed) -> TablePlayer {
         TablePlayer { name: name.to_owned(), table, seed: seed.derive("table") }
     }
-}
-
-/// A kind of player with this table.
-pub fn kind(name: &str, table: Arc<Table>) -> PlayerKind {
-    PlayerKind::new(name, "a table of values", move |options| {
-        Ok(Box::new(TablePlayer::new(&options.label(), Arc::clone(&table), options.seed)))
-    })
 }
 
 impl Player for TablePlayer {

@@ -3,7 +3,7 @@
 use selfmate_search::mcts::Expansion;
 use serde::{Deserialize, Serialize};
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, check_all, finite, from, positive, share};
 
 /// The settings of a learner from self-play, with the shape of its network and the settings of
 /// its optimiser.
@@ -321,33 +321,19 @@ impl<N, T> Config<N, T> {
     /// Says what makes no sense, if anything does, the network's shape apart.
     pub fn check_common(&self) -> Result<(), ConfigError> {
         let (play, learning) = (&self.selfplay, &self.learning);
-        let from = |least: f64, field, value: f64| {
-            let ok = value.is_finite() && value >= least;
-            let expected = match least {
-                1.0 => "a number of at least 1",
-                0.0 => "no negative number",
-                _ => "a finite number",
-            };
-            (ok, field, value, expected)
-        };
-        let share =
-            |field, value: f64| ((0.0..=1.0).contains(&value), field, value, "a share from 0 to 1");
-        let positive = |field, value: f64| {
-            (value.is_finite() && value > 0.0, field, value, "a number above 0")
-        };
-        let checks = [
+        check_all(&[
             from(1.0, "plan_games", self.plan_games as f64),
             from(1.0, "selfplay.generation_games", play.generation_games as f64),
             from(play.blind.games.min(1) as f64, "selfplay.blind.sims", play.blind.sims as f64),
             share("selfplay.blind.kept", play.blind.kept),
             from(1.0, "selfplay.sims.from", play.sims.from),
             from(1.0, "selfplay.sims.to", play.sims.to),
-            from(f64::MIN, "selfplay.sims.begin", play.sims.begin),
-            from(f64::MIN, "selfplay.sims.end", play.sims.end),
-            from(f64::MIN, "learning.rate.begin", learning.rate.begin),
-            from(f64::MIN, "learning.rate.end", learning.rate.end),
-            from(f64::MIN, "learning.result_weight.begin", learning.result_weight.begin),
-            from(f64::MIN, "learning.result_weight.end", learning.result_weight.end),
+            finite("selfplay.sims.begin", play.sims.begin),
+            finite("selfplay.sims.end", play.sims.end),
+            finite("learning.rate.begin", learning.rate.begin),
+            finite("learning.rate.end", learning.rate.end),
+            finite("learning.result_weight.begin", learning.result_weight.begin),
+            finite("learning.result_weight.end", learning.result_weight.end),
             share("selfplay.resign_value", f64::from(play.resign_value)),
             from(1.0, "rating.games", self.rating.games as f64),
             from(1.0, "selfplay.games_at_once", play.games_at_once as f64),
@@ -379,12 +365,7 @@ impl<N, T> Config<N, T> {
             from(0.0, "learning.checkpoint_seconds", learning.checkpoint_seconds),
             from(0.0, "rating.every_seconds", self.rating.every_seconds),
             from(1.0, "rating.nodes", self.rating.nodes as f64),
-        ];
-        for (ok, field, got, expected) in checks {
-            if !ok {
-                return Err(ConfigError::Value { field, got: got.to_string(), expected });
-            }
-        }
+        ])?;
         if !(3..=32).contains(&play.endgame_men) {
             return Err(ConfigError::Value {
                 field: "selfplay.endgame_men",

@@ -12,6 +12,9 @@ use crate::learner::LearnError;
 use crate::rounds::Room;
 use crate::tuning::Genome;
 
+/// Variations that are drawn until one is another engine.
+const TRIES: usize = 40;
+
 /// A challenger before its trial.
 pub(super) struct Challenger {
     pub tuning: Tuning,
@@ -21,7 +24,8 @@ pub(super) struct Challenger {
     pub matches: Vec<(Vec<f64>, f64, f64)>,
     /// What a fit says of each gene.
     pub gradient: Option<Vec<f64>>,
-    /// Games that were played to make it.
+    /// Games that were played to make it, and those of them that are kept.
+    pub games: u64,
     pub played: Vec<PlayedGame>,
     pub nodes: u64,
     /// Points for the curves.
@@ -36,6 +40,7 @@ impl Challenger {
             spsa: None,
             matches: Vec::new(),
             gradient: None,
+            games: 0,
             played: Vec::new(),
             nodes: 0,
             values: Vec::new(),
@@ -43,14 +48,21 @@ impl Challenger {
     }
 
     /// Makes every weight of the champion a little more or less, each by a share of itself, or of a
-    /// tenth of its range when it is small.
+    /// tenth of its range when it is small. Where weights are whole numbers or at the end of their
+    /// range that may change nothing: then the share grows until it does.
     pub fn vary(&mut self, genome: &Genome, champion: &Tuning, share: f64, room: &Room<'_>) {
         let mut rng = room.seed_for("variations").rng();
-        let varied = genome.point(champion).into_iter().map(|value| {
-            let sign = if rng.chance(0.5) { 1.0 } else { -1.0 };
-            value + sign * share * value.abs().max(1.0)
-        });
-        self.tuning = genome.tuning(&varied.collect::<Vec<f64>>());
+        let shares = std::iter::successors(Some(share), |share| Some(1.3 * share));
+        for share in shares.take(TRIES) {
+            let varied = genome.point(champion).into_iter().map(|value| {
+                let sign = if rng.chance(0.5) { 1.0 } else { -1.0 };
+                value + sign * share * value.abs().max(1.0)
+            });
+            self.tuning = genome.tuning(&varied.collect::<Vec<f64>>());
+            if self.tuning != *champion {
+                return;
+            }
+        }
     }
 
     /// Goes on with simultaneous perturbation; `None` when there was no time.
@@ -77,6 +89,7 @@ impl Challenger {
         let mut challenger = Challenger::new(genome.tuning(&spsa.point));
         challenger.values.push(("spsa.iteration", spsa.iteration as f64));
         challenger.spsa = Some(spsa);
+        challenger.games = config.spsa.iterations * 2 * config.spsa.pairs as u64;
         challenger.matches = matches;
         challenger.nodes = all_nodes;
         Ok(Some(challenger))
@@ -128,6 +141,7 @@ impl Challenger {
         ]);
         challenger.nodes = played.iter().map(super::nodes).sum();
         challenger.gradient = Some(found.importance);
+        challenger.games = played.len() as u64;
         challenger.played = played;
         Ok(Some(challenger))
     }

@@ -7,7 +7,7 @@ use super::loss::LossConfig;
 use super::spsa::SpsaConfig;
 use super::texel::TexelConfig;
 use crate::bout::BoutConfig;
-use crate::config::{ConfigError, check_all, from, positive, share};
+use crate::config::{ConfigError, check_all, count, from, positive, share};
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
 use crate::tuning::{Genome, first};
@@ -162,16 +162,20 @@ impl TuneConfig {
             positive("vary.share", self.vary.share),
             from(1.0, "vary.growth", self.vary.growth),
             positive("vary.most", self.vary.most),
-            from(1.0, "spsa.iterations", self.spsa.iterations as f64),
-            from(1.0, "spsa.pairs", self.spsa.pairs as f64),
+            count("spsa.iterations", self.spsa.iterations),
+            count("spsa.pairs", self.spsa.pairs as u64),
             positive("spsa.width", self.spsa.width),
             positive("spsa.step", self.spsa.step),
             positive("spsa.stability", self.spsa.stability),
-            from(1.0, "texel.games", self.texel.games as f64),
+            count("texel.games", self.texel.games as u64),
+            from(1.0, "texel.positions", self.texel.positions as f64),
             share("texel.result_weight", self.texel.result_weight),
             positive("texel.rate", self.texel.rate),
             from(0.0, "texel.pull", self.texel.pull),
             from(2.0, "trial.games", self.trial.games as f64),
+            count("trial.games", self.trial.games),
+            from(1.0, "losses.nodes", self.losses.nodes as f64),
+            from(1.0, "book.plies", f64::from(self.book.plies)),
             share("book.tolerance", self.book.tolerance),
             from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
         ])?;

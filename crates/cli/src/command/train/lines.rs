@@ -17,13 +17,20 @@ pub struct Lines {
 }
 
 /// How it ended and what to do next.
-pub fn closing(name: &str, end: &End, seconds: f64) -> String {
+pub fn closing(name: &str, end: &End, seconds: f64, has_learned: bool) -> String {
     let how = match end {
         End::Stopped => "stopped",
         End::Finished | End::Done(_) | End::Collapsed(_) => "finished",
     };
     let time = clock(seconds);
-    format!("{how} after {}: play it with `selfmate play run:{name}`", time.trim())
+    let time = time.trim();
+    if has_learned {
+        format!("{how} after {time}: play it with `selfmate play run:{name}`")
+    } else {
+        format!(
+            "{how} after {time}, before it learned anything: the same command goes on, with more time"
+        )
+    }
 }
 
 impl Lines {

@@ -7,7 +7,7 @@ import { Replay } from '../part/replay';
 
 export function gamesPage(root: HTMLElement, parts: string[]): () => void {
   const name = parts[0] ?? '';
-  const control = new AbortController();
+  let control = new AbortController();
   const problem = h('div');
   const picker = h('div', { class: 'row' });
   const list = h('div', { class: 'game-list', tabindex: 0, role: 'region', 'aria-label': 'Games' });
@@ -22,11 +22,22 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
   );
   const fail = (error: unknown): void => replace(problem, failure(error));
 
+  /** What was asked for before gives way to what is asked for now. */
+  const anew = (): AbortSignal => {
+    control.abort();
+    control = new AbortController();
+    return control.signal;
+  };
+
   const open = async (generation: number, number: number): Promise<void> => {
     try {
-      const game = await get<Game>(run(name, `/games/${generation}/${number}`), control.signal);
+      const game = await get<Game>(run(name, `/games/${generation}/${number}`), anew());
       replay.element.hidden = false;
       replay.show(game);
+      for (const button of list.querySelectorAll('button')) {
+        if (button.textContent === String(number)) button.setAttribute('aria-current', 'true');
+        else button.removeAttribute('aria-current');
+      }
       replace(problem);
     } catch (error) {
       fail(error);
@@ -35,7 +46,7 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
 
   const choose = async (generation: number): Promise<void> => {
     try {
-      const games = await get<GameRow[]>(run(name, `/games/${generation}`), control.signal);
+      const games = await get<GameRow[]>(run(name, `/games/${generation}`), anew());
       replace(list, table(games, (number) => void open(generation, number)));
       const [first] = games;
       if (first !== undefined) await open(generation, first.number);
