@@ -28,7 +28,7 @@ pub fn closing(name: &str, end: &End, seconds: f64, has_learned: bool) -> String
         format!("{how} after {time}: play it with `selfmate play run:{name}`")
     } else {
         format!(
-            "{how} after {time}, before it learned anything: the same command goes on, with more time"
+            "{how} after {time}, before it learned anything: the same command goes on, given more time"
         )
     }
 }
