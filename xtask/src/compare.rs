@@ -336,13 +336,13 @@ fn page(rows: &[Row], own_command: &str, commands: &[String], movetime: u64) -> 
     let mut order: Vec<&Row> = rows.iter().collect();
     order.sort_by(|a, b| b.elo.total_cmp(&a.elo));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // Writing to a String cannot fail.
     let mut text = format!(
         "# All learners on one ladder\n\nMade by `{own_command}` on {cores} cores; do not edit. Each learner is trained \
          once, with the seed and the time of its command below, and then plays all others and the anchors. ",
     );
     let anchors: Vec<String> =
         ANCHORS.iter().map(|(player, elo)| format!("`{player}` is {elo}")).collect();
+    // Writing to a String cannot fail.
     let _ = writeln!(
         text,
         "Elo has 95 % error bars, at {movetime} ms a move; its scale is held by the anchors: {}.\n",

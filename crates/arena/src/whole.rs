@@ -5,12 +5,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// Writes a file beside its place, then puts it there; when that fails, what was there stays. What
-/// is no plain file, such as a pipe or a device, is written to as it is.
+/// is no plain file, such as a pipe, a device or a link, is written to as it is.
 pub fn write_whole<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let is_plain = fs::metadata(path).map_or(true, |known| known.is_file());
+    let is_plain = fs::symlink_metadata(path).map_or(true, |known| known.is_file());
     let mut beside = path.as_os_str().to_owned();
     beside.push(".partial");
     let place = if is_plain { Path::new(&beside) } else { path };
@@ -53,12 +53,16 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_device_stays_one() {
+    fn devices_and_links_stay_what_they_are() {
         use std::os::unix::fs::FileTypeExt;
         let null = Path::new("/dev/null");
         write_whole(null, |out| out.write_all(b"one")).unwrap();
         assert!(fs::metadata(null).unwrap().file_type().is_char_device());
         let folder = tempfile::tempdir().unwrap();
         assert!(write_whole(folder.path(), |out| out.write_all(b"one")).is_err());
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        write_whole(&link, |out| out.write_all(b"one")).unwrap();
+        assert!(link.is_symlink() && fs::read(file).unwrap() == b"one");
     }
 }

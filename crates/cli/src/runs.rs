@@ -35,9 +35,9 @@ pub fn folder() -> &'static Path {
     FOLDER.get().map_or(Path::new("./runs"), PathBuf::as_path)
 }
 
-/// A run by its name; the error says which there are.
+/// A run by its name, with or without `run:` before it; the error says which there are.
 pub fn find(name: &str) -> anyhow::Result<RunReader> {
-    Ok(RunReader::find(folder(), name)?)
+    Ok(RunReader::find(folder(), name.strip_prefix("run:").unwrap_or(name))?)
 }
 
 /// What a run comes to so far.
@@ -110,7 +110,14 @@ pub fn summary(
             Record::End { reason, .. } => ended = Some(reason.clone()),
         }
     }
-    latest.values.clone_from(&progress.values);
+    // The end of a training may add to its last round.
+    for record in metrics {
+        if let Record::Progress(part) = record
+            && part.generation == progress.generation
+        {
+            latest.values.extend(part.values.clone());
+        }
+    }
     Ok(Summary {
         run: run.name(),
         learner: config.get("learner").and_then(toml::Value::as_str).map(str::to_owned),

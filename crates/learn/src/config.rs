@@ -388,6 +388,10 @@ fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String>
         .unwrap_or_else(|| toml::Value::String(value.to_owned()));
     let place = place(table, key)?;
     *place = match (&*place, value) {
+        (toml::Value::Table(parts), value) if !value.is_table() => {
+            let parts: Vec<String> = parts.keys().map(|part| format!("{key}.{part}")).collect();
+            return Err(format!("'{key}' has parts: {}", parts.join(", ")));
+        }
         (toml::Value::Float(_), toml::Value::Integer(whole)) => toml::Value::Float(whole as f64),
         (_, value) => value,
     };
@@ -440,6 +444,8 @@ mod tests {
         assert!(error("selfplay.simms=3").contains("there is no 'simms'; there are"));
         assert!(error("learning.batch=many").starts_with("'learning.batch=many': "));
         assert!(error("learning").contains("expected key=value"));
+        let parts = "'selfplay.sims' has parts: selfplay.sims.begin, selfplay.sims.end, ";
+        assert!(error("selfplay.sims=3").contains(parts), "{}", error("selfplay.sims=3"));
     }
 
     #[test]

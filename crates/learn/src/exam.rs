@@ -13,7 +13,7 @@ use selfmate_arena::{
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, check_all, from};
+use crate::config::{ConfigError, check_all, count, from};
 use crate::learner::LearnError;
 use crate::rounds::Room;
 
@@ -46,7 +46,7 @@ impl ExamConfig {
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         check_all(&[
-            from(1.0, "exam.games", self.games as f64),
+            count("exam.games", self.games),
             from(1.0, "exam.max_plies", f64::from(self.max_plies)),
         ])?;
         Registry::standard().parse(&self.opponent).map(drop).map_err(|_| ConfigError::Value {

@@ -7,6 +7,7 @@ use selfmate_arena::MatchError;
 use selfmate_nn::sparse::{TrainError, WeightsError};
 use selfmate_nn::{Device, DeviceError, residual, small};
 use selfmate_run::{RecordError, Run, RunError};
+use selfmate_search::PlayerError;
 
 use crate::alphazero::AlphaZero;
 use crate::clone::Imitator;
@@ -68,6 +69,9 @@ pub enum LearnError {
     /// The rating games cannot be played.
     #[error(transparent)]
     Match(#[from] MatchError),
+    /// Somebody whose moves are needed does not move.
+    #[error(transparent)]
+    Player(#[from] PlayerError),
     /// There is nothing to learn from.
     #[error("the teacher cannot teach: {0}")]
     Teacher(String),

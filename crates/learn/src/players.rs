@@ -60,7 +60,9 @@ pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
             let argument = run.filter(|(kind, _)| *kind == "run").map_or(text, |(_, name)| name);
             let (_, checkpoint) = checkpoint_of_run(argument, runs)?;
             let bytes = checkpoint.files.get(MODEL);
-            let bytes = bytes.ok_or_else(|| format!("run '{argument}' has no network"))?;
+            let bytes = bytes.ok_or_else(|| {
+                format!("run '{argument}' has no network of zero, alphazero or clone")
+            })?;
             Model::decode(bytes).map(|(model, _)| model).map_err(|error| error.to_string())
         }
     }

@@ -153,7 +153,7 @@ impl QLearn {
             };
             let finisher = finisher.as_deref_mut().map(|player| player as &mut dyn Player);
             let episode = Episode::play(&self.table, start, &manner, finisher, &mut rng);
-            episode.map(Some).map_err(|error| LearnError::Teacher(error.to_string()))
+            Ok::<_, LearnError>(Some(episode?))
         };
         room.pool
             .install(|| (first..first + config.round_games).into_par_iter().map(game).collect())

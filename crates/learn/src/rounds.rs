@@ -55,15 +55,10 @@ pub trait Method: Sized {
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError>;
 
     /// Does what is left to do when the budget is spent, without a deadline, and says what it adds to
-    /// the curves. A run that goes on later must be the same as one that never paused.
+    /// the curves: nothing when nothing has changed. A run that goes on later must be the same as one
+    /// that never paused.
     fn finish(&mut self, _: &Self::Config, _: &mut Room<'_>) -> Result<Curves, LearnError> {
         Ok(Curves::new())
-    }
-
-    /// Whether a checkpoint may be made after so many rounds. Not so where the next round begins with
-    /// something that changes what plays, whether there is time for the rest of it or not.
-    fn is_settled(&self, _: &Self::Config, _rounds: u64) -> bool {
-        true
     }
 
     /// Why there is nothing more to learn, if there is not.
@@ -275,7 +270,6 @@ pub fn train<M: Method>(
             let left = Duration::try_from_secs_f64((60.0 * minutes - elapsed_s).max(0.0)).ok()?;
             Instant::now().checked_add(left)
         });
-        let is_saved = desk.is_saved(totals.steps);
         let mut room = Room {
             seed,
             run_seed: session.seed,
@@ -291,13 +285,17 @@ pub fn train<M: Method>(
             minutes: session.budget.minutes,
         };
         if let Some(end) = end {
-            if end != End::Stopped && !is_saved {
-                let values = method.finish(config, &mut room)?;
-                if !values.is_empty() {
-                    tell(&mut desk, &totals, values)?;
-                }
+            let values = match end {
+                End::Stopped => Curves::new(),
+                _ => method.finish(config, &mut room)?,
+            };
+            let is_changed = !values.is_empty();
+            if is_changed {
+                tell(&mut desk, &totals, values)?;
             }
-            save(&mut desk, &method, config, &mut totals)?;
+            if is_changed || !desk.is_saved(totals.steps) {
+                save(&mut desk, &method, config, &mut totals)?;
+            }
             return desk.end(end);
         }
         let Some(mut round) = method.round(config, &mut room)? else { continue };
@@ -307,10 +305,7 @@ pub fn train<M: Method>(
         round.add("games_per_second", round.games as f64 / seconds);
         tell(&mut desk, &totals, round.values)?;
         // The last one is made after `finish`.
-        if desk.is_due(M::saving(config).checkpoint_seconds)
-            && method.is_settled(config, totals.rounds)
-            && !is_spent::<M>(&desk, &totals)
-        {
+        if desk.is_due(M::saving(config).checkpoint_seconds) && !is_spent::<M>(&desk, &totals) {
             save(&mut desk, &method, config, &mut totals)?;
         }
     }
@@ -339,9 +334,6 @@ fn save<M: Method>(
     config: &M::Config,
     totals: &mut Totals,
 ) -> Result<(), LearnError> {
-    if desk.is_saved(totals.steps) {
-        return Ok(());
-    }
     totals.elapsed_s = desk.elapsed_s();
     let mut files = method.files()?;
     files.push((TOTALS, serde_json::to_vec(totals).expect("totals are plain numbers")));

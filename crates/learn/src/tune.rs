@@ -176,7 +176,8 @@ impl Method for Tune {
         if challenger.tuning == self.champion {
             // A fit that found nothing better; a trial of two equals would say nothing.
             proposal = Proposal::Vary;
-            challenger.vary(&self.genome, &self.champion, self.state.share, room);
+            let mut rng = room.seed_for("variations").rng();
+            challenger.vary(&self.genome, &self.champion, self.state.share, &mut rng);
         }
         room.tell(Stage::Play, 0.0);
         let Some((report, records)) = self.trial(config, &challenger.tuning, number, room)? else {

@@ -58,7 +58,7 @@ struct State {
     best_score: Option<f64>,
     /// Rounds after which it was last examined.
     examined: u64,
-    /// The latest score, until a round has told it.
+    /// The latest score, until it has been told.
     score: Option<f64>,
 }
 
@@ -149,11 +149,8 @@ impl Method for Value {
         if self.is_due(config, room.totals.rounds) {
             self.examine(config, room)?;
         }
-        Ok(self.state.score.map(|score| (EXAM_SCORE.to_owned(), score)).into_iter().collect())
-    }
-
-    fn is_settled(&self, config: &ValueConfig, rounds: u64) -> bool {
-        !self.is_due(config, rounds)
+        let score = self.state.score.take();
+        Ok(score.map(|score| (EXAM_SCORE.to_owned(), score)).into_iter().collect())
     }
 }
 

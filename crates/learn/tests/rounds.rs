@@ -253,20 +253,22 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
 fn the_last_exam_of_a_value_network_is_on_its_curve() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("value");
-    // Two batches a round, an exam after every third.
-    run_to(&path, "value", 12, 2);
-    let exams: Vec<u64> = RunReader::new(&path)
-        .metrics()
-        .unwrap()
-        .iter()
-        .filter_map(|record| match record {
+    let exams = || -> Vec<u64> {
+        let metrics = RunReader::new(&path).metrics().unwrap();
+        let told = metrics.iter().filter_map(|record| match record {
             Record::Progress(progress) if progress.values.contains_key("exam.score") => {
                 Some(progress.generation)
             }
             _ => None,
-        })
-        .collect();
-    assert_eq!(exams, [4, 6]);
+        });
+        told.collect()
+    };
+    // Two batches a round, an exam after every third.
+    run_to(&path, "value", 12, 2);
+    assert_eq!(exams(), [4, 6]);
+    run_to(&path, "value", 12, 2);
+    run_to(&path, "value", 18, 2);
+    assert_eq!(exams(), [4, 6, 9]);
 }
 
 #[test]

@@ -212,6 +212,13 @@ impl Run {
         Ok(())
     }
 
+    /// Drops all records: a run that has done nothing begins anew.
+    pub fn forget_metrics(&mut self) -> Result<(), RunError> {
+        atomic::write(&self.metrics_path(), b"")?;
+        self.metrics = Run::open_metrics(self)?;
+        Ok(())
+    }
+
     /// Opens the metrics for appending, without a last line that is not finished.
     pub(crate) fn open_metrics(reader: &RunReader) -> Result<File, RunError> {
         let path = reader.metrics_path();

@@ -8,6 +8,7 @@ use crate::atomic;
 use crate::chunk;
 use crate::error::RunError;
 use crate::game::GameRecord;
+use crate::metric::Record;
 
 const CONFIG: &str = "run.toml";
 
@@ -98,8 +99,11 @@ impl RunReader {
         self.path.join("matches")
     }
 
-    /// True when it has neither checkpoints nor games, nor games of matches.
+    /// True when nothing has been done yet: there are neither checkpoints nor games nor curves.
     pub fn is_blank(&self) -> Result<bool, RunError> {
+        if self.metrics()?.iter().any(|record| matches!(record, Record::Progress(_))) {
+            return Ok(false);
+        }
         for folder in [self.checkpoints_path(), self.games_path(), self.matches_path()] {
             if !atomic::names(&folder)?.is_empty() {
                 return Ok(false);

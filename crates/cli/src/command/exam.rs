@@ -48,7 +48,8 @@ struct Report {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let Trained { config, step, network } = Trained::load(&runs::find(&args.run)?, None)?;
+    let run = runs::find(&args.run)?;
+    let Trained { config, step, network } = Trained::load(&run, None)?;
     let exam = ExamConfig {
         every_rounds: 0,
         positions: args.positions.max(1),
@@ -65,7 +66,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let report = pool.install(|| endgame::examine(&config, &exam, &lab, &network, seed, &halt));
     let Some(report) = report else { bail!("stopped") };
     let report = Report {
-        run: args.run.clone(),
+        run: run.name(),
         step,
         ending: config.ending.name(),
         sims: exam.simulations,

@@ -72,11 +72,10 @@ fn write_games(
     path: &Path,
     write: fn(&RunReader, &mut Output<'_>) -> Result<u64, DatasetError>,
 ) -> anyhow::Result<()> {
-    let name = run.strip_prefix("run:").unwrap_or(run);
-    let run = runs::find(name)?;
+    let run = runs::find(run)?;
     let games = write_whole(path, |out| {
         let games = write(&run, out)?;
-        ensure!(games > 0, "run '{name}' keeps no games of its own: nothing to write");
+        ensure!(games > 0, "run '{}' keeps no games of its own: nothing to write", run.name());
         anyhow::Ok(games)
     });
     let games = games.with_context(|| format!("cannot write {}", path.display()))?;

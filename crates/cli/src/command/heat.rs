@@ -26,12 +26,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let Trained { config, step, network } = Trained::load(&runs::find(&args.run)?, None)?;
+    let run = runs::find(&args.run)?;
+    let Trained { config, step, network } = Trained::load(&run, None)?;
     let lab = endgame::lab(config.ending)?;
     let turn = Color::from_white(!args.black);
     let heat = Heat::new(&lab, &network, config.discount, &args.place, turn).context("--place")?;
     if let Some(path) = &args.svg {
-        let title = format!("{} at step {step}: {}", args.run, args.place);
+        let title = format!("{} at step {step}: {}", run.name(), args.place);
         std::fs::write(path, heat.svg(&title))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }

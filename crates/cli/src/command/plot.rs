@@ -37,12 +37,12 @@ struct Report {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
     if args.importance {
-        return importance(args, &run);
+        return importance(args, &run, output);
     }
     let metrics = run.metrics()?;
     let config = runs::config(&run)?;
     let mut panels = panels(&metrics, args.all);
-    anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", args.run);
+    anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", run.name());
     if panels[0].title == ELO
         && let Some(effort) = rating_effort(&config)
     {
@@ -58,28 +58,35 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     if !alarms.is_empty() {
         below.push_str(", alarms dashed");
     }
-    let svg = curves_svg(&args.run, &below, &panels, &alarms);
+    let svg = curves_svg(&run.name(), &below, &panels, &alarms);
+    let panels = panels.into_iter().map(|panel| panel.title).collect();
+    write(args, &run, &svg, panels, output)
+}
+
+/// Writes a picture and says what is on it.
+fn write(
+    args: &Args,
+    run: &RunReader,
+    svg: &str,
+    panels: Vec<String>,
+    output: &Output,
+) -> anyhow::Result<()> {
     std::fs::write(&args.output, svg)
         .with_context(|| format!("cannot write {}", args.output.display()))?;
-    let report = Report {
-        run: summary.run,
-        file: args.output.display().to_string(),
-        panels: panels.into_iter().map(|panel| panel.title).collect(),
-    };
+    let report = Report { run: run.name(), file: args.output.display().to_string(), panels };
     output.report(&report, |report, out| {
         writeln!(out, "{}: {}", report.file, report.panels.join("; "))
     })
 }
 
 /// Draws which weights matter.
-fn importance(args: &Args, run: &RunReader) -> anyhow::Result<()> {
+fn importance(args: &Args, run: &RunReader, output: &Output) -> anyhow::Result<()> {
     let (checkpoint, _) = run.latest_checkpoint(&[IMPORTANCE])?;
     let bytes = checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(IMPORTANCE));
-    let bytes =
-        bytes.with_context(|| format!("run '{}' does not tell: expected one of tune", args.run))?;
+    let bytes = bytes
+        .with_context(|| format!("run '{}' does not tell: expected one of tune", run.name()))?;
     let rows: Vec<Row> = serde_json::from_slice(bytes).context(IMPORTANCE)?;
-    std::fs::write(&args.output, picture(&rows))
-        .with_context(|| format!("cannot write {}", args.output.display()))
+    write(args, run, &picture(&rows), vec!["weights that matter".to_owned()], output)
 }
 
 fn subtitle(summary: &Summary) -> String {

@@ -125,7 +125,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             let stored = RunConfig::parse(&text).with_context(|| path.display().to_string())?;
             match args.check_same(&stored) {
                 // Whoever gave a wrong file or engine before gives the right one now.
-                Err(_) if run.is_blank()? => args.begin(&mut run, hardware)?,
+                Err(_) if run.is_blank()? => {
+                    run.forget_metrics()?;
+                    args.begin(&mut run, hardware)?
+                }
                 checked => checked.map(|()| stored)?,
             }
         }

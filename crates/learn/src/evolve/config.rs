@@ -155,12 +155,6 @@ impl EvolveConfig {
             from(2.0, "population", self.population as f64),
             count("population", self.population as u64),
             count("parents", self.parents as u64),
-            (
-                self.parents <= self.population,
-                "parents",
-                self.parents as f64,
-                "no more than the population",
-            ),
             count("pairs", self.pairs as u64),
             from(1.0, "pool_every", self.pool_every as f64),
             from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),

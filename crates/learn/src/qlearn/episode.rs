@@ -231,6 +231,8 @@ mod tests {
     use selfmate_arena::players::RandomPlayer;
     use selfmate_chess::fen::parse_game;
     use selfmate_chess::{Seed, notation};
+    use selfmate_search::Choice;
+    use selfmate_search::player::Thought;
 
     use super::*;
 
@@ -250,6 +252,30 @@ mod tests {
         let game = parse_game(fen).unwrap();
         let m = notation::parse_san(game.position(), san).unwrap();
         Some(table.get(State::of(game.position()).pair(m))?.0)
+    }
+
+    #[test]
+    fn a_finisher_that_does_not_move_is_named() {
+        struct Mute;
+        impl Player for Mute {
+            fn name(&self) -> &str {
+                "mute"
+            }
+
+            fn choose_observed(
+                &mut self,
+                _: &Game,
+                _: &Limit,
+                _: &mut dyn FnMut(&Thought),
+            ) -> Result<Choice, PlayerError> {
+                Err(PlayerError { player: "mute".to_owned(), reason: "says nothing".to_owned() })
+            }
+        }
+        let manner = Manner { table_plies: 2, ..GREEDY };
+        let mut rng = Seed::new(1).rng();
+        let (table, game) = (Table::new(1), Game::new());
+        let played = Episode::play(&table, game, &manner, Some(&mut Mute), &mut rng);
+        assert!(played.unwrap_err().to_string().contains("mute"));
     }
 
     #[test]

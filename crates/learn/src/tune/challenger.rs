@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 use selfmate_arena::game::PlayedGame;
 use selfmate_arena::{GameRecord, Tuning};
+use selfmate_chess::Rng;
 
 use super::config::TuneConfig;
 use super::spsa::Spsa;
@@ -50,8 +51,7 @@ impl Challenger {
     /// Makes every weight of the champion a little more or less, each by a share of itself, or of a
     /// tenth of its range when it is small. Where weights are whole numbers or at the end of their
     /// range that may change nothing: then the share grows until it does.
-    pub fn vary(&mut self, genome: &Genome, champion: &Tuning, share: f64, room: &Room<'_>) {
-        let mut rng = room.seed_for("variations").rng();
+    pub fn vary(&mut self, genome: &Genome, champion: &Tuning, share: f64, rng: &mut Rng) {
         let shares = std::iter::successors(Some(share), |share| Some(1.3 * share));
         for share in shares.take(TRIES) {
             let varied = genome.point(champion).into_iter().map(|value| {
@@ -144,5 +144,23 @@ impl Challenger {
         challenger.games = played.len() as u64;
         challenger.played = played;
         Ok(Some(challenger))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::Seed;
+
+    use super::*;
+
+    #[test]
+    fn a_variation_of_small_whole_numbers_differs_all_the_same() {
+        let champion = Tuning::default();
+        let genome = Genome::new(&champion, &["search.singular_margin".to_owned()]).unwrap();
+        for seed in 0..20 {
+            let mut challenger = Challenger::new(champion.clone());
+            challenger.vary(&genome, &champion, 0.05, &mut Seed::new(seed).rng());
+            assert!(challenger.tuning != champion, "seed {seed}");
+        }
     }
 }

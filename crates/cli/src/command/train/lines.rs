@@ -126,6 +126,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_learned_nothing_is_not_offered_as_a_player() {
+        let said = |has_learned| closing("tonight", &End::Finished, 61.0, has_learned);
+        assert_eq!(said(true), "finished after 1:01: play it with `selfmate play run:tonight`");
+        assert!(said(false).starts_with("finished after 1:01, before it learned anything"));
+    }
+
+    #[test]
     fn a_round_tells_its_own_numbers() {
         let values = [("exam.score", 0.875), ("states", 1234.0), ("round_seconds", 2.5)];
         let progress = Progress {
