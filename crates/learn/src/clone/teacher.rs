@@ -49,6 +49,7 @@ pub fn play(
     let specs = specs.map_err(MatchError::from)?;
     let seed = room.seed.derive("teacher");
     let halt = room.halt;
+    let is_over = || halt.is_over();
     let next = AtomicU64::new(numbers.start);
     let (games, failure) = (Mutex::new(Vec::new()), Mutex::new(None));
     std::thread::scope(|scope| {
@@ -57,7 +58,7 @@ pub fn play(
                 // Engines are processes: each thread starts those it needs once.
                 let mut players: Vec<Option<Box<dyn Player>>> =
                     specs.iter().map(|_| None).collect();
-                while !halt.is_over() {
+                while !is_over() {
                     let number = next.fetch_add(1, Relaxed);
                     if number >= numbers.end {
                         return;
@@ -74,9 +75,7 @@ pub fn play(
                             }
                         },
                     };
-                    match game(config, number, seed.index(number), &mut **player, &|| {
-                        halt.is_over()
-                    }) {
+                    match game(config, number, seed.index(number), &mut **player, &is_over) {
                         Ok(Some(record)) => lock(&games).push(record),
                         Ok(None) => return,
                         Err(error) => {
