@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from openenv.core.generic_client import GenericEnvClient
 
+from server import serving
+
 
 def play(base, seed, opponent):
     """Plays the first legal move to the end; returns positions, rewards and the last state."""
@@ -51,14 +53,8 @@ def judge(base):
 
 def main():
     with tempfile.TemporaryDirectory() as runs:
-        command = [sys.argv[1], "--runs", runs, "serve", "--port", "0"]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            base = server.stdout.readline().split(" at ")[-1].strip() + "/openenv"
-            fault = judge(base)
-        finally:
-            server.terminate()
-            server.wait()
+        with serving(sys.argv[1], runs) as base:
+            fault = judge(f"{base}/openenv")
     if fault:
         sys.exit(fault)
 

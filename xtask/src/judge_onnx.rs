@@ -8,7 +8,7 @@ use std::{fs, process::Command};
 use anyhow::{Context, Result};
 
 use crate::{
-    process::{cargo, root, run as run_command, target_dir},
+    process::{root, run as run_command, target_dir, test_binary},
     setup,
 };
 
@@ -16,8 +16,7 @@ use crate::{
 pub fn run() -> Result<()> {
     let python = setup::judge_python()?;
     setup::ONNX_RUNTIME.meet()?;
-    run_command(&mut cargo("build --release -p selfmate"))?;
-    let binary = target_dir()?.join("release/selfmate");
+    let binary = test_binary()?;
     let folder = target_dir()?.join("judge-onnx");
     if folder.exists() {
         fs::remove_dir_all(&folder).context("cannot clear the folder of the last run")?;

@@ -1,6 +1,6 @@
 //! `cargo xtask judge-openenv`: our environment in the hands of OpenEnv.
 //!
-//! `judges/openenv_env.py` starts the release binary, has `openenv validate` look at it and plays
+//! `judges/openenv_env.py` starts the binary, has `openenv validate` look at it and plays
 //! seeded games with openenv's own client.
 
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::{
-    process::{cargo, root, run as run_command, target_dir},
+    process::{root, run as run_command, test_binary},
     setup,
 };
 
@@ -16,9 +16,7 @@ use crate::{
 pub fn run() -> Result<()> {
     let python = setup::judge_python()?;
     setup::OPENENV.meet()?;
-    run_command(&mut cargo("build --release -p selfmate"))?;
-    let binary = target_dir()?.join("release/selfmate");
     let mut judge = Command::new(python);
-    judge.args(["-B", "xtask/judges/openenv_env.py"]).arg(binary).current_dir(root());
+    judge.args(["-B", "xtask/judges/openenv_env.py"]).arg(test_binary()?).current_dir(root());
     run_command(&mut judge).context("OpenEnv found faults in our environment, as shown above")
 }

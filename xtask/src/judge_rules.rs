@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    process::{cargo, root, run as run_command, show},
+    process::{root, show, test_binary},
     setup,
 };
 
@@ -40,9 +40,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     let Options { plies, seed } = options;
     let python = setup::judge_python()?;
-    run_command(&mut cargo("build --release -p selfmate-chess --example transcript"))?;
-
-    let mut transcript = cargo("run --quiet --release -p selfmate-chess --example transcript --");
+    let mut transcript = Command::new(test_binary()?.with_file_name("examples").join("transcript"));
     transcript.args(["--plies", &plies.to_string(), "--seed", &seed.to_string()]);
     let mut judge = Command::new(python);
     judge.args(["-B", "xtask/judges/rules.py"]).current_dir(root());

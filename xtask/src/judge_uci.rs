@@ -1,13 +1,13 @@
 //! `cargo xtask judge-uci`: our UCI engine in the hands of python-chess.
 //!
-//! `judges/uci.py` starts the release binary, plays games with clocks and checks every move.
+//! `judges/uci.py` starts the binary, plays games with clocks and checks every move.
 
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::{
-    process::{cargo, root, run as run_command, target_dir},
+    process::{root, run as run_command, test_binary},
     setup,
 };
 
@@ -28,8 +28,7 @@ pub struct Options {
 /// Plays, and fails on any crash, illegal move or fallen flag.
 pub fn run(options: &Options) -> Result<()> {
     let python = setup::judge_python()?;
-    run_command(&mut cargo("build --release -p selfmate"))?;
-    let binary = target_dir()?.join("release/selfmate");
+    let binary = test_binary()?;
     let mut judge = Command::new(python);
     judge.args(["-B", "xtask/judges/uci.py"]).arg(binary).current_dir(root());
     judge.args(["--games", &options.games.to_string()]);

@@ -7,6 +7,7 @@ mod bench_nets;
 mod bench_peers;
 mod compare;
 mod direction;
+mod judge_api;
 mod judge_onnx;
 mod judge_openenv;
 mod judge_page;
@@ -54,6 +55,8 @@ enum Command {
     Compare(compare::Options),
     /// Use the page in headless chromium: train, play, look inside, compare
     JudgePage,
+    /// Try the API by its own description, with schemathesis
+    JudgeApi,
     /// Validate the OpenEnv endpoints and play a game with openenv's own client
     JudgeOpenenv,
     /// Measure what a run on many machines costs, all of them this one
@@ -74,6 +77,7 @@ fn main() -> ExitCode {
         Command::JudgeOnnx => judge_onnx::run(),
         Command::Compare(options) => compare::run(&options),
         Command::JudgePage => judge_page::run(),
+        Command::JudgeApi => judge_api::run(),
         Command::JudgeOpenenv => judge_openenv::run(),
         Command::BenchCluster(options) => bench_cluster::run(&options),
         Command::BenchPeers(options) => bench_peers::run(&options),

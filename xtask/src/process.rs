@@ -39,6 +39,15 @@ pub fn target_dir() -> Result<PathBuf> {
     Ok(PathBuf::from(folder))
 }
 
+/// What tests, lints and judges are built with: one set of features, so that nothing is built twice.
+pub const TEST_FEATURES: &str = "--workspace --features selfmate/burn,selfmate/parquet";
+
+/// The binary that the tests use too, built if need be; examples are in the folder beside it.
+pub fn test_binary() -> Result<PathBuf> {
+    run(&mut cargo(&format!("build --quiet --bins --examples --exclude xtask {TEST_FEATURES}")))?;
+    Ok(target_dir()?.join("debug/selfmate"))
+}
+
 /// Runs a command to its end, with its output going where ours goes.
 pub fn run(command: &mut Command) -> Result<()> {
     let shown = show(command);

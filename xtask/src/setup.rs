@@ -6,7 +6,7 @@ use std::{
     fs, io,
     path::PathBuf,
     process::Command,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{Mutex, PoisonError},
 };
 
 use anyhow::{Context, Result, bail};
@@ -40,6 +40,8 @@ pub const NPM: Need = Need::Program { name: "npm", debian: "npm" };
 pub const CHROMIUM: Need = Need::Program { name: "chromium", debian: "chromium" };
 /// What only `cargo xtask judge-openenv` needs; it brings a hundred packages with it.
 pub const OPENENV: Need = Need::PythonPackage { requirement: "openenv==0.10.0" };
+/// What only `cargo xtask judge-api` needs.
+pub const SCHEMATHESIS: Need = Need::PythonPackage { requirement: "schemathesis==4.32.5" };
 /// What only `cargo xtask bench-peers` needs.
 pub const OPEN_SPIEL: Need = Need::PythonPackage { requirement: "open_spiel==2.0.2" };
 /// Likewise.
@@ -59,7 +61,7 @@ pub enum Need {
 
 /// Meets all needs of the tests.
 pub fn run() -> Result<()> {
-    NEEDS.iter().try_for_each(Need::meet)
+    NEEDS.iter().chain(&[OPENENV, ONNX_RUNTIME, SCHEMATHESIS]).try_for_each(Need::meet)
 }
 
 /// The interpreter of `target/venv`, with python-chess: what every judge runs on.
@@ -109,10 +111,13 @@ fn install_debian(package: &str, what: &str) -> Result<()> {
              (on Debian or Ubuntu: sudo apt-get install {package}), then run this again"
         );
     }
-    // The lists of packages are fetched once, however many packages are missing.
-    static UPDATED: AtomicBool = AtomicBool::new(false);
-    if !UPDATED.swap(true, Ordering::Relaxed) {
+    // The lists of packages are fetched once, however many packages are missing. One package at a time: apt-get
+    // does not wait for another apt-get, it fails.
+    static UPDATED: Mutex<bool> = Mutex::new(false);
+    let mut updated = UPDATED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*updated {
         install(Command::new("apt-get").args(["update", "-q"]))?;
+        *updated = true;
     }
     install(
         Command::new("apt-get")

@@ -1,14 +1,22 @@
-//! `cargo xtask test`: set-up and all checks, in order, stopping at the first that fails.
+//! `cargo xtask test`: set-up and all checks, stopping at the first that fails.
+//!
+//! Nearly all of its time is compiling, so everything is compiled once: lints, tests, documentation
+//! and judges share one profile and one set of features. What only waits for the network is fetched
+//! meanwhile, and the judges, which need nothing compiled any more, run side by side.
 
+use std::fs;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow, bail};
 
-use crate::{
-    direction, judge_onnx, judge_openenv, judge_page, judge_rules, judge_uci, licence,
-    process::{cargo, find_program, root, run as run_command},
-    setup,
+use crate::process::{
+    TEST_FEATURES, cargo, find_program, root, run as run_command, target_dir, test_binary,
 };
+use crate::{direction, licence, setup};
 
 /// What to leave out.
 #[derive(clap::Args)]
@@ -26,52 +34,153 @@ struct Step {
 }
 
 const STEPS: &[Step] = &[
-    Step { name: "set-up", slow: false, check: setup::run },
     Step { name: "format", slow: false, check: format },
-    Step { name: "lints", slow: false, check: lints },
     Step { name: "dependency direction", slow: false, check: direction::run },
     Step { name: "licences", slow: false, check: licence::run },
-    Step { name: "tests", slow: false, check: tests },
-    Step { name: "networks against Burn", slow: true, check: burn },
-    Step { name: "datasets as Parquet", slow: true, check: parquet },
+    Step { name: "lints", slow: false, check: lints },
+    Step { name: "the program with its default features", slow: false, check: default_features },
+    Step { name: TESTS, slow: false, check: tests },
     Step { name: "examples in the documentation", slow: true, check: doctests },
     Step { name: "documentation", slow: true, check: docs },
     Step { name: "the judges' own tests", slow: true, check: judge_tests },
-    Step { name: "rules against python-chess", slow: true, check: rules },
-    Step { name: "games through python-chess", slow: true, check: games },
-    Step { name: "exported networks in onnxruntime", slow: true, check: judge_onnx::run },
-    Step { name: "the page in chromium", slow: true, check: judge_page::run },
-    Step { name: "the environment through openenv", slow: true, check: judge_openenv::run },
 ];
 
-/// Runs the steps and prints how long each took.
-pub fn run(options: &Options) -> Result<()> {
-    let steps: Vec<&Step> = STEPS.iter().filter(|step| !(options.quick && step.slow)).collect();
-    let mut times = Vec::new();
-    let mut outcome = Ok(());
-    for (number, step) in steps.iter().enumerate() {
-        println!("\n== {}/{}: {} ==", number + 1, steps.len(), step.name);
-        let start = Instant::now();
-        outcome = (step.check)();
-        times.push((step.name, start.elapsed()));
-        if outcome.is_err() {
-            break;
-        }
-    }
-    summarise(&times, steps.len(), outcome.is_ok());
-    let failed = times.last().map_or("", |(name, _)| name);
-    outcome.with_context(|| format!("the step '{failed}' failed"))
+/// The first step that needs more than Rust and npm.
+const TESTS: &str = "tests";
+
+/// A check by something that is not ours, as a call of this program.
+struct Judge {
+    name: &'static str,
+    arguments: &'static [&'static str],
 }
 
-fn summarise(times: &[(&str, Duration)], steps: usize, passed: bool) {
+/// The longest first.
+const JUDGES: &[Judge] = &[
+    Judge { name: "the page in chromium", arguments: &["judge-page"] },
+    Judge { name: "the API by schemathesis", arguments: &["judge-api"] },
+    Judge { name: "the environment through openenv", arguments: &["judge-openenv"] },
+    // Slower clocks than the judge's own, so that a busy machine fails no test.
+    Judge {
+        name: "games through python-chess",
+        arguments: &["judge-uci", "--games=2", "--base=4", "--increment=0.2"],
+    },
+    Judge { name: "rules against python-chess", arguments: &["judge-rules", "--plies=20000"] },
+    Judge { name: "exported networks in onnxruntime", arguments: &["judge-onnx"] },
+];
+/// Judges at the same time: they wait for each other's programs more than they compute.
+const SIDE_BY_SIDE: usize = 2;
+
+/// How long a step took, and whether it passed.
+struct Outcome {
+    name: &'static str,
+    time: Duration,
+    result: Result<()>,
+}
+
+/// Runs everything and prints how long each took.
+pub fn run(options: &Options) -> Result<()> {
+    let started = Instant::now();
+    let steps: Vec<&Step> = STEPS.iter().filter(|step| !(options.quick && step.slow)).collect();
+    let judges: &[Judge] = if options.quick { &[] } else { JUDGES };
+    let count = 1 + steps.len() + judges.len();
+
+    // An installer that is cut off would be in the way of the next one, so it is always waited for.
+    let mut outcomes = thread::scope(|scope| -> Result<Vec<Outcome>> {
+        let mut setup = Some(scope.spawn(|| timed("set-up", setup::run)));
+        let mut outcomes = Vec::new();
+        for (number, step) in steps.iter().enumerate() {
+            // Only from here on is anything needed that is not Rust.
+            if step.name == TESTS
+                && let Some(setup) = setup.take()
+            {
+                outcomes.push(setup.join().map_err(|_| anyhow!("the set-up panicked"))?);
+            }
+            if has_failed(&outcomes) {
+                break;
+            }
+            println!("\n== {}/{count}: {} ==", number + 1, step.name);
+            outcomes.push(timed(step.name, step.check));
+        }
+        Ok(outcomes)
+    })?;
+    if !has_failed(&outcomes) && !judges.is_empty() {
+        println!("\n== {} judges side by side ==", judges.len());
+        outcomes.extend(judge(judges)?);
+    }
+    summarise(&outcomes, count, started.elapsed());
+    let failed = outcomes.into_iter().find(|outcome| outcome.result.is_err());
+    match failed {
+        Some(Outcome { name, result, .. }) => {
+            result.with_context(|| format!("the step '{name}' failed"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn timed(name: &'static str, check: fn() -> Result<()>) -> Outcome {
+    let start = Instant::now();
+    let result = check();
+    Outcome { name, time: start.elapsed(), result }
+}
+
+fn has_failed(outcomes: &[Outcome]) -> bool {
+    outcomes.iter().any(|outcome| outcome.result.is_err())
+}
+
+/// Runs the judges, a few at a time, each with its output in one piece. After a failure none begins.
+fn judge(judges: &'static [Judge]) -> Result<Vec<Outcome>> {
+    test_binary()?;
+    let folder = target_dir()?.join("judges");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let (next, failed, outcomes) =
+        (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(Vec::new()));
+    let one = |judge: &Judge| -> Result<()> {
+        let log = folder.join(format!("{}.log", judge.arguments[0]));
+        let file =
+            fs::File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let status = Command::new(std::env::current_exe()?)
+            .args(judge.arguments)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone()?)
+            .stderr(file)
+            .status()?;
+        let said = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
+        println!("\n== {} ==\n{}", judge.name, String::from_utf8_lossy(&said).trim_end());
+        if !status.success() {
+            bail!("cargo xtask {}: {status}", judge.arguments.join(" "));
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE {
+            scope.spawn(|| {
+                while let Some(judge) = judges.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if failed.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let start = Instant::now();
+                    let result = one(judge);
+                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                    let outcome = Outcome { name: judge.name, time: start.elapsed(), result };
+                    outcomes.lock().expect("no judge panics").push(outcome);
+                }
+            });
+        }
+    });
+    Ok(outcomes.into_inner().expect("no judge panics"))
+}
+
+fn summarise(outcomes: &[Outcome], count: usize, whole: Duration) {
     println!("\n== summary ==");
-    for (number, (name, time)) in times.iter().enumerate() {
-        let failed = !passed && number + 1 == times.len();
-        let verdict = if failed { "FAILED" } else { "ok" };
+    for Outcome { name, time, result } in outcomes {
+        let verdict = if result.is_ok() { "ok" } else { "FAILED" };
         println!("{:>7.1} s  {verdict:6}  {name}", time.as_secs_f64());
     }
-    let total: Duration = times.iter().map(|(_, time)| *time).sum();
-    println!("{:>7.1} s  in all, {} of {steps} steps run", total.as_secs_f64(), times.len());
+    let run = outcomes.len();
+    println!(
+        "{:>7.1} s  in all (set-up beside lints, judges side by side), {run} of {count} steps run",
+        whole.as_secs_f64()
+    );
 }
 
 fn format() -> Result<()> {
@@ -79,50 +188,36 @@ fn format() -> Result<()> {
 }
 
 fn lints() -> Result<()> {
-    run_command(&mut cargo("clippy --workspace --all-targets -- -D warnings"))
+    // The page is part of the program; its build needs npm before anything else does.
+    setup::NPM.meet()?;
+    run_command(&mut cargo(&format!("clippy --all-targets {TEST_FEATURES} -- -D warnings")))
+}
+
+/// Tests and lints have features that `cargo run` has not: what users build must compile too.
+fn default_features() -> Result<()> {
+    run_command(&mut cargo("check --workspace"))
 }
 
 fn tests() -> Result<()> {
     if find_program("cargo-nextest").is_some() {
-        run_command(&mut cargo("nextest run --workspace"))
+        run_command(&mut cargo(&format!("nextest run {TEST_FEATURES}")))
     } else {
-        run_command(&mut cargo("test --workspace --lib --bins --tests --examples"))
+        run_command(&mut cargo(&format!("test --lib --bins --tests --examples {TEST_FEATURES}")))
     }
 }
 
-/// What we wrote by hand against automatic differentiation, and the devices of Burn.
-fn burn() -> Result<()> {
-    run_command(&mut cargo("clippy -p selfmate-nn --features burn --all-targets -- -D warnings"))?;
-    run_command(&mut cargo("test -p selfmate-nn --features burn --test burn"))
-}
-
-fn parquet() -> Result<()> {
-    run_command(&mut cargo("clippy -p selfmate --features parquet -- -D warnings"))?;
-    run_command(&mut cargo("test -p selfmate-learn --features parquet --lib dataset"))
-}
-
 fn doctests() -> Result<()> {
-    run_command(&mut cargo("test --doc --workspace"))
+    run_command(&mut cargo(&format!("test --doc {TEST_FEATURES}")))
 }
 
 fn docs() -> Result<()> {
-    run_command(cargo("doc --no-deps --workspace").env("RUSTDOCFLAGS", "-D warnings"))
+    let mut doc = cargo(&format!("doc --no-deps {TEST_FEATURES}"));
+    run_command(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
 fn judge_tests() -> Result<()> {
     let judges = root().join("xtask/judges");
     run_command(
-        std::process::Command::new(setup::judge_python()?)
-            .args(["-B", "-m", "unittest"])
-            .current_dir(judges),
+        Command::new(setup::judge_python()?).args(["-B", "-m", "unittest"]).current_dir(judges),
     )
-}
-
-fn games() -> Result<()> {
-    // Slower clocks than the judge's own, so that a busy machine fails no test.
-    judge_uci::run(&judge_uci::Options { games: 2, base: 4.0, increment: 0.2 })
-}
-
-fn rules() -> Result<()> {
-    judge_rules::run(&judge_rules::Options { plies: 20_000, seed: 1 })
 }

@@ -1,0 +1,29 @@
+"""Has schemathesis try the API of `selfmate serve` by the API's own description.
+
+    api.py PATH_OF_SELFMATE [SECONDS]
+"""
+
+import subprocess
+import sys
+import tempfile
+
+from server import serving
+
+
+def main():
+    binary = sys.argv[1]
+    seconds = sys.argv[2] if len(sys.argv) > 2 else "60"
+    with tempfile.TemporaryDirectory() as runs:
+        # schemathesis.toml names the first of them.
+        for learner, games in (("krk", "8"), ("zero", "32")):
+            train = [binary, "--runs", runs, "train", learner, "--preset", "tiny", "--games", games]
+            subprocess.run(train, check=True, stderr=subprocess.DEVNULL)
+        with serving(binary, runs) as base:
+            command = [sys.executable, "-m", "schemathesis.cli", "run", f"{base}/openapi.json"]
+            command += ["--seed", "1", "--workers", "2", "--max-time", seconds]
+            judged = subprocess.run(command)
+    sys.exit(judged.returncode)
+
+
+if __name__ == "__main__":
+    main()
