@@ -35,6 +35,8 @@ fn main() {
             return;
         }
         println!("cargo::warning=the page is not built: {missing}");
+        // This never exists, so the next build tries again: npm may be there then.
+        println!("cargo::rerun-if-changed=page/not-built");
         let text = format!("{missing}\n");
         fresh(&page)
             .and_then(|()| fs::write(page.join(MISSING), text))

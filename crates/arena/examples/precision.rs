@@ -59,6 +59,6 @@ fn kind<E: Evaluator + Clone + Sync + 'static>(name: &'static str, evaluator: E)
         let evaluator = evaluator.clone();
         let make = move |_| -> Box<dyn Evaluator> { Box::new(evaluator.clone()) };
         let settings = MctsOptions::read(options, SearchParams::default())?;
-        Ok(Box::new(settings.player(name, options.seed, make)))
+        Ok(Box::new(settings.player(name, options.seed, make)?))
     })
 }

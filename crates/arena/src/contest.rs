@@ -68,6 +68,8 @@ pub struct MatchRun {
     pub pgn: Option<PathBuf>,
     /// Ends the match when set; games in progress are lost.
     pub stop: Arc<AtomicBool>,
+    /// Set when all files are read and games begin: a match that is ended before loses nothing.
+    pub begun: Arc<AtomicBool>,
     /// Knows the results of some positions.
     pub judge: Option<Arc<Judge>>,
     /// Plays the games in place of this process's threads.
@@ -81,6 +83,7 @@ impl Default for MatchRun {
             store: None,
             pgn: None,
             stop: Arc::new(AtomicBool::new(false)),
+            begun: Arc::new(AtomicBool::new(false)),
             judge: None,
             elsewhere: None,
         }
@@ -120,6 +123,9 @@ pub enum MatchError {
         /// What is missing.
         error: Box<SpecError>,
     },
+    /// The system starts no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// There are no openings.
     #[error(transparent)]
     Opening(#[from] OpeningError),

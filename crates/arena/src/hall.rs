@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 use selfmate_chess::Seed;
@@ -40,6 +41,7 @@ impl Hall<'_> {
         open: &[usize],
         take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError> {
+        self.run.begun.store(true, Relaxed);
         if let Some(elsewhere) = &self.run.elsewhere {
             let Hall { settings, run, players, seed, openings } = *self;
             let stop = &*run.stop;
@@ -54,10 +56,10 @@ impl Hall<'_> {
         let (sender, receiver) = mpsc::channel();
         let mut result = Ok(());
         std::thread::scope(|scope| {
-            for _ in 0..tables {
+            for table in 0..tables {
                 let sender = sender.clone();
                 let (next, halt, first) = (&next, &halt, &first);
-                scope.spawn(move || {
+                let play = move || {
                     let mine = first.lock().unwrap_or_else(PoisonError::into_inner).take();
                     let mut duel = match mine.map_or_else(|| self.build(), Ok) {
                         Ok(duel) => duel,
@@ -73,7 +75,14 @@ impl Hall<'_> {
                             return;
                         }
                     }
-                });
+                };
+                if let Err(error) = Builder::new().spawn_scoped(scope, play) {
+                    // Those that run play what there is.
+                    if table == 0 {
+                        result = Err(MatchError::Thread(error));
+                    }
+                    break;
+                }
             }
             drop(sender);
             loop {

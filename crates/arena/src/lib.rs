@@ -31,7 +31,6 @@ pub mod suite;
 pub mod svg;
 pub mod tables;
 pub mod tuning;
-mod whole;
 
 pub use book::{BookConfig, BookReport, BookRules, LearnedBook, PolyglotBook, book_agreement};
 pub use contest::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match, stored_match};
@@ -51,4 +50,3 @@ pub use suite::{SuiteConfig, SuiteReport, run_suite};
 pub use svg::rating_svg;
 pub use tables::TableShelf;
 pub use tuning::{Parameter, Tuning, TuningError};
-pub use whole::write_whole;

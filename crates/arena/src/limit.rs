@@ -45,7 +45,8 @@ impl fmt::Display for MoveLimit {
         let parts = [
             self.clock.map(|clock| clock.to_string()),
             self.movetime_ms.map(|time| format!("{} s/move", time as f64 / 1000.0)),
-            self.nodes.map(|nodes| format!("{nodes} nodes")),
+            // Each player counts what its search is made of.
+            self.nodes.map(|nodes| format!("{nodes} simulations or nodes")),
             self.depth.map(|depth| format!("depth {depth}")),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();

@@ -39,7 +39,7 @@ pub(crate) fn kinds() -> Vec<PlayerKind> {
                 let seed = options.seed;
                 Ok(Box::new(settings.player(&options.label(), seed, move |thread| {
                     Box::new(Rollout::new(Playout::default(), seed.index(thread as u64)))
-                })))
+                })?))
             },
         )),
         MctsOptions::declare(PlayerKind::new(
@@ -48,7 +48,7 @@ pub(crate) fn kinds() -> Vec<PlayerKind> {
             |options| {
                 let settings = MctsOptions::read(options, SearchParams::default())?;
                 Ok(Box::new(
-                    settings.player(&options.label(), options.seed, |_| Box::new(Material)),
+                    settings.player(&options.label(), options.seed, |_| Box::new(Material))?,
                 ))
             },
         )),

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use selfmate_chess::Color;
 use selfmate_chess::pgn::{Eval, PgnGame, PgnResult, PovScore, Score, write_pgn};
+use selfmate_run::atomic;
 use serde::{Deserialize, Serialize};
 
 use crate::game::{PlayedGame, Side, Termination};
-use crate::whole::write_whole;
 
 /// A game of a match between A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,7 +119,7 @@ pub fn write_pgn_file<'a>(
     event: &Event<'_>,
     records: impl IntoIterator<Item = &'a GameRecord>,
 ) -> io::Result<()> {
-    write_whole(path, |out| {
+    atomic::write_with(path, |out| {
         let mut games = records.into_iter().filter_map(|record| record.pgn(event));
         games.try_for_each(|game| write_pgn(out, &game))
     })

@@ -319,6 +319,15 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_too_large_is_told_how_large_it_may_be() {
+        assert_eq!(
+            message("rollout:sims=99999999999999999999"),
+            "player 'rollout', option sims: expected a whole number from 1 to \
+             18446744073709551615, got '99999999999999999999'"
+        );
+    }
+
+    #[test]
     fn every_standard_kind_has_a_description_in_one_line() {
         for kind in Registry::standard().kinds() {
             let one_line = !kind.description().is_empty() && !kind.description().contains('\n');

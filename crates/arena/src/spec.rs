@@ -4,9 +4,11 @@
 //! are, and what their options mean, is the business of [`crate::registry`].
 
 use std::fmt;
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 
 use selfmate_chess::Seed;
+use selfmate_search::memory::MemoryError;
 use selfmate_uci::EngineError;
 
 use crate::tables::TableShelf;
@@ -112,15 +114,16 @@ impl SpecOptions<'_> {
         range: std::ops::RangeInclusive<u64>,
     ) -> Result<Option<u64>, SpecError> {
         let Some(text) = self.spec.option(name) else { return Ok(None) };
-        match text.parse() {
-            Ok(value) if range.contains(&value) => Ok(Some(value)),
-            _ if *range.end() == u64::MAX => {
-                Err(self.bad(name, text, &format!("a whole number from {}", range.start())))
+        let (least, most) = (range.start(), range.end());
+        let is_too_large = |error: &ParseIntError| *error.kind() == IntErrorKind::PosOverflow;
+        let parsed = text.parse::<u64>();
+        match &parsed {
+            Ok(value) if range.contains(value) => Ok(Some(*value)),
+            // Where all numbers will do, the greatest is worth a word only to who went beyond it.
+            parsed if *most == u64::MAX && !parsed.as_ref().is_err_and(is_too_large) => {
+                Err(self.bad(name, text, &format!("a whole number from {least}")))
             }
-            _ => {
-                let expected = format!("a whole number from {} to {}", range.start(), range.end());
-                Err(self.bad(name, text, &expected))
-            }
+            _ => Err(self.bad(name, text, &format!("a whole number from {least} to {most}"))),
         }
     }
 
@@ -236,6 +239,14 @@ pub enum SpecError {
         /// What is wrong with it.
         error: EngineError,
     },
+    /// Not enough memory for the player.
+    #[error("player '{spec}': {error}")]
+    Memory {
+        /// The whole spec.
+        spec: String,
+        /// What was asked for, and what there is.
+        error: MemoryError,
+    },
     /// Anything else that a kind of another crate has to say.
     #[error("player '{spec}': {reason}")]
     Other {
@@ -244,6 +255,13 @@ pub enum SpecError {
         /// What is wrong.
         reason: String,
     },
+}
+
+impl SpecError {
+    /// The error of a player that there is no memory for.
+    pub(crate) fn memory(spec: &str, error: MemoryError) -> SpecError {
+        SpecError::Memory { spec: spec.to_owned(), error }
+    }
 }
 
 #[cfg(test)]

@@ -13,8 +13,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use selfmate_run::bounded_file;
+
 /// The part of a header in which files that go on may differ: the words that were used.
 pub const ASKED: &str = "asked";
+
+/// No file of games is larger: ten million games of a kilobyte each would be.
+const MAX_BYTES: u64 = 8 << 30;
 
 /// An open file of records, locked against other writers.
 #[derive(Debug)]
@@ -119,8 +124,8 @@ impl RecordStore {
     /// Reads a file as it stands, without a lock: its header and its records; `None` when it
     /// has not even a header.
     pub fn read<R: DeserializeOwned>(path: &Path) -> Result<Option<(Value, Vec<R>)>, StoreError> {
-        let bytes =
-            std::fs::read(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        let bytes = bounded_file::read(path, MAX_BYTES)
+            .map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
         parse(path, whole_lines(&bytes))
     }
 

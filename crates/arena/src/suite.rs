@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use selfmate_chess::epd::Epd;
@@ -33,6 +34,8 @@ pub struct SuiteConfig {
     pub concurrency: usize,
     /// Ends the suite early when set.
     pub stop: Arc<AtomicBool>,
+    /// Set when all files are read and the player begins.
+    pub begun: Arc<AtomicBool>,
 }
 
 impl SuiteConfig {
@@ -45,6 +48,7 @@ impl SuiteConfig {
             seed: 1,
             concurrency: 1,
             stop: Arc::new(AtomicBool::new(false)),
+            begun: Arc::new(AtomicBool::new(false)),
         }
     }
 }
@@ -116,6 +120,9 @@ pub enum SuiteError {
         /// The position's number, from 1.
         number: usize,
     },
+    /// The system starts no thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// The player failed.
     #[error("position {number}: {reason}")]
     Player {
@@ -144,21 +151,29 @@ pub fn run_suite(
         })
         .collect::<Result<_, _>>()?;
     let player = registry.pin(&config.player)?;
+    config.begun.store(true, Relaxed);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     let mut positions: Vec<PositionResult> = Vec::new();
     let mut failure = None;
     std::thread::scope(|scope| {
-        for _ in 0..config.concurrency.clamp(1, tasks.len().max(1)) {
+        for thread in 0..config.concurrency.clamp(1, tasks.len().max(1)) {
             let (sender, next, tasks, player) = (sender.clone(), &next, &tasks, &player);
-            scope.spawn(move || {
+            let solve = move || {
                 for result in solve_all(config, player, tasks, next) {
                     let failed = result.is_err();
                     if sender.send(result).is_err() || failed {
                         return;
                     }
                 }
-            });
+            };
+            if let Err(error) = Builder::new().spawn_scoped(scope, solve) {
+                // Those that run take what there is.
+                if thread == 0 {
+                    failure = Some(SuiteError::Thread(error));
+                }
+                break;
+            }
         }
         drop(sender);
         for result in receiver {

@@ -11,10 +11,17 @@
 //!
 //! What a file leaves out is as the engine has it by default.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use selfmate_search::alphabeta::{AlphaBeta, Settings, Weights};
+use selfmate_search::memory::MemoryError;
 use serde::{Deserialize, Serialize};
+
+use selfmate_run::bounded_file;
+
+/// Some thousand numbers with their names take a hundredth of this.
+const MAX_BYTES: u64 = 4 << 20;
 
 /// The numbers of an alpha-beta engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +53,7 @@ pub enum TuningError {
         /// The file.
         path: PathBuf,
         /// What the system says.
-        error: std::io::Error,
+        error: io::Error,
     },
     /// It does not say what it should.
     #[error("weights {}: {message}", path.display())]
@@ -75,10 +82,19 @@ impl Tuning {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Tuning, TuningError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| TuningError::Io { path: path.to_owned(), error })?;
-        Tuning::parse(&text)
-            .map_err(|message| TuningError::Content { path: path.to_owned(), message })
+        let failed = |error| TuningError::Io { path: path.to_owned(), error };
+        let wrong = |message| TuningError::Content { path: path.to_owned(), message };
+        // A device may have no end, and one without a beginning would stand for the defaults.
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(wrong("not a file: expected one as evolve and tune write it".to_owned()));
+        }
+        let bytes = bounded_file::read(path, MAX_BYTES).map_err(failed)?;
+        let text = String::from_utf8(bytes).map_err(|error| failed(io::Error::other(error)))?;
+        let tuning = Tuning::parse(&text).map_err(wrong)?;
+        if text.parse::<toml::Table>().is_ok_and(|table| table.is_empty()) {
+            return Err(wrong("no weights in it: expected [evaluation] or [search]".to_owned()));
+        }
+        Ok(tuning)
     }
 
     /// Reads the text of a file; the error says what is wrong.
@@ -127,8 +143,8 @@ impl Tuning {
         flat
     }
 
-    /// An engine with these numbers.
-    pub fn engine(&self, hash_mb: usize) -> AlphaBeta {
+    /// An engine with these numbers, unless there is no memory for its table.
+    pub fn engine(&self, hash_mb: usize) -> Result<AlphaBeta, MemoryError> {
         AlphaBeta::with_settings(self.evaluation.clone(), self.search.clone(), hash_mb)
     }
 }
@@ -159,6 +175,24 @@ mod tests {
         assert!(error("[search]\nrazor = 1").contains("razor"));
         let missing = Tuning::load(Path::new("nowhere.toml")).unwrap_err().to_string();
         assert!(missing.starts_with("weights nowhere.toml: "), "{missing}");
+    }
+
+    #[test]
+    fn what_holds_no_weights_is_not_taken_for_the_defaults() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = |path: &Path| Tuning::load(path).unwrap_err().to_string();
+        assert!(
+            error(folder.path()).ends_with("not a file: expected one as evolve and tune write it")
+        );
+        #[cfg(unix)]
+        for device in ["/dev/null", "/dev/zero"] {
+            assert!(error(Path::new(device)).starts_with(&format!("weights {device}: not a file")));
+        }
+        let path = folder.path().join("weights.toml");
+        for text in ["", "\n", "# piece_value\n"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(error(&path).contains("no weights in it: expected [evaluation]"), "{text}");
+        }
     }
 
     #[test]

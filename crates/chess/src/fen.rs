@@ -19,6 +19,12 @@ pub struct FenError {
     pub expected: &'static str,
 }
 
+/// The longest halfmove clock that is read. Games end at 100 or 150, and analysis that ignores the
+/// rule comes to some hundreds. What uses the clock may count on it being small.
+pub const MAX_HALFMOVE_CLOCK: u32 = 10_000;
+/// The highest move number that is read; the longest possible game has about 6,000 moves.
+pub const MAX_FULLMOVE_NUMBER: u32 = 100_000;
+
 /// Reads a FEN. The clocks may be missing. Chess960 is recognised by its castling rights.
 ///
 /// ```
@@ -29,6 +35,12 @@ pub fn parse_fen(text: &str) -> Result<Chess, FenError> {
     let text = text.trim();
     let error = |(field, expected)| FenError { fen: text.to_owned(), field, expected };
     let setup = Fen::from_ascii(text.as_bytes()).map_err(|e| error(syntax(&e)))?.into_setup();
+    if setup.halfmoves > MAX_HALFMOVE_CLOCK {
+        return Err(error(HALFMOVE_CLOCK));
+    }
+    if setup.fullmoves.get() > MAX_FULLMOVE_NUMBER {
+        return Err(error(FULLMOVE_NUMBER));
+    }
     position_from_setup(setup).map_err(|kinds| error(rule(kinds)))
 }
 
@@ -53,6 +65,10 @@ fn position_from_setup(setup: Setup) -> Result<Chess, PositionErrorKinds> {
         .map_err(|e| e.kinds())
 }
 
+const HALFMOVE_CLOCK: (&str, &str) = ("halfmove clock", "expected a whole number from 0 to 10000");
+const FULLMOVE_NUMBER: (&str, &str) =
+    ("fullmove number", "expected a whole number from 1 to 100000");
+
 fn syntax(error: &ParseFenError) -> (&'static str, &'static str) {
     match error {
         ParseFenError::InvalidFen => {
@@ -66,8 +82,8 @@ fn syntax(error: &ParseFenError) -> (&'static str, &'static str) {
             ("castling", "expected '-' or letters of KQkq, or rook files for Chess960")
         }
         ParseFenError::InvalidEpSquare => ("en passant", "expected '-' or a square on rank 3 or 6"),
-        ParseFenError::InvalidHalfmoveClock => ("halfmove clock", "expected a whole number"),
-        ParseFenError::InvalidFullmoves => ("fullmove number", "expected a whole number from 1"),
+        ParseFenError::InvalidHalfmoveClock => HALFMOVE_CLOCK,
+        ParseFenError::InvalidFullmoves => FULLMOVE_NUMBER,
         _ => ("whole", "expected: board side castling en-passant [halfmoves [fullmoves]]"),
     }
 }

@@ -72,6 +72,24 @@ fn errors_name_what_was_expected() {
 }
 
 #[test]
+fn clocks_are_held_to_what_a_fen_may_have() {
+    let board = "4k3/8/8/8/8/8/8/4K3 w - -";
+    for (line, field) in [
+        ("hmvc 4294967295;", "halfmove clock"),
+        ("fmvn 4294967295;", "fullmove number"),
+        ("4294967295 1", "halfmove clock"),
+        ("0 1 hmvc 10001;", "halfmove clock"),
+    ] {
+        match Epd::parse(&format!("{board} {line}")) {
+            Err(EpdError::Fen(error)) => assert_eq!(error.field, field, "{line}"),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+    let epd = Epd::parse(&format!("{board} hmvc 10000; fmvn 100000;")).unwrap();
+    assert_eq!(epd.position().halfmoves(), 10_000);
+}
+
+#[test]
 fn a_suite_is_written_back() {
     for epd in suite().into_iter().flatten() {
         let written = epd.to_string();

@@ -1,7 +1,7 @@
 //! Games end when the rules say so, and not before.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use selfmate_chess::fen::{parse_fen, parse_game, to_fen};
+use selfmate_chess::fen::{MAX_FULLMOVE_NUMBER, MAX_HALFMOVE_CLOCK, parse_fen, parse_game, to_fen};
 use selfmate_chess::notation::{MoveError, parse_move, san, uci};
 use selfmate_chess::{DrawRules, Game, Move, Position, Reason, Role, Rules, Square};
 
@@ -134,6 +134,31 @@ fn broken_fens_name_the_field() {
     assert_eq!(field("4k3/8/8/8/8/8/8/8 w - - 0 1"), "board");
     assert_eq!(field("4k3/8/8/8/8/8/8/P3K3 w - - 0 1"), "board");
     assert_eq!(field("4k3/4R3/8/8/8/8/8/4K3 w - - 0 1"), "side to move");
+}
+
+#[test]
+fn clocks_that_no_game_has_are_refused() {
+    let with = |clocks: &str| parse_fen(&format!("4k3/8/8/8/8/8/8/4K3 w - - {clocks}"));
+    for (halfmoves, fullmoves) in [(150, 75), (999, 9999), (10_000, 100_000)] {
+        let position = with(&format!("{halfmoves} {fullmoves}")).unwrap();
+        assert_eq!((position.halfmoves(), position.fullmoves().get()), (halfmoves, fullmoves));
+    }
+    for clocks in ["10001 1", "4294967295 1", "99999999999999999999 1"] {
+        let error = with(clocks).unwrap_err();
+        assert_eq!(error.field, "halfmove clock", "{clocks}");
+        assert_eq!(
+            error.expected,
+            format!("expected a whole number from 0 to {MAX_HALFMOVE_CLOCK}")
+        );
+    }
+    for clocks in ["0 100001", "0 4294967295", "0 99999999999999999999"] {
+        let error = with(clocks).unwrap_err();
+        assert_eq!(error.field, "fullmove number", "{clocks}");
+        assert_eq!(
+            error.expected,
+            format!("expected a whole number from 1 to {MAX_FULLMOVE_NUMBER}")
+        );
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read};
 
 use proptest::prelude::*;
+use selfmate_chess::epd::{EpdReadError, read_epd};
 use selfmate_chess::notation::san;
 use selfmate_chess::pgn::{
     Eval, Note, PgnFault, PgnGame, PgnResult, PovScore, Reader, Score, Variation, VariationMove,
@@ -342,6 +343,41 @@ fn collapse_note(note: &mut Note) {
         variation.comment = collapsed(&variation.comment);
         variation.moves.iter_mut().for_each(|played| collapse_note(&mut played.note));
     }
+}
+
+/// Repeats some bytes for ever.
+struct Endless(&'static [u8], usize);
+
+impl Read for Endless {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        for byte in &mut *buffer {
+            *byte = self.0[self.1];
+            self.1 = (self.1 + 1) % self.0.len();
+        }
+        Ok(buffer.len())
+    }
+}
+
+#[test]
+fn what_has_no_end_is_an_error() {
+    for (bytes, reason) in [
+        (&b"\0"[..], "a line of more than 64 MB: expected text"),
+        (b"{ no end of this comment is in sight, on this line or on the next\n", "without the end"),
+        (
+            b"\n                                                                  ",
+            "without the end",
+        ),
+    ] {
+        let mut games = Reader::new(BufReader::new(Endless(bytes, 0)));
+        let error = games.next().unwrap().unwrap_err();
+        assert!(matches!(error.fault, PgnFault::Io(_)), "{error}");
+        assert!(error.to_string().contains(reason), "{error}");
+        assert!(games.next().is_none());
+    }
+    let mut positions = read_epd(BufReader::new(Endless(b"\0", 0)));
+    let error = positions.next().unwrap().unwrap_err();
+    assert!(matches!(error, EpdReadError::Io { line: 1, .. }), "{error}");
+    assert!(positions.next().is_none());
 }
 
 proptest! {

@@ -3,6 +3,8 @@
 mod board;
 mod broker;
 mod command;
+mod file;
+mod number;
 mod output;
 mod player;
 mod progress;
@@ -97,7 +99,7 @@ fn main() -> ExitCode {
     let output = Output::new(cli.json);
     runs::set_folder(&cli.runs);
     let result = match cli.command {
-        Command::Train(args) => command::train::run(&args),
+        Command::Train(args) => command::train::run(&args, &output),
         Command::Play(args) => command::play::run(&args),
         Command::Uci(args) => command::uci::run(&args),
         Command::Analyse(args) => command::analyse::run(&args, &output),

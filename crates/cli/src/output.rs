@@ -32,6 +32,11 @@ impl Output {
     }
 }
 
+/// Ends the program as for any wrong flag: one line, exit code 2.
+pub fn wrong_usage(message: &str) -> ! {
+    clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("{message}\n")).exit()
+}
+
 /// True when the reader of our output has gone, as `selfmate … | head` does: nothing to report.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -1,8 +1,10 @@
 //! Player specs on the command line: one registry for every command.
 
-use anyhow::Context;
+use std::sync::Arc;
+
 use selfmate_arena::{PlayerSpec, Registry};
 use selfmate_chess::Seed;
+use selfmate_learn::players::{self, OnPassedOver};
 use selfmate_search::Player;
 
 use crate::runs;
@@ -10,8 +12,13 @@ use crate::tables::TablesArgs;
 
 /// Every kind of player this binary knows.
 pub fn registry() -> Registry {
+    registry_with(Arc::new(|passed_over| runs::warn(passed_over)))
+}
+
+/// The same, for a command that says in its own way when a checkpoint is passed over.
+pub fn registry_with(tell: Arc<OnPassedOver>) -> Registry {
     let mut registry = Registry::standard();
-    selfmate_learn::players::register(&mut registry, runs::folder());
+    players::register(&mut registry, runs::folder(), tell);
     registry
 }
 
@@ -33,8 +40,7 @@ pub fn build_from(
     seed: u64,
 ) -> anyhow::Result<(PlayerSpec, Box<dyn Player>)> {
     let spec = registry.parse(text)?;
-    let player =
-        registry.build(&spec, Seed::new(seed)).with_context(|| format!("player '{text}'"))?;
+    let player = registry.build(&spec, Seed::new(seed))?;
     Ok((spec, player))
 }
 

@@ -51,10 +51,34 @@ impl Progress {
 
 /// A flag that the first Ctrl-C (or a termination signal) sets; the second ends the program.
 pub fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
+    let CleanStop { stop, begun } = CleanStop::on_signal()?;
+    begun.store(true, Ordering::Relaxed);
+    Ok(stop)
+}
+
+/// What a job needs to end cleanly when it is told to.
+pub struct CleanStop {
+    /// Set by the first Ctrl-C (or a termination signal); the second ends the program.
+    pub stop: Arc<AtomicBool>,
+    /// To be set once there is something to end cleanly. Until then, while files are read, the first
+    /// signal ends the program.
+    pub begun: Arc<AtomicBool>,
+}
+
+impl CleanStop {
+    /// Listens for signals from now on.
+    pub fn on_signal() -> anyhow::Result<CleanStop> {
+        let (stop, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let clean = CleanStop { stop: Arc::clone(&stop), begun: Arc::clone(&begun) };
+        listen(move || begun.load(Ordering::Relaxed) && !stop.swap(true, Ordering::Relaxed))?;
+        Ok(clean)
+    }
+}
+
+/// Ends the program at every signal that `is_clean_stop` does not take for one.
+fn listen(is_clean_stop: impl Fn() -> bool + Send + 'static) -> anyhow::Result<()> {
     ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
+        if !is_clean_stop() {
             screen::restore();
             std::process::exit(130);
         }
@@ -64,6 +88,5 @@ pub fn stop_on_signal() -> anyhow::Result<Arc<AtomicBool>> {
             let _ = writeln!(io::stderr(), "\nstopping; once more to stop at once");
         }
     })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(stop)
+    .context("cannot listen for Ctrl-C")
 }

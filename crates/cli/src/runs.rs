@@ -1,8 +1,9 @@
 //! Runs as the commands see them: where they are, and what one comes to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use selfmate_run::{Alarm, Progress, Rating, Record, RunReader};
@@ -38,6 +39,25 @@ pub fn folder() -> &'static Path {
 /// A run by its name, with or without `run:` before it; the error says which there are.
 pub fn find(name: &str) -> anyhow::Result<RunReader> {
     Ok(RunReader::find(folder(), name.strip_prefix("run:").unwrap_or(name))?)
+}
+
+/// Says on standard error that something is not as it should be, once however often it is found:
+/// every thread of a match looks a player up.
+pub fn warn(what: &dyn Display) {
+    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let text = what.to_string();
+    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+        eprintln!("selfmate: warning: {text}");
+    }
+}
+
+/// The records of a run; warns of lines that cannot be read.
+pub fn metrics(run: &RunReader) -> anyhow::Result<Vec<Record>> {
+    let (records, damages) = run.metrics()?;
+    for damage in damages {
+        warn(&format!("{damage}; left out"));
+    }
+    Ok(records)
 }
 
 /// What a run comes to so far.
@@ -86,6 +106,17 @@ pub fn config(run: &RunReader) -> anyhow::Result<toml::Table> {
         let place = place.lines().next().unwrap_or_default();
         anyhow::anyhow!("{}: {place}: {what}", run.path().join("run.toml").display())
     })
+}
+
+/// The value of a setting as people write it: one that is kept in single precision has no more
+/// digits than that, `0.9` and not `0.8999999761581421`.
+pub fn setting_text(value: &toml::Value) -> String {
+    match value {
+        toml::Value::Float(number) if f64::from(*number as f32) == *number => {
+            format!("{:?}", *number as f32)
+        }
+        value => value.to_string(),
+    }
 }
 
 /// Adds up a run.
@@ -158,6 +189,18 @@ fn seconds_since(then: SystemTime) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_have_the_digits_that_were_written() {
+        let text = |number: f64| setting_text(&toml::Value::Float(number));
+        assert_eq!(text(f64::from(0.9f32)), "0.9");
+        assert_eq!(text(f64::from(1e-8f32)), "1e-8");
+        assert_eq!(
+            (text(0.9), text(160.0), text(1e-4)),
+            ("0.9".into(), "160.0".into(), "0.0001".into())
+        );
+        assert_eq!(setting_text(&toml::Value::String("wdl".into())), "\"wdl\"");
+    }
 
     #[test]
     fn spans_are_said_as_people_say_them() {

@@ -8,7 +8,8 @@ use selfmate_search::player::{Limit, Score};
 /// How long to think about a move.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct ThinkArgs {
-    /// Simulations (tree searches) or nodes for each move
+    /// Simulations of a tree search for each move; of alpha-beta, Stockfish and other UCI engines,
+    /// which have none, as many nodes
     #[arg(long, visible_alias = "nodes", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub sims: Option<u64>,
     /// Plies of search for each move

@@ -117,6 +117,30 @@ fn a_ladder_lists_its_players_and_draws_them() {
 }
 
 #[test]
+fn simulations_are_nodes_to_a_uci_engine_and_that_is_said_once() {
+    let engine = format!("uci:{} uci random", env!("CARGO_BIN_EXE_selfmate"));
+    let own = format!("{engine} nodes=3");
+    let play = |players: [&str; 2]| {
+        let limits = ["--games", "2", "--sims", "7", "--max-plies", "4"];
+        let output = selfmate(&[&["match"][..], &players, &limits].concat()).output().unwrap();
+        let [said, report] =
+            [output.stderr, output.stdout].map(|text| String::from_utf8(text).unwrap());
+        assert!(output.status.success(), "{said}");
+        assert!(report.contains("(7 simulations or nodes)"), "{report}");
+        said
+    };
+    let said = play([&engine, "random"]);
+    let note = format!("note: --sims 7 gives {engine} 7 nodes a move, because UCI engines count");
+    assert_eq!(said.matches(&note).count(), 1, "{said}");
+    for players in [[&own, "random"], ["random", "greedy"]] {
+        assert!(!play(players).contains("note: "));
+    }
+    let help = String::from_utf8(selfmate(&["match", "--help"]).output().unwrap().stdout).unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("Stockfish and other UCI engines, which have none, as many nodes"));
+}
+
+#[test]
 fn a_rating_against_the_rungs() {
     let report = json(&["rate", "greedy", "--depth", "1", "--games", "24", "--error", "400"]);
     let (low, high) = (report["elo_low"].as_f64().unwrap(), report["elo_high"].as_f64().unwrap());

@@ -122,6 +122,86 @@ fn wrong_input_is_named() {
     assert_eq!(code, 2);
 }
 
+#[test]
+fn numbers_that_are_none_and_numbers_that_are_too_large_are_told_apart() {
+    for (arguments, expected) in [
+        (&["train", "--minutes", "NaN"][..], "'NaN' for '--minutes <M>': expected a number of min"),
+        (&["train", "--minutes", "inf"], "'inf' for '--minutes <M>': expected a number of minutes"),
+        (&["train", "--nats", "x", "--audit", "nan"], "expected a share from 0 to 1"),
+        (&["rate", "random", "--error", "NaN"], "expected a number above 0"),
+        (&["bench", "--seconds", "NaN"], "expected seconds, more than 0 and at most 600"),
+        (&["ladder", "random", "greedy", "--anchor", "random=NaN"], "expected a rating"),
+        (&["match", "random", "greedy", "--resign", "99999999999999999999,5"], "to 4294967295"),
+        (&["train", "--games", "99999999999999999999"], "number too large"),
+    ] {
+        let (message, code) = refused(arguments);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert_eq!(code, 2, "{arguments:?}: {message}");
+    }
+    for (arguments, expected) in [
+        (&["train", "--set", "learning.batch=99999999999999999999"][..], "number of at most 92233"),
+        (&["train", "--set", "learning.reuse=NaN"], "'learning.reuse=NaN': expected a number"),
+        (&["analyse", "material:sims=99999999999999999999"], "from 1 to 18446744073709551615, got"),
+    ] {
+        let (message, code) = refused(arguments);
+        assert!(message.contains(expected), "{arguments:?}: {message}");
+        assert_eq!((code, message.lines().count()), (1, 1), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn weights_that_are_none_are_refused() {
+    let (message, code) = refused(&["analyse", "alphabeta:depth=1,weights=/dev/null"]);
+    assert!(message.contains("weights /dev/null: not a file: expected one as evolve"), "{message}");
+    assert_eq!((code, message.lines().count()), (1, 1));
+}
+
+#[test]
+fn one_file_is_not_written_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::create_dir(path("inner")).unwrap();
+    let (file, other) = (path("net"), path("inner/../net"));
+    for arguments in [
+        &["export", "default", "--onnx", &file, "--examples", &other][..],
+        &["match", "random", "random", "--store", &file, "--pgn", &other],
+    ] {
+        let (message, code) = refused(arguments);
+        assert!(message.contains(&format!("both name {other}: expected two files")), "{message}");
+        assert_eq!((code, message.lines().count()), (2, 1), "{message}");
+        assert!(!std::path::Path::new(&file).exists());
+    }
+}
+
+/// A limit on the size of files is a full disk to whoever writes one.
+#[cfg(unix)]
+#[test]
+fn a_full_disk_leaves_no_empty_files_and_keeps_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let [old, new] = ["old", "new"].map(|name| folder.path().join(name));
+    let program = env!("CARGO_BIN_EXE_selfmate");
+    for command in [
+        "export default --onnx",
+        "export default --onnx /dev/null --examples",
+        "ladder random greedy --games 2 --max-plies 4 --svg",
+        "match random greedy --games 2 --max-plies 4 --pgn",
+    ] {
+        for file in [&old, &new] {
+            std::fs::write(&old, "old").unwrap();
+            let script =
+                format!("trap '' XFSZ; ulimit -f 0; '{program}' {command} '{}'", file.display());
+            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+            let message = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{command}: {message}");
+            assert!(message.contains(&file.display().to_string()), "{command}: {message}");
+            let left = std::fs::read_dir(folder.path()).unwrap();
+            let left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+            assert_eq!(left, ["old"], "{command}");
+            assert_eq!(std::fs::read_to_string(&old).unwrap(), "old", "{command}");
+        }
+    }
+}
+
 /// Standard output of a call that is fed some input.
 fn dialogue(arguments: &[&str], input: &str) -> String {
     let output = Command::cargo_bin("selfmate")
@@ -154,6 +234,19 @@ fn analyse_lists_moves() {
         json(&["analyse", "alphabeta", "--depth", "4", "--fen", fen, "--lines", "2", "--json"]);
     assert_eq!(report["best"], "a1a8");
     assert_eq!(report["moves"].as_array().unwrap().len(), 2);
+    let table =
+        dialogue(&["analyse", "alphabeta", "--depth", "4", "--fen", fen, "--lines", "2"], "");
+    let lines: Vec<&str> = table.lines().skip_while(|line| !line.starts_with("move")).collect();
+    assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), ["move", "score", "line"]);
+    assert_eq!(
+        lines[1].split_whitespace().take(2).collect::<Vec<_>>(),
+        ["Ra8#", "mate"],
+        "{table}"
+    );
+    let table = dialogue(&["analyse", "material", "--sims", "300", "--fen", fen], "");
+    let head = table.lines().find(|line| line.starts_with("move")).unwrap();
+    let names: Vec<&str> = head.split_whitespace().collect();
+    assert_eq!(names, ["move", "visits", "prior", "q", "score", "line"]);
     let report = json(&["analyse", "random", "--fen", "7k/5Q2/6K1/8/8/8/8/8 b - -", "--json"]);
     assert!(report["best"].is_null());
     let (message, code) = refused(&["analyse", "stokfish"]);
@@ -172,6 +265,14 @@ fn a_uci_session() {
     assert!(text.contains("multipv 2"), "{text}");
     assert!(text.contains("expected a number from 0 to 100"), "{text}");
     assert!(text.contains("score mate 1") && text.contains("bestmove a1a8"), "{text}");
+}
+
+#[test]
+fn a_uci_bench_ends_with_quit_and_is_whole_without_it() {
+    let text = dialogue(&["uci", "random"], "bench\nquit\n");
+    assert_eq!(text, "info string bench stopped\n");
+    let text = dialogue(&["uci", "random"], "bench\n");
+    assert!(text.contains("Nodes searched  : ") && !text.contains("stopped"), "{text}");
 }
 
 #[test]

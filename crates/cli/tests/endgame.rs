@@ -53,9 +53,41 @@ fn a_run_is_judged_and_drawn() {
     let report = json(folder, &heat);
     assert_eq!((report["man"].as_str(), report["plies"][0].as_u64()), (Some("R"), Some(1)));
     assert!(fs::read_to_string(&picture).unwrap().ends_with("</svg>\n"));
+    let message = refused(folder, &["heat", "krk", "--place", "Ke3,Re3"]);
+    assert!(message.contains("two men on e3: expected a square for each"), "{message}");
+    #[cfg(unix)]
+    {
+        fs::write(&picture, "old").unwrap();
+        let program = env!("CARGO_BIN_EXE_selfmate");
+        let script = format!("trap '' XFSZ; ulimit -f 0; '{program}' heat krk --svg heat.svg");
+        let output = Command::new("sh").current_dir(folder).args(["-c", &script]).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains("cannot write heat.svg: "), "{message}");
+        assert_eq!(fs::read_to_string(&picture).unwrap(), "old");
+        assert!(!folder.join("heat.svg.partial").exists());
+    }
     let message = refused(folder, &["heat", "krk", "--place", "Kg6,Qa1"]);
     assert!(message.contains("expected all men of KRK but one"), "{message}");
     assert!(refused(folder, &["exam", "nobody"]).contains("nobody"));
+    // A game against it starts where it knows something.
+    let play = |seed: &str| {
+        let mut command = selfmate(folder, &["play", "run:krk,sims=4", "--seed", seed]);
+        let output = command.write_stdin("fen\nquit\n").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (first, again, second) = (play("1"), play("1"), play("2"));
+    let start = "It has learned krk alone, so the game starts there: ";
+    let fen = first.lines().next().unwrap().strip_prefix(start).unwrap();
+    let board = fen.split(' ').next().unwrap();
+    let mut men: Vec<char> = board.chars().filter(char::is_ascii_alphabetic).collect();
+    men.sort_unstable();
+    assert_eq!(men, ['K', 'R', 'k'], "{first}");
+    assert_eq!(first, again);
+    assert!(!second.starts_with(&format!("{start}{fen}")), "{second}");
+    let given = ["play", "run:krk,sims=4", "--fen", "startpos"];
+    let output = selfmate(folder, &given).write_stdin("fen\nquit\n").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("rnbqkbnr/pppppppp/"));
     let game = ["match", "run:krk,sims=4", "random", "--games", "2", "--openings", "endings.epd"];
     fs::write(folder.join("endings.epd"), "8/8/8/4k3/8/8/2R5/4K3 w - - id \"rook\";\n").unwrap();
     assert_eq!(json(folder, &game)["games"], 2);

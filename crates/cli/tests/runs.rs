@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use assert_cmd::Command;
+use selfmate_learn::{RunConfig, Settings};
 use selfmate_run::{Alarm, Progress, Rating, Record, Run};
 use serde_json::Value;
 
@@ -38,7 +39,13 @@ fn train(path: &Path) {
         "learner = \"zero\"\nseed = 7\n\n[search]\nsimulations = 64\nroot = \"gumbel\"\n",
     )
     .unwrap();
-    run.append_metric(&Record::Start { version: "0.1.0".into(), seed: 7, threads: 2 }).unwrap();
+    run.append_metric(&Record::Start {
+        version: "0.1.0".into(),
+        seed: 7,
+        threads: 2,
+        budget: None,
+    })
+    .unwrap();
     for generation in 1..=60u64 {
         let elapsed_s = 60.0 * generation as f64;
         let done = generation as f64 / 60.0;
@@ -197,6 +204,64 @@ fn plot_draws_every_curve() {
     assert_eq!(report["panels"].as_array().unwrap().last().unwrap(), "Window");
     let error = refused(folder.path(), &["plot", "first", "-o", "/nowhere/x.svg"]);
     assert!(error.contains("cannot write /nowhere/x.svg"), "{error}");
+}
+
+/// By the learner's own settings, whatever the learner and the run are called.
+#[test]
+fn plot_says_how_ratings_were_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let rating = Rating {
+        elapsed_s: 60.0,
+        step: 1,
+        generation: 1,
+        elo: 500.0,
+        low: 450.0,
+        high: 550.0,
+        games: 40,
+    };
+    for (name, config, title) in [
+        ("tonight", "learner = \"zero\"\n[zero.rating]\nnodes = 2000", "alpha-beta, 2000 nodes"),
+        ("old", "learner = \"zero\"\n[zero.rating]\nsims = 400", "400 simulations"),
+        ("deep", "learner = \"alphazero\"\n[alphazero.rating]\nnodes = 64", "64 simulations"),
+    ] {
+        let mut run = Run::open(&folder.path().join(name)).unwrap();
+        run.write_config(config).unwrap();
+        run.append_metric(&Record::Rating(rating.clone())).unwrap();
+        let file = folder.path().join("elo.svg");
+        let report = json(folder.path(), &["plot", name, "-o", file.to_str().unwrap()]);
+        let title = format!("Elo, with 95 % intervals: {title} a move, against own rungs");
+        assert_eq!(report["panels"][0], title);
+    }
+}
+
+/// As deep as they are nested: what `--set` takes can be looked up.
+#[test]
+fn show_lists_every_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings::preset("zero", "default").unwrap();
+    let mut run = Run::open(&folder.path().join("first")).unwrap();
+    run.write_config(&RunConfig::new(7, settings).to_toml()).unwrap();
+    let shown = text(folder.path(), &["show", "first"]);
+    assert!(
+        shown.contains("\n  zero.selfplay.sims: begin = 0.0, end = 1.0, from = 32.0, to = 160.0")
+    );
+    assert!(shown.contains("\n  zero.learning.rate: "), "{shown}");
+}
+
+#[test]
+fn a_full_disk_leaves_no_half_picture() {
+    let folder = tempfile::tempdir().unwrap();
+    train(&folder.path().join("first"));
+    let file = folder.path().join("first.svg");
+    let program = env!("CARGO_BIN_EXE_selfmate");
+    let script =
+        format!("trap '' XFSZ; ulimit -f 0; '{program}' plot first -o '{}'", file.display());
+    let mut shell = Command::new("sh");
+    let output = shell.env("SELFMATE_RUNS", folder.path()).args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(message.contains(&format!("cannot write {}: ", file.display())), "{message}");
+    assert!(!file.exists() && !folder.path().join("first.svg.partial").exists());
 }
 
 #[test]

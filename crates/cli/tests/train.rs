@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use selfmate_chess::Seed;
+use selfmate_learn::Settings;
 use selfmate_run::{Record, RunReader};
 
 const GAMES: &str = "600";
@@ -56,7 +57,7 @@ fn twenty_kills_lose_nothing_and_count_nothing_twice() {
     assert!(results(&whole) == results(&killed));
 
     let progress = |run: &Path| -> Vec<(u64, u64, u64, u64)> {
-        let metrics = RunReader::new(run).metrics().unwrap();
+        let metrics = RunReader::new(run).metrics().unwrap().0;
         let numbers = metrics.into_iter().filter_map(|record| match record {
             Record::Progress(p) => Some((p.generation, p.games, p.positions, p.steps)),
             _ => None,
@@ -194,6 +195,70 @@ fn a_preset_that_the_learner_has_not_is_wrong_usage() {
 }
 
 #[test]
+fn names_that_are_no_plain_names_are_wrong_usage() {
+    let runs = tempfile::tempdir().unwrap();
+    for name in ["a\nb", "-x", "--x", "a\u{1b}[31mb", ".x", "a/b", ""] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+        command.arg("train").arg(format!("--run={name}")).arg("--runs").arg(runs.path());
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), text.lines().count()), (Some(2), 1), "{text}");
+        assert!(text.contains(&format!("--run {name:?}: expected a plain name")), "{text}");
+    }
+    assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
+}
+
+#[test]
+fn the_settings_of_every_learner_are_listed_before_there_is_a_run() {
+    let runs = tempfile::tempdir().unwrap();
+    let list = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+        command.arg("train").args(arguments).arg("--settings").arg("--runs").arg(runs.path());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for learner in Settings::LEARNERS {
+        // As a file of settings it means the defaults, whatever it is added to.
+        let tiny = Settings::preset(learner, "tiny").unwrap();
+        let listed = tiny.merge("listed", &list(&[learner])).unwrap();
+        assert_eq!(listed, Settings::preset(learner, "default").unwrap(), "{learner}");
+    }
+    let listed = list(&["zero", "--preset", "tiny", "--set", "selfplay.sims.to=77"]);
+    assert!(listed.contains("\nselfplay.sims.to = 77.0\n"), "{listed}");
+    assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
+}
+
+#[test]
+fn a_demo_of_self_play_has_the_settings_of_its_run() {
+    let runs = tempfile::tempdir().unwrap();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));
+        let output = command.args(arguments).arg("--runs").arg(runs.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (learner, setting, root) in [
+        ("zero", "selfplay.candidates=3", "A Gumbel root looks at\n3 moves"),
+        ("alphazero", "selfplay.root=puct", "The root chooses by PUCT"),
+    ] {
+        let train = ["train", learner, "--preset", "tiny", "--games", "16", "--plain"];
+        let sims = ["--set", "selfplay.sims.from=5", "--set", "selfplay.sims.to=5"];
+        let plies = ["--set", "selfplay.max_plies=6", "--set", setting];
+        command(&[&train[..], &sims, &plies].concat());
+        let text = command(&["demo", "selfplay", learner]);
+        let expected = format!("A game of self-play with the settings of run '{learner}'.");
+        assert!(text.starts_with(&expected), "{text}");
+        assert!(text.contains("searched with 5 simulations.") && text.contains(root), "{text}");
+        // Random plies aside, 6 and no more.
+        let moves = text.lines().filter(|line| line.ends_with(" %")).count();
+        assert!(moves <= 6, "{text}");
+        let text = command(&["demo", "selfplay", learner, "--sims", "9"]);
+        assert!(text.contains("searched with 9 simulations."), "{text}");
+    }
+}
+
+#[test]
 fn a_run_is_a_player_in_every_command() {
     let runs = tempfile::tempdir().unwrap();
     let command = |arguments: &[&str]| {
@@ -228,6 +293,6 @@ fn a_training_that_nobody_hears_goes_on() {
     let mut child = command.spawn().unwrap();
     drop(child.stderr.take());
     assert!(child.wait().unwrap().success());
-    let metrics = RunReader::new(&runs.path().join("unheard")).metrics().unwrap();
+    let metrics = RunReader::new(&runs.path().join("unheard")).metrics().unwrap().0;
     assert!(matches!(metrics.last(), Some(Record::End { .. })), "{metrics:?}");
 }

@@ -4,16 +4,22 @@
 //! object store under the hash of their content. Nothing that exists only here is ever needed: the
 //! learner publishes again what is missing.
 
+use std::error::Error;
 use std::fmt;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy};
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, HeaderMap, RequestErrorKind, header};
+use async_nats::{
+    Client, ConnectError, ConnectErrorKind, ConnectOptions, HeaderMap, RequestErrorKind,
+    ServerAddr, header,
+};
 use futures_util::StreamExt;
+use selfmate_run::bounded_file;
 
 use crate::backoff::Backoff;
 use crate::error::ClusterError;
@@ -35,6 +41,52 @@ pub struct Access {
     pub authority: Option<PathBuf>,
     /// A certificate and its key to show to the broker.
     pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl Access {
+    /// The addresses, each of which some broker could have.
+    pub fn servers(&self) -> Result<Vec<ServerAddr>, ClusterError> {
+        self.url.split(',').map(|address| parse_address(address.trim())).collect()
+    }
+
+    /// Refuses files that cannot be read or have no end: the client would read those of TLS whole.
+    fn check_files(&self) -> Result<(), ClusterError> {
+        let certificate = self.certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
+        self.authority.iter().chain(certificate).try_for_each(|path| read_text(path).map(drop))
+    }
+}
+
+/// No credentials or certificates are larger.
+const MAX_FILE: u64 = 1 << 20;
+
+fn read_text(path: &Path) -> Result<String, ClusterError> {
+    let bytes = bounded_file::read(path, MAX_FILE).map_err(ClusterError::io(path))?;
+    String::from_utf8(bytes)
+        .map_err(|_| ClusterError::File { path: path.to_owned(), what: "not a text".to_owned() })
+}
+
+fn parse_address(text: &str) -> Result<ServerAddr, ClusterError> {
+    let wrong = |reason: String| ClusterError::Address { address: text.to_owned(), reason };
+    let address: ServerAddr = text.parse().map_err(|error: io::Error| wrong(error.to_string()))?;
+    match (address.scheme(), address.host(), address.port()) {
+        ("nats" | "tls", "", _) => Err(wrong("it names no host".to_owned())),
+        ("nats" | "tls", _, 0) => Err(wrong("there is no port 0".to_owned())),
+        ("nats" | "tls", ..) => Ok(address),
+        (scheme, ..) => Err(wrong(format!("'{scheme}' is not spoken here"))),
+    }
+}
+
+/// True where somebody has to change a name or a certificate before a connection can be made.
+fn is_unreachable(error: &ConnectError) -> bool {
+    match error.kind() {
+        ConnectErrorKind::ServerParse | ConnectErrorKind::Dns | ConnectErrorKind::Tls => true,
+        // What TLS does not accept comes as data that is none.
+        ConnectErrorKind::Io => error
+            .source()
+            .and_then(|source| source.downcast_ref::<io::Error>())
+            .is_some_and(|source| source.kind() == io::ErrorKind::InvalidData),
+        _ => false,
+    }
 }
 
 /// Who connects.
@@ -120,8 +172,8 @@ const MAX_UNACKNOWLEDGED: i64 = 4096;
 impl Broker {
     /// Connects once; afterwards a lost connection is made again for ever.
     pub async fn connect(access: &Access, role: Role<'_>) -> Result<Broker, ClusterError> {
-        let doing = format!("connecting to {}", access.url);
-        let servers: Vec<&str> = access.url.split(',').map(str::trim).collect();
+        let servers = access.servers()?;
+        access.check_files()?;
         let has_choice = servers.len() > 1;
         // Not all at once, when a server comes back.
         let jitter = Backoff::new(&role.to_string()).jitter();
@@ -135,12 +187,11 @@ impl Broker {
                 Duration::from_millis(100 * 2u64.pow(tries.min(6) as u32)).mul_f64(jitter)
             });
         if let Some(path) = &access.credentials {
-            let read = options.credentials_file(path).await;
+            let read = options.credentials(&read_text(path)?);
             options = read.map_err(ClusterError::io(path))?;
         }
         if let Some(path) = &access.nkey {
-            let seed = std::fs::read_to_string(path).map_err(ClusterError::io(path))?;
-            options = options.nkey(seed.trim().to_owned());
+            options = options.nkey(read_text(path)?.trim().to_owned());
         }
         if let Some(path) = &access.authority {
             options = options.add_root_certificates(path.clone()).require_tls(true);
@@ -148,7 +199,13 @@ impl Broker {
         if let Some((certificate, key)) = &access.certificate {
             options = options.add_client_certificate(certificate.clone(), key.clone());
         }
-        let client = options.connect(servers).await.map_err(ClusterError::broker(&doing))?;
+        let client = options.connect(servers).await.map_err(|error| {
+            if is_unreachable(&error) {
+                let (url, what) = (access.url.clone(), error.to_string());
+                return ClusterError::Unreachable { url, what };
+            }
+            ClusterError::broker(&format!("connecting to {}", access.url))(error)
+        })?;
         let jetstream = jetstream::new(client.clone());
         Ok(Broker { client, jetstream, has_choice })
     }

@@ -33,6 +33,24 @@ pub enum ClusterError {
     /// The system has no random numbers.
     #[error("cannot make a key: {0}")]
     Random(String),
+    /// An address that no broker can have.
+    #[error(
+        "'{address}' is no address of a NATS server: {reason}; expected nats://HOST:PORT or tls://HOST:PORT, several with commas"
+    )]
+    Address {
+        /// As given.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A broker whose name nobody knows, or whose certificate is not accepted: waiting hardly helps.
+    #[error("connecting to {url}: {what}")]
+    Unreachable {
+        /// The address of the broker.
+        url: String,
+        /// What the network says.
+        what: String,
+    },
     /// The broker cannot be reached or does not allow something.
     #[error("{doing}: {what}")]
     Broker {
@@ -86,6 +104,9 @@ pub enum ClusterError {
     /// A network that cannot be used.
     #[error("the network of an order: {0}")]
     Network(String),
+    /// An order that asks for more memory than this worker has.
+    #[error("an order needs more than this worker has: {0}")]
+    Memory(String),
     /// A name that cannot be used.
     #[error(transparent)]
     Name(#[from] NameError),

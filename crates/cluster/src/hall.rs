@@ -324,8 +324,9 @@ impl Seat {
             }
             (Seat::Ending(player), Task::Ending(ending)) => {
                 while let Some(number) = next() {
-                    let log = player.play(ending.seed, number);
-                    end(number, &|token| Some(Parcel::of_ending(job.order, token, &log)));
+                    let is_cut = || job.cut.load(Relaxed);
+                    let log = player.play_until(ending.seed, number, &is_cut);
+                    end(number, &|token| Some(Parcel::of_ending(job.order, token, log.as_ref()?)));
                 }
             }
             (Seat::Match(Some(duel)), Task::Match(stage)) => {
@@ -362,6 +363,7 @@ impl Drop for Alarm<'_> {
 
 #[cfg(test)]
 mod tests {
+    use selfmate_learn::endgame::EndingName;
     use selfmate_learn::selfplay::evaluators;
     use selfmate_learn::zero::ZeroConfig;
     use selfmate_nn::Model;
@@ -410,6 +412,26 @@ mod tests {
         assert!(late < 4000, "{late}");
         assert_eq!(hall.want(), 0);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
+    #[test]
+    fn a_game_of_an_ending_that_is_cut_is_given_back() {
+        let config = EndgameConfig { ending: EndingName::Kpk, ..EndgameConfig::tiny() };
+        let lab = Lab::new(config.ending).unwrap();
+        let network = Arc::new(Network::random(config.network, Seed::new(1)).unwrap());
+        let seed = Seed::new(1);
+        let task = Task::Ending(Ending { config, lab, network, seed });
+        let job = Job::new(Hash::of(b"one"), task);
+        let mut seat = Seat::new(&job.task);
+        for is_cut in [false, true] {
+            job.cut.store(is_cut, Relaxed);
+            let (mut numbers, mut ended) = (0..2, Vec::new());
+            let end = |number, pack: &dyn Fn(Hash) -> Option<Parcel>| {
+                ended.push((number, pack(Hash::of(b"token")).is_none()));
+            };
+            seat.play(&job, || numbers.next(), end);
+            assert_eq!(ended, [(0, is_cut), (1, is_cut)]);
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use futures_util::future::FusedFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use selfmate_arena::Duel;
 use selfmate_learn::endgame::{EndingName, Lab, games_seed};
-use selfmate_learn::selfplay::evaluators;
+use selfmate_learn::selfplay::{SelfPlayConfig, evaluators};
 use selfmate_nn::{Model, mlp};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -79,7 +79,7 @@ const PARTING: Duration = Duration::from_secs(30);
 const MAX_NETWORK: usize = 1 << 30;
 
 /// Works until `stop` is set; how many games were sent. Returns early only when the learner refuses
-/// this worker.
+/// this worker, or when the broker's address can never work.
 pub fn work(
     options: &Options,
     stop: &AtomicBool,
@@ -90,7 +90,7 @@ pub fn work(
         .build()
         .map_err(ClusterError::Runtime)?;
     runtime.block_on(async {
-        let Some(broker) = connect(options, stop, tell).await else { return Ok(0) };
+        let Some(broker) = connect(options, stop, tell).await? else { return Ok(0) };
         tell(Event::Connected);
         let (sender, mut finished) = unbounded_channel();
         let (hall, threads) = Hall::open(options.threads, &sender);
@@ -120,12 +120,22 @@ pub fn work(
 }
 
 /// The first connection, however long it takes; `None` when told to stop before.
-async fn connect(options: &Options, stop: &AtomicBool, tell: &dyn Fn(Event)) -> Option<Broker> {
+async fn connect(
+    options: &Options,
+    stop: &AtomicBool,
+    tell: &dyn Fn(Event),
+) -> Result<Option<Broker>, ClusterError> {
     let Options { access, name, .. } = options;
     let mut backoff = Backoff::new(name.as_str());
+    let mut patience = Patience::default();
     while !stop.load(Relaxed) {
-        match Broker::connect(access, Role::Worker(name)).await {
-            Ok(broker) => return Some(broker),
+        let connected = tokio::select! {
+            connected = Broker::connect(access, Role::Worker(name)) => connected,
+            () = until(stop) => break,
+        };
+        match connected {
+            Ok(broker) => return Ok(Some(broker)),
+            Err(error) if patience.is_over(&error, Instant::now()) => return Err(error),
             Err(error) => tell(Event::Trouble(error.to_string())),
         }
         tokio::select! {
@@ -133,7 +143,35 @@ async fn connect(options: &Options, stop: &AtomicBool, tell: &dyn Fn(Event)) -> 
             () = until(stop) => {}
         }
     }
-    None
+    Ok(None)
+}
+
+/// Tells a broker that is down, which is waited for, from one that will never be there.
+#[derive(Debug, Default)]
+struct Patience {
+    /// Since when nobody has known the broker's name, or its certificate has not been accepted.
+    unreachable_since: Option<Instant>,
+}
+
+/// How long a name that nobody knows is tried: a broker that is being started may get its name later
+/// than its workers.
+const NAME: Duration = Duration::from_secs(30);
+
+impl Patience {
+    /// True when trying again makes no sense.
+    fn is_over(&mut self, error: &ClusterError, now: Instant) -> bool {
+        match error {
+            ClusterError::Broker { .. } => {
+                self.unreachable_since = None;
+                false
+            }
+            ClusterError::Unreachable { .. } => {
+                now.duration_since(*self.unreachable_since.get_or_insert(now)) >= NAME
+            }
+            // A wrong address, or files that cannot be read.
+            _ => true,
+        }
+    }
 }
 
 async fn until(stop: &AtomicBool) {
@@ -282,7 +320,9 @@ impl Worker<'_> {
         let Order { run, generation, step, .. } = order;
         let what = format!("run {run}, generation {generation}, network {step}");
         let evaluators = evaluators(&model);
-        Ok((Task::SelfPlay { generation: order.generation(), evaluators }, what))
+        let generation = order.generation();
+        check_memory(&generation.config, self.options.threads)?;
+        Ok((Task::SelfPlay { generation, evaluators }, what))
     }
 
     async fn prepare_round(&self, order: EndingOrder) -> Result<(Task, String), ClusterError> {
@@ -458,4 +498,95 @@ impl Worker<'_> {
 
 fn unreadable(what: String) -> ClusterError {
     ClusterError::Broker { doing: "reading the learner's answer".to_owned(), what }
+}
+
+/// Refuses games whose trees this worker has no memory for: its threads would panic.
+fn check_memory(config: &SelfPlayConfig, threads: usize) -> Result<(), ClusterError> {
+    config.check_memory(threads).map_err(|error| ClusterError::Memory(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn games_that_there_is_no_memory_for_are_refused() {
+        let usual = SelfPlayConfig::default();
+        check_memory(&usual, 2).unwrap();
+        let large = SelfPlayConfig { memory_mb: 1 << 30, ..usual };
+        let error = check_memory(&large, 2).unwrap_err().to_string();
+        assert!(error.contains("MB of memory for the search trees"), "{error}");
+    }
+
+    fn options(access: Access) -> Options {
+        Options { access, name: WorkerName::new("a").unwrap(), threads: 1 }
+    }
+
+    /// How a worker ends that is told to stop at the first trouble that it would wait out.
+    fn outcome(access: Access) -> Result<u64, ClusterError> {
+        let stop = AtomicBool::new(false);
+        work(&options(access), &stop, &|event| {
+            assert!(matches!(event, Event::Trouble(_)), "{event:?}");
+            stop.store(true, Relaxed);
+        })
+    }
+
+    #[test]
+    fn an_address_that_can_never_work_is_an_error() {
+        for (url, reason) in [
+            ("", "names no host"),
+            ("nats://", "names no host"),
+            ("nats://127.0.0.1:99999", "port"),
+            ("nats://127.0.0.1:0", "port"),
+            ("nats://a b:4222", "URL is invalid"),
+            ("http://127.0.0.1:4222", "scheme"),
+            ("ws://127.0.0.1:4222", "ws"),
+            ("127.0.0.1:4222,", "names no host"),
+            ("nats://127.0.0.1:4222,nats://[::1", "URL is invalid"),
+        ] {
+            let refused = outcome(Access { url: url.to_owned(), ..Access::default() });
+            let error = refused.unwrap_err();
+            assert!(matches!(error, ClusterError::Address { .. }), "{url}: {error}");
+            assert!(error.to_string().contains(reason), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_not_there_are_an_error() {
+        let url = "nats://127.0.0.1:4222".to_owned();
+        let missing = Some("nowhere.pem".into());
+        for access in [
+            Access { credentials: missing.clone(), ..Access::default() },
+            Access { nkey: missing.clone(), ..Access::default() },
+            Access { authority: missing.clone(), ..Access::default() },
+            Access { certificate: missing.clone().zip(missing), ..Access::default() },
+        ] {
+            let error = outcome(Access { url: url.clone(), ..access }).unwrap_err();
+            assert!(error.to_string().starts_with("nowhere.pem: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_broker_that_is_down_is_waited_for() {
+        // A port that was free a moment ago: nobody listens there.
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("nats://{}", listener.local_addr().unwrap());
+        drop(listener);
+        assert_eq!(outcome(Access { url, ..Access::default() }).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_name_that_nobody_knows_is_tried_for_a_while() {
+        let (url, what) = ("nats://nowhere.invalid".to_owned(), "DNS error".to_owned());
+        let unknown = ClusterError::Unreachable { url, what: what.clone() };
+        let down = ClusterError::Broker { doing: "connecting".to_owned(), what };
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut patience = Patience::default();
+        assert!(!patience.is_over(&unknown, start));
+        assert!(!patience.is_over(&unknown, start + NAME - second));
+        assert!(patience.is_over(&unknown, start + NAME));
+        // A server that had a name and is down has all the time in the world.
+        assert!(!patience.is_over(&down, start + 100 * NAME));
+        assert!(!patience.is_over(&unknown, start + 100 * NAME + second));
+    }
 }

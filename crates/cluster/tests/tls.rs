@@ -54,6 +54,6 @@ fn only_the_right_authority_is_believed() {
     connect(Some(ours)).unwrap();
     for authority in [Some(theirs), None] {
         let refused = connect(authority);
-        assert!(matches!(refused, Err(ClusterError::Broker { .. })), "{refused:?}");
+        assert!(matches!(refused, Err(ClusterError::Unreachable { .. })), "{refused:?}");
     }
 }

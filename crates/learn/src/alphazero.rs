@@ -158,11 +158,11 @@ impl AlphaZeroConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_common()?;
         self.network.check().map_err(|error| ConfigError::Parse {
             file: "network".to_owned(),
             message: error.to_string(),
-        })?;
-        self.check_common()
+        })
     }
 }
 
@@ -241,6 +241,10 @@ impl Student for AlphaZero {
         Hardware { threads, device }: Hardware,
     ) -> Result<AlphaZero, LearnError> {
         Ok(AlphaZero::with(Trainer::restore(state, *training, threads, device)?, device))
+    }
+
+    fn shape(&self) -> residual::Config {
+        self.shape
     }
 
     fn state(&self) -> Result<Vec<u8>, LearnError> {

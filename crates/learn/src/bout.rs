@@ -16,7 +16,6 @@ use selfmate_arena::{GameSettings, MatchError, Opening, OpeningSource, Openings,
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, check_all, from, megabytes};
 use crate::learner::LearnError;
 use crate::rounds::Halt;
 
@@ -51,15 +50,6 @@ impl Default for BoutConfig {
 }
 
 impl BoutConfig {
-    /// Says what makes no sense, if anything does.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        check_all(&[
-            from(1.0, "games.nodes", self.nodes as f64),
-            megabytes("games.hash_mb", self.hash_mb),
-            from(1.0, "games.max_plies", f64::from(self.max_plies)),
-        ])
-    }
-
     /// The same as settings of a match.
     pub fn settings(&self) -> GameSettings {
         let draw = (self.draw_centipawns > 0).then_some(DrawRule {
@@ -78,9 +68,14 @@ impl BoutConfig {
     }
 
     /// An engine as a player.
+    ///
+    /// # Panics
+    ///
+    /// When there is no memory for its table.
     pub fn player(&self, name: &str, tuning: &Tuning) -> AlphaBetaPlayer {
         let own = OwnLimit { nodes: Some(self.nodes), ..OwnLimit::default() };
-        AlphaBetaPlayer::new(name, tuning.engine(self.hash_mb), own)
+        let engine = tuning.engine(self.hash_mb).unwrap_or_else(|error| panic!("{error}"));
+        AlphaBetaPlayer::new(name, engine, own)
     }
 
     /// One game; `None` when it was stopped.

@@ -23,7 +23,7 @@ pub use teacher::TeacherConfig;
 pub use validation::{Validation, validate};
 
 use crate::learner::{Hardware, LearnError};
-use crate::rounds::{Method, Room, Round, SavingConfig, bytes, json};
+use crate::rounds::{Method, Room, Round, SavingConfig, bytes, check_shape, json};
 use crate::selfplay::{MODEL, Student, TRAINER, Targets, samples};
 use crate::watch::Stage;
 
@@ -88,8 +88,10 @@ impl<S: Student> Method for Imitator<S> {
         checkpoint: &Checkpoint,
         hardware: Hardware,
     ) -> Result<Self, LearnError> {
+        let student = S::restore(bytes(checkpoint, TRAINER)?, &config.trainer, hardware)?;
+        check_shape(checkpoint, TRAINER, &student.shape(), &config.network)?;
         Ok(Imitator {
-            student: S::restore(bytes(checkpoint, TRAINER)?, &config.trainer, hardware)?,
+            student,
             best: bytes(checkpoint, MODEL)?.to_vec(),
             state: json(checkpoint, STATE)?,
             lessons: None,
@@ -209,9 +211,14 @@ impl<S: Student> Imitator<S> {
         let batches: Vec<&[u32]> = order.chunks(config.batch).collect();
         let count = batches.len() as u64;
         let first = state.batches;
-        let until = (first + config.round_batches).min(count);
+        // A round that was cut short is ended first, so that later ones end where they would have.
+        let until = ((first / config.round_batches + 1) * config.round_batches).min(count);
         let mut sums = [0.0; 3];
         for batch in &batches[first as usize..until as usize] {
+            // The order of batches does not depend on where rounds end.
+            if room.halt.is_over() {
+                break;
+            }
             let samples: Vec<&S::Sample> =
                 batch.iter().map(|&place| &lessons.samples[place as usize]).collect();
             let done = state.passes as f64 + state.batches as f64 / count as f64;
@@ -225,7 +232,10 @@ impl<S: Student> Imitator<S> {
             state.batches += 1;
             room.tell(Stage::Learn, state.batches as f64 / count as f64);
         }
-        let steps = (until - first).max(1);
+        if state.batches == first && count > 0 {
+            return Ok(None);
+        }
+        let steps = (state.batches - first).max(1);
         let mut round = Round { steps, ..Round::default() };
         round.positions = steps * config.batch as u64;
         for (name, sum) in ["loss.policy", "loss.value", "gradient_norm"].into_iter().zip(sums) {
@@ -301,6 +311,9 @@ fn read_lessons<S: Student>(
     for chunk in chunks {
         if games >= config.games {
             break;
+        }
+        if room.halt.is_over() {
+            return Ok(None);
         }
         let stored = match config.source {
             Source::Teacher => match taught(config, chunk, room)? {

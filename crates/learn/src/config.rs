@@ -1,13 +1,16 @@
 //! The config of a run, as `run.toml` holds it, and how long to train.
 
+mod memory;
+
 use crate::alphazero::{AlphaZero, AlphaZeroConfig};
+use crate::bounds::Bounds;
 use crate::clone::{CloneConfig, ResidualCloneConfig};
 use crate::endgame::{EndgameConfig, EndingName};
 use crate::evolve::EvolveConfig;
 use crate::learner::{Hardware, LearnError};
 use crate::qlearn::QLearnConfig;
 use crate::reinforce::ReinforceConfig;
-use crate::selfplay::{RatingConfig, plan_games};
+use crate::selfplay::{Ramp, RatingConfig, SelfPlayConfig, plan_games};
 use crate::tune::TuneConfig;
 use crate::value::ValueConfig;
 use crate::zero::{Zero, ZeroConfig};
@@ -87,6 +90,30 @@ pub enum ConfigError {
         setting: String,
         /// What is wrong.
         message: String,
+    },
+    /// A number out of its bounds.
+    #[error("{field} is {got}: expected {bounds}")]
+    Bounds {
+        /// The setting.
+        field: String,
+        /// Its value.
+        got: String,
+        /// What would do.
+        bounds: Bounds,
+    },
+    /// Settings that ask for more memory than there is.
+    #[error(
+        "the settings need {needed_mb} MB of memory on {threads} threads, most of it for {setting}: this machine has {limit_mb} MB"
+    )]
+    Memory {
+        /// The setting that asks for most.
+        setting: &'static str,
+        /// What all of them ask for.
+        needed_mb: u64,
+        /// What there is.
+        limit_mb: u64,
+        /// Threads, each with trees or tables of its own.
+        threads: usize,
     },
     /// A value that makes no sense.
     #[error("{field} is {got}: expected {expected}")]
@@ -215,6 +242,16 @@ impl Settings {
         }
     }
 
+    /// How games of self-play are played, and the weight of their results in what is learned;
+    /// `None` for a learner that plays none with a network of its own.
+    pub fn selfplay(&self) -> Option<(&SelfPlayConfig, Ramp)> {
+        match self {
+            Settings::Zero(config) => Some((&config.selfplay, config.learning.result_weight)),
+            Settings::AlphaZero(config) => Some((&config.selfplay, config.learning.result_weight)),
+            _ => None,
+        }
+    }
+
     /// True when it plays games against itself that other machines can play.
     pub fn plays_itself(&self) -> bool {
         matches!(self, Settings::Zero(_) | Settings::AlphaZero(_) | Settings::Endgame(_))
@@ -310,63 +347,90 @@ impl RunConfig {
     }
 }
 
-/// A number in the settings: whether it will do, its name, its value, what would do.
-pub(crate) type Check = (bool, &'static str, f64, &'static str);
+/// A setting that two configs of a run do not share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its name, such as `learning.batch`.
+    pub name: String,
+    /// Its value in the one.
+    pub then: String,
+    /// Its value in the other.
+    pub now: String,
+    /// A checkpoint that was made with the one is of no use to the other.
+    pub is_refused: bool,
+}
 
-/// The first number that will not do.
-pub(crate) fn check_all(checks: &[Check]) -> Result<(), ConfigError> {
-    match checks.iter().find(|check| !check.0) {
-        Some(&(_, field, got, expected)) => {
-            Err(ConfigError::Value { field, got: got.to_string(), expected })
-        }
-        None => Ok(()),
+/// What a checkpoint is made of: other values would not change how it goes on, but what it is.
+const FIXED: [&str; 9] = [
+    "learner",
+    "seed",
+    "network",
+    "ending",
+    "genes",
+    "strategy",
+    "population",
+    "parents",
+    "table_mb",
+];
+
+/// Where two texts of `run.toml` differ.
+pub fn changes(then: &str, now: &str) -> Result<Vec<Change>, ConfigError> {
+    if then == now {
+        return Ok(Vec::new());
     }
-}
-
-/// A number of at least so much.
-pub(crate) fn from(least: f64, field: &'static str, value: f64) -> Check {
-    let expected = match least {
-        2.0 => "a number of at least 2",
-        1.0 => "a number of at least 1",
-        0.0 => "no negative number",
-        _ => "a finite number",
+    let parse = |text: &str| {
+        text.parse::<toml::Table>().map_err(|error| ConfigError::Parse {
+            file: "run.toml".to_owned(),
+            message: error.to_string(),
+        })
     };
-    (value.is_finite() && value >= least, field, value, expected)
+    let flat = |text: &str| -> Result<(String, toml::Table), ConfigError> {
+        let mut table = parse(text)?;
+        // Who began the run, which decides nothing.
+        table.remove("version");
+        let learner = table.get("learner").and_then(toml::Value::as_str).unwrap_or_default();
+        let learner = learner.to_owned();
+        // Settings are named as `--set` names them.
+        if let Some(toml::Value::Table(settings)) = table.remove(&learner) {
+            table.extend(settings);
+        }
+        Ok((learner, table))
+    };
+    let ((before, then), (after, now)) = (flat(then)?, flat(now)?);
+    if before != after {
+        let name = "learner".to_owned();
+        return Ok(vec![Change { name, then: before, now: after, is_refused: true }]);
+    }
+    Ok(differences(&then, &now))
 }
 
-/// A number of games, positions or the like that fits into memory.
-pub(crate) fn count(field: &'static str, value: u64) -> Check {
-    ((1..=1_000_000).contains(&value), field, value as f64, "a number from 1 to 1000000")
-}
-
-/// Any number but infinities and what is none.
-pub(crate) fn finite(field: &'static str, value: f64) -> Check {
-    from(f64::MIN, field, value)
-}
-
-/// Random plies that make a start: games seldom last longer.
-pub(crate) fn start_plies(field: &'static str, value: u32) -> Check {
-    (value <= 1000, field, f64::from(value), "plies from 0 to 1000")
-}
-
-/// The share of the past that a moving average keeps.
-pub(crate) fn memory(field: &'static str, value: f32) -> Check {
-    ((0.0..1.0).contains(&value), field, f64::from(value), "a share from 0 to less than 1")
-}
-
-/// A number of megabytes that machines have.
-pub(crate) fn megabytes(field: &'static str, value: usize) -> Check {
-    ((1..=16_384).contains(&value), field, value as f64, "megabytes from 1 to 16384")
-}
-
-/// A part of one.
-pub(crate) fn share(field: &'static str, value: f64) -> Check {
-    ((0.0..=1.0).contains(&value), field, value, "a share from 0 to 1")
-}
-
-/// A number above zero.
-pub(crate) fn positive(field: &'static str, value: f64) -> Check {
-    (value.is_finite() && value > 0.0, field, value, "a number above 0")
+/// The settings that two tables do not share.
+pub fn differences(then: &toml::Table, now: &toml::Table) -> Vec<Change> {
+    let shown = |value: Option<&toml::Value>| {
+        value.map_or_else(|| "nothing".to_owned(), ToString::to_string)
+    };
+    let mut found = Vec::new();
+    for key in then.keys().chain(now.keys().filter(|key| !then.contains_key(*key))) {
+        match (then.get(key), now.get(key)) {
+            (then, now) if then == now => {}
+            (Some(toml::Value::Table(then)), Some(toml::Value::Table(now))) => {
+                let is_fixed = FIXED.contains(&key.as_str());
+                found.extend(differences(then, now).into_iter().map(|change| Change {
+                    name: format!("{key}.{}", change.name),
+                    // Only a whole part of the settings is fixed, not whatever is named alike in one.
+                    is_refused: is_fixed,
+                    ..change
+                }));
+            }
+            (then, now) => found.push(Change {
+                name: key.clone(),
+                then: shown(then),
+                now: shown(now),
+                is_refused: FIXED.contains(&key.as_str()),
+            }),
+        }
+    }
+    found
 }
 
 /// Puts the values of one table into another, table by table.
@@ -381,12 +445,22 @@ fn merge(table: &mut toml::Table, other: toml::Table) {
 
 /// Changes the value at a path.
 fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
-    // A bare word is text.
     let parsed = format!("value = {value}").parse::<toml::Table>().ok();
-    let value = parsed
-        .and_then(|mut table| table.remove("value"))
-        .unwrap_or_else(|| toml::Value::String(value.to_owned()));
+    let parsed = parsed.and_then(|mut table| table.remove("value"));
     let place = place(table, key)?;
+    let value = match (&*place, parsed) {
+        (_, Some(value)) => value,
+        (toml::Value::Integer(_), None) => {
+            return Err(format!("expected a whole number of at most {}", i64::MAX));
+        }
+        (toml::Value::Float(_), None) => match value.parse::<f64>() {
+            // Of any length, which TOML's whole numbers are not.
+            Ok(number) if number.is_finite() => toml::Value::Float(number),
+            _ => return Err("expected a number".to_owned()),
+        },
+        // A bare word is text.
+        (_, None) => toml::Value::String(value.to_owned()),
+    };
     *place = match (&*place, value) {
         (toml::Value::Table(parts), value) if !value.is_table() => {
             let parts: Vec<String> = parts.keys().map(|part| format!("{key}.{part}")).collect();
@@ -413,17 +487,6 @@ fn place<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Valu
     }
 }
 
-/// When to stop. Without any bound a run goes on until it is told to stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Budget {
-    /// Minutes of training, earlier sessions included.
-    pub minutes: Option<f64>,
-    /// Games of self-play, earlier sessions included.
-    pub games: Option<u64>,
-    /// Batches learned, earlier sessions included.
-    pub steps: Option<u64>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -444,6 +507,14 @@ mod tests {
         assert!(error("selfplay.simms=3").contains("there is no 'simms'; there are"));
         assert!(error("learning.batch=many").starts_with("'learning.batch=many': "));
         assert!(error("learning").contains("expected key=value"));
+        assert_eq!(
+            error("learning.batch=99999999999999999999"),
+            "'learning.batch=99999999999999999999': \
+             expected a whole number of at most 9223372036854775807"
+        );
+        assert_eq!(error("learning.reuse=NaN"), "'learning.reuse=NaN': expected a number");
+        let long = default().set(&["selfplay.sims.to=99999999999999999999".into()]).unwrap();
+        assert_eq!(long, default().set(&["selfplay.sims.to=1e20".into()]).unwrap());
         let parts = "'selfplay.sims' has parts: selfplay.sims.begin, selfplay.sims.end, ";
         assert!(error("selfplay.sims=3").contains(parts), "{}", error("selfplay.sims=3"));
     }
@@ -454,6 +525,31 @@ mod tests {
         assert_eq!(changed, default().set(&["selfplay.sims.to=9".into()]).unwrap());
         let error = default().merge("f.toml", "[selfplai]\nx = 1").unwrap_err().to_string();
         assert!(error.starts_with("f.toml: ") && error.contains("selfplai"), "{error}");
+    }
+
+    #[test]
+    fn changes_are_named_and_those_that_a_checkpoint_cannot_follow_refused() {
+        let text = |settings: &[&str]| {
+            let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
+            RunConfig::new(7, default().set(&settings).unwrap()).to_toml()
+        };
+        let plain = text(&[]);
+        assert_eq!(changes(&plain, &plain).unwrap(), []);
+        let other = text(&["learning.batch=64", "network.hidden=64"]);
+        let found = changes(&plain, &other).unwrap();
+        let found: Vec<_> = found
+            .iter()
+            .map(|change| (change.name.as_str(), &*change.then, &*change.now, change.is_refused))
+            .collect();
+        let expected =
+            [("learning.batch", "2048", "64", false), ("network.hidden", "256", "64", true)];
+        assert_eq!(found, expected);
+        let seed = changes(&plain, &plain.replace("seed = 7", "seed = 8")).unwrap();
+        assert!(seed[0].name == "seed" && seed[0].is_refused, "{seed:?}");
+        let version = plain.replace(env!("CARGO_PKG_VERSION"), "0.0.1");
+        assert_eq!(changes(&plain, &version).unwrap(), []);
+        let krk = RunConfig::new(7, Settings::preset("krk", "tiny").unwrap()).to_toml();
+        assert_eq!(changes(&plain, &krk).unwrap()[0].name, "learner");
     }
 
     #[test]

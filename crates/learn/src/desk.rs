@@ -1,10 +1,12 @@
 //! What every learner does with its run: the clock, the metrics and the checkpoints.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
-use selfmate_run::{Checkpoint, Record, Run, RunError};
+use selfmate_run::{CONFIG, Checkpoint, Record, Run, RunError};
 
+use crate::config::{Change, changes};
 use crate::learner::{End, Hardware, LearnError, Session};
 use crate::watch::Watch;
 
@@ -26,6 +28,8 @@ pub struct Desk<'a> {
     thinned: HashSet<u64>,
     /// What was found wrong before the start.
     notes: Vec<String>,
+    /// The run's config, of which every checkpoint keeps a copy.
+    config: Option<String>,
 }
 
 /// Which checkpoints are kept.
@@ -41,18 +45,29 @@ pub struct Keep {
 const WHOLE: usize = 3;
 
 impl<'a> Desk<'a> {
-    /// Sits down at a run; also the last checkpoint with these files, if there is one.
+    /// Sits down at a run; also the last checkpoint with these files, if there is one. Refuses
+    /// settings that cannot be those of the checkpoint.
     pub fn open(
         run: &'a mut Run,
         session: &'a Session<'a>,
         watch: &'a mut dyn Watch,
         files: &[&str],
     ) -> Result<(Desk<'a>, Option<Checkpoint>), LearnError> {
-        let (checkpoint, damages) = run.recover_checkpoint(files)?;
-        let notes = damages
-            .iter()
-            .map(|damage| format!("{damage}; set aside, going on from the checkpoint before"))
-            .collect();
+        let unreadable = run.recover_metrics()?.into_iter();
+        let mut notes: Vec<String> =
+            unreadable.map(|damage| format!("{damage}; set aside in metrics.damaged")).collect();
+        let latest = run.recover_checkpoint(files)?;
+        let checkpoint = latest.checkpoint;
+        let going_on = match &checkpoint {
+            Some(checkpoint) => format!("going on from step {}", checkpoint.step),
+            None => "there is none before it".to_owned(),
+        };
+        let damages = latest.damages.iter();
+        notes.extend(damages.map(|damage| format!("{damage}; set aside, {going_on}")));
+        let config = run.config()?;
+        if let (Some(checkpoint), Some(config)) = (&checkpoint, &config) {
+            notes.extend(changed_settings(checkpoint, config)?);
+        }
         let desk = Desk {
             run,
             watch,
@@ -62,6 +77,7 @@ impl<'a> Desk<'a> {
             saved_step: checkpoint.as_ref().map(|checkpoint| checkpoint.step),
             thinned: HashSet::new(),
             notes,
+            config,
         };
         Ok((desk, checkpoint))
     }
@@ -74,7 +90,7 @@ impl<'a> Desk<'a> {
     /// Takes the metrics back to where the checkpoint was, after so many generations and seconds.
     pub fn go_back(&mut self, generation: u64, elapsed_s: f64) -> Result<(), LearnError> {
         // Time is never given back, even when the work of it was lost.
-        let metrics = self.run.metrics()?;
+        let (metrics, _) = self.run.metrics()?;
         let last_s = metrics.iter().filter_map(Record::elapsed_s).fold(elapsed_s, f64::max);
         self.began = (Instant::now(), last_s);
         self.saved_s = last_s;
@@ -90,13 +106,15 @@ impl<'a> Desk<'a> {
         for note in &notes {
             self.watch.note(note);
         }
-        let is_new = self.run.metrics()?.is_empty() && self.began.1 == 0.0;
-        let Session { seed, hardware: Hardware { threads, .. }, .. } = *self.session;
+        let is_new = self.run.metrics()?.0.is_empty() && self.began.1 == 0.0;
+        let Session { seed, budget, hardware: Hardware { threads, .. }, .. } = *self.session;
+        let (threads, budget) = (threads as u64, Some(budget));
         self.append(&if is_new {
             let version = env!("CARGO_PKG_VERSION").to_owned();
-            Record::Start { version, seed, threads: threads as u64 }
+            Record::Start { version, seed, threads, budget }
         } else {
-            Record::Resume { elapsed_s: self.began.1, step, generation, notes }
+            let (elapsed_s, threads) = (self.began.1, Some(threads));
+            Record::Resume { elapsed_s, step, generation, notes, threads, budget }
         })
     }
 
@@ -105,12 +123,22 @@ impl<'a> Desk<'a> {
         self.began.1 + self.began.0.elapsed().as_secs_f64()
     }
 
+    /// When the budget of time is spent; `None` when there is none.
+    pub fn deadline(&self) -> Option<Instant> {
+        let left = 60.0 * self.session.budget.minutes? - self.elapsed_s();
+        Instant::now().checked_add(Duration::try_from_secs_f64(left.max(0.0)).ok()?)
+    }
+
+    /// True when the session is told to stop or its time is over: whatever takes long asks.
+    pub fn is_halted(&self) -> bool {
+        let minutes = self.session.budget.minutes;
+        self.session.stop.load(Relaxed)
+            || minutes.is_some_and(|most| self.elapsed_s() >= 60.0 * most)
+    }
+
     /// True when the budget is spent after so many games and steps.
     pub fn is_spent(&self, games: u64, steps: u64) -> bool {
-        let budget = self.session.budget;
-        budget.minutes.is_some_and(|minutes| self.elapsed_s() >= 60.0 * minutes)
-            || budget.games.is_some_and(|most| games >= most)
-            || budget.steps.is_some_and(|most| steps >= most)
+        self.session.budget.is_spent(self.elapsed_s(), games, steps)
     }
 
     /// Adds to the metrics.
@@ -137,7 +165,9 @@ impl<'a> Desk<'a> {
         files: &[(&str, &[u8])],
         keep: Keep,
     ) -> Result<(), LearnError> {
-        self.run.save_checkpoint(step, files)?;
+        let config = self.config.as_ref().map(|text| (CONFIG, text.as_bytes()));
+        let files: Vec<(&str, &[u8])> = files.iter().copied().chain(config).collect();
+        self.run.save_checkpoint(step, &files)?;
         (self.saved_step, self.saved_s) = (Some(step), self.elapsed_s());
         self.forget(step, keep)
     }
@@ -179,4 +209,21 @@ impl<'a> Desk<'a> {
         self.append(&Record::End { elapsed_s: self.elapsed_s(), reason })?;
         Ok(end)
     }
+}
+
+/// What is said of settings that have changed since a checkpoint was made; those that it depends on
+/// must not.
+fn changed_settings(checkpoint: &Checkpoint, config: &str) -> Result<Vec<String>, LearnError> {
+    // Checkpoints of earlier versions keep no copy.
+    let Some(then) = checkpoint.files.get(CONFIG) else { return Ok(Vec::new()) };
+    let changes = changes(&String::from_utf8_lossy(then), config)?;
+    let step = checkpoint.step;
+    if let Some(Change { name, then, now, .. }) = changes.iter().find(|change| change.is_refused) {
+        let (name, then, now) = (name.clone(), then.clone(), now.clone());
+        return Err(LearnError::Changed { name, then, now, step });
+    }
+    let say = |Change { name, then, now, .. }: Change| {
+        format!("run.toml: {name} was {then} at step {step} and is {now} now; going on with {now}")
+    };
+    Ok(changes.into_iter().map(say).collect())
 }

@@ -40,7 +40,7 @@ pub use trained::{Trained, TrainedError};
 
 use crate::config::ConfigError;
 use crate::learner::{Hardware, LearnError};
-use crate::rounds::{Halt, Method, Room, Round, SavingConfig, bytes, fault};
+use crate::rounds::{Halt, Method, Room, Round, SavingConfig, bytes, check_shape, fault};
 use crate::watch::Stage;
 use replay::Replay;
 
@@ -106,7 +106,7 @@ fn play(
     halt: &(dyn Fn() -> bool + Sync),
 ) -> Option<Vec<Log>> {
     let player = || SelfPlayer::new(config, lab, network);
-    let play = |player: &mut SelfPlayer, number: u64| (!halt()).then(|| player.play(seed, number));
+    let play = |player: &mut SelfPlayer, number: u64| player.play_until(seed, number, halt);
     numbers.into_par_iter().map_init(player, play).collect()
 }
 
@@ -173,13 +173,16 @@ impl Endgame {
         logs.iter().map(finish).collect()
     }
 
-    /// Learns from the games of a round and those before.
+    /// Learns from the games of a round and those before; `None` when it was told to halt, and then
+    /// it is as it was before.
     pub fn learn(
         &mut self,
         config: &EndgameConfig,
         games: Vec<Played>,
         seed: Seed,
-    ) -> Result<Lap, LearnError> {
+        halt: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Option<Lap>, LearnError> {
+        let before = (self.trainer.clone(), self.replay.clone());
         let mut lap = Lap { games: games.len() as u64, ..Lap::default() };
         let total = games.len() as f64;
         for game in games {
@@ -198,6 +201,10 @@ impl Endgame {
         let steps = (config.passes * lap.positions as f64 / config.batch as f64).ceil() as u64;
         let mut rng = seed.rng();
         for _ in 0..steps {
+            if halt() {
+                (self.trainer, self.replay) = before;
+                return Ok(None);
+            }
             let samples = self.replay.draw(config.batch, &mut rng);
             let weight = config.outcome_weight as f32;
             let lessons: Vec<Lesson> = samples.iter().map(|sample| sample.lesson(weight)).collect();
@@ -210,7 +217,7 @@ impl Endgame {
             lap.rate = f64::from(rate);
         }
         lap.steps = steps;
-        Ok(lap)
+        Ok(Some(lap))
     }
 }
 
@@ -241,9 +248,11 @@ impl Method for Endgame {
         _: Hardware,
     ) -> Result<Endgame, LearnError> {
         let replay = Replay::decode(bytes(checkpoint, REPLAY)?);
+        let trainer = Trainer::restore(bytes(checkpoint, TRAINER)?)?;
+        check_shape(checkpoint, TRAINER, &trainer.network().config(), &config.network)?;
         Ok(Endgame {
             lab: lab(config.ending)?,
-            trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,
+            trainer,
             replay: replay.map_err(|error| fault(checkpoint, REPLAY, &error))?,
         })
     }
@@ -288,7 +297,9 @@ impl Method for Endgame {
         }
         room.tell(Stage::Learn, 0.0);
         let seed = room.seed_for("learn");
-        let lap = room.pool.install(|| self.learn(config, games, seed))?;
+        let Some(lap) = room.pool.install(|| self.learn(config, games, seed, &halt))? else {
+            return Ok(None);
+        };
         let mut round = Round {
             games: lap.games,
             positions: lap.positions,

@@ -1,10 +1,5 @@
 //! How a learner's player does against another: a match between two rounds.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
-
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::{
     GameSettings, MatchConfig, MatchReport, MatchRun, OpeningSource, PlayerKind, Registry,
@@ -13,7 +8,7 @@ use selfmate_arena::{
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, check_all, count, from};
+use crate::config::ConfigError;
 use crate::learner::LearnError;
 use crate::rounds::Room;
 
@@ -43,12 +38,8 @@ impl ExamConfig {
         self.every_rounds > 0 && (round + 1).is_multiple_of(self.every_rounds)
     }
 
-    /// Says what makes no sense, if anything does.
+    /// Says what makes no sense, if anything does; numbers are checked with all others.
     pub fn check(&self) -> Result<(), ConfigError> {
-        check_all(&[
-            count("exam.games", self.games),
-            from(1.0, "exam.max_plies", f64::from(self.max_plies)),
-        ])?;
         Registry::standard().parse(&self.opponent).map(drop).map_err(|_| ConfigError::Value {
             field: "exam.opponent",
             got: self.opponent.clone(),
@@ -56,9 +47,6 @@ impl ExamConfig {
         })
     }
 }
-
-/// How often a match within a round is asked whether it should go on.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The name of the learner among the players.
 const NAME: &str = "learner";
@@ -90,21 +78,7 @@ pub fn contest_in(
     registry: &Registry,
     room: &Room<'_>,
 ) -> Result<Option<MatchReport>, LearnError> {
-    let (halt, stop) = (room.halt, Arc::new(AtomicBool::new(room.halt.is_over())));
-    let run = MatchRun { concurrency: room.threads, stop: Arc::clone(&stop), ..run };
-    let (done, is_done) = mpsc::channel::<()>();
-    let report = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            // Until the other end is dropped.
-            while is_done.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
-                if halt.is_over() {
-                    return stop.store(true, Relaxed);
-                }
-            }
-        });
-        let report = run_match(contest, &run, registry, &mut |_| ());
-        drop(done);
-        report
-    })?;
+    let run = MatchRun { concurrency: room.threads, stop: room.halt.flag(), ..run };
+    let report = run_match(contest, &run, registry, &mut |_| ())?;
     Ok(Some(report).filter(|report| report.is_finished))
 }

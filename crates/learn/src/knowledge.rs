@@ -2,7 +2,7 @@
 
 use selfmate_arena::Tuning;
 use selfmate_chess::Chess;
-use selfmate_run::{Checkpoint, RunError, RunReader};
+use selfmate_run::{Checkpoint, PassedOver, RunError, RunReader};
 
 use crate::qlearn::{self, TABLE, Table};
 use crate::tune::{HISTORY, IMPORTANCE, Row, Trial};
@@ -11,10 +11,19 @@ use crate::tuning::WEIGHTS;
 /// Trials and weights shown.
 const SHOWN: usize = 8;
 
-/// What the newest checkpoint of a run knows; empty when it says nothing that fits into lines.
-pub fn describe(run: &RunReader) -> Result<Vec<String>, RunError> {
-    let (checkpoint, _) = run.latest_checkpoint(&[])?;
-    Ok(checkpoint.map_or(Vec::new(), |checkpoint| lines(&checkpoint)))
+/// What the newest checkpoint of a run knows.
+pub struct Knowledge {
+    /// For people; empty when it says nothing that fits into lines.
+    pub lines: Vec<String>,
+    /// Newer checkpoints that are damaged.
+    pub passed_over: Option<PassedOver>,
+}
+
+/// What the newest checkpoint of a run knows.
+pub fn describe(run: &RunReader) -> Result<Knowledge, RunError> {
+    let latest = run.latest_checkpoint(&[])?;
+    let lines = latest.checkpoint.as_ref().map_or(Vec::new(), lines);
+    Ok(Knowledge { lines, passed_over: latest.passed_over() })
 }
 
 fn lines(checkpoint: &Checkpoint) -> Vec<String> {

@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicBool;
 use selfmate_arena::MatchError;
 use selfmate_nn::sparse::{TrainError, WeightsError};
 use selfmate_nn::{Device, DeviceError, residual, small};
-use selfmate_run::{RecordError, Run, RunError};
+use selfmate_run::{Budget, RecordError, Run, RunError};
 use selfmate_search::PlayerError;
+use selfmate_search::memory::MemoryError;
 
 use crate::alphazero::AlphaZero;
 use crate::clone::Imitator;
-use crate::config::{Budget, ConfigError, RunConfig, Settings};
+use crate::config::{ConfigError, RunConfig, Settings};
 use crate::endgame::{Endgame, LogError};
 use crate::evolve::Evolve;
 use crate::qlearn::QLearn;
@@ -72,6 +73,9 @@ pub enum LearnError {
     /// Somebody whose moves are needed does not move.
     #[error(transparent)]
     Player(#[from] PlayerError),
+    /// There is not enough memory for the settings.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// There is nothing to learn from.
     #[error("the teacher cannot teach: {0}")]
     Teacher(String),
@@ -81,6 +85,20 @@ pub enum LearnError {
     /// Games cannot be had from where they should come from.
     #[error(transparent)]
     Source(Box<dyn std::error::Error + Send + Sync>),
+    /// `run.toml` was changed in a way that the checkpoint cannot follow.
+    #[error(
+        "run.toml: {name} is {now}, but the checkpoint of step {step} was made with {then}: set it back, or start another run"
+    )]
+    Changed {
+        /// The setting.
+        name: String,
+        /// Its value when the checkpoint was made.
+        then: String,
+        /// Its value now.
+        now: String,
+        /// The checkpoint.
+        step: u64,
+    },
     /// A checkpoint that holds something else than a learner's state.
     #[error("checkpoint {step}: {file}: {message}")]
     State {
@@ -116,7 +134,7 @@ pub fn train_from(
     source: &mut dyn Source,
     watch: &mut dyn Watch,
 ) -> Result<End, LearnError> {
-    match settings {
+    let trained = match settings {
         Settings::Zero(config) => selfplay::train::<Zero>(run, config, session, source, watch),
         Settings::AlphaZero(config) => {
             selfplay::train::<AlphaZero>(run, config, session, source, watch)
@@ -135,7 +153,9 @@ pub fn train_from(
         Settings::CloneResidual(config) => {
             rounds::train::<Imitator<AlphaZero>>(run, config, session, source, watch)
         }
-    }
+    };
+    // Where the whole folder is gone, the file that was missed first says too little.
+    trained.map_err(|error| run.check_present().err().map_or(error, LearnError::from))
 }
 
 /// What a network learns with. Threads change nothing but the speed; devices round differently.

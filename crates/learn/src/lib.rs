@@ -4,6 +4,7 @@
 //! terminals, browsers or brokers: what happens is told to a [`Watch`].
 
 pub mod alphazero;
+pub mod bounds;
 pub mod bout;
 pub mod clone;
 pub mod config;
@@ -25,8 +26,10 @@ pub mod tune;
 pub mod tuning;
 pub mod value;
 pub mod watch;
+mod watchdog;
 pub mod zero;
 
-pub use config::{Budget, RunConfig, Settings};
+pub use config::{RunConfig, Settings};
 pub use learner::{End, Hardware, LearnError, Session, train, train_from};
+pub use selfmate_run::Budget;
 pub use watch::{Stage, Status, Watch};

@@ -3,6 +3,8 @@
 use selfmate_chess::{Color, Rng};
 use serde::{Deserialize, Serialize};
 
+use crate::config::ConfigError;
+
 /// Who plays against the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -13,6 +15,20 @@ pub enum Opponent {
     Itself,
     /// One of its past selves.
     Pool,
+}
+
+/// Refuses a list of opponents that cannot be played against.
+pub(crate) fn check_opponents(opponents: &[Opponent], pool: usize) -> Result<(), ConfigError> {
+    let wrong = |field, got: &str, expected| {
+        Err(ConfigError::Value { field, got: got.to_owned(), expected })
+    };
+    if opponents.is_empty() {
+        return wrong("opponents", "empty", "random, itself or pool");
+    }
+    if pool == 0 && opponents.contains(&Opponent::Pool) {
+        return wrong("pool", "0", "at least 1 when past selves are among the opponents");
+    }
+    Ok(())
 }
 
 /// The opponent of one game.

@@ -1,5 +1,6 @@
 //! What was trained as players: `run:NAME`, and `default`, the network that ships with selfmate.
 
+use std::num::IntErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use selfmate_arena::registry::Build;
 use selfmate_arena::{Loaded, PlayerKind, PlayerSpec, Registry, SpecError, SpecOptions, Tuning};
 use selfmate_nn::sparse::{self, Weights};
 use selfmate_nn::{Model, mlp, valuenet};
-use selfmate_run::{Checkpoint, RunReader};
+use selfmate_run::{Checkpoint, PassedOver, RunReader};
 use selfmate_search::Player;
 
 use crate::endgame::{self, EndgameConfig, Manner};
@@ -22,11 +23,15 @@ use crate::value::{VALUE, ValuePlayer};
 /// The network of a real run; `nets/README.md` says which.
 const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
 
+/// Hears of a player that is older than it should be: newer checkpoints of its run are damaged.
+/// It may hear of the same more than once.
+pub type OnPassedOver = dyn Fn(&PassedOver) + Send + Sync;
+
 /// Adds the trained players to a registry, those of runs from this folder.
-pub fn register(registry: &mut Registry, runs: &Path) {
+pub fn register(registry: &mut Registry, runs: &Path, tell: Arc<OnPassedOver>) {
     let runs: Arc<Path> = runs.into();
     let run = "what a run has learned, the newest or that of a step";
-    let run = PlayerKind::loading("run", run, move |options| load(options, &runs));
+    let run = PlayerKind::loading("run", run, move |options| load(options, &runs, &*tell));
     let run = net::declare(run.argument("NAME or NAME@STEP"));
     registry.register(run.option("blunder", "percent of moves that are random, for tuned weights"));
     let shipped = "the network that ships with selfmate";
@@ -49,7 +54,7 @@ fn shipped_model() -> Model {
 
 /// The network that a text names, as in a player's spec: `default`, `net:FILE`, `run:NAME@STEP`
 /// or just a run's name. What is wrong, if there is none.
-pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
+pub fn model(text: &str, runs: &Path, tell: &OnPassedOver) -> Result<Model, String> {
     match text.split_once(':') {
         Some(("net", file)) => {
             let loaded = Model::load(Path::new(file));
@@ -58,7 +63,7 @@ pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
         None if text == "default" => Ok(shipped_model()),
         run => {
             let argument = run.filter(|(kind, _)| *kind == "run").map_or(text, |(_, name)| name);
-            let (_, checkpoint) = checkpoint_of_run(argument, runs)?;
+            let (_, checkpoint) = checkpoint_of_run(argument, runs, tell)?;
             let bytes = checkpoint.files.get(MODEL);
             let bytes = bytes.ok_or_else(|| {
                 format!("run '{argument}' has no network of zero, alphazero or clone")
@@ -70,9 +75,10 @@ pub fn model(text: &str, runs: &Path) -> Result<Model, String> {
 
 /// What `NAME` or `NAME@STEP` means, under the latter name: a network, a table of values or weights
 /// of alpha-beta, as the files of the checkpoint say.
-fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
+fn load(options: &SpecOptions<'_>, runs: &Path, tell: &OnPassedOver) -> Result<Loaded, SpecError> {
     let wrong = |reason: String| SpecError::Other { spec: options.label(), reason };
-    let (name, checkpoint) = checkpoint_of_run(options.argument("NAME")?, runs).map_err(wrong)?;
+    let found = checkpoint_of_run(options.argument("NAME")?, runs, tell);
+    let (name, checkpoint) = found.map_err(wrong)?;
     let spec = PlayerSpec { argument: Some(name), ..options.spec.clone() };
     let file = |name: &str| checkpoint.files.get(name);
     let loaded = |bytes: &[u8], build: Arc<Build>| {
@@ -118,7 +124,7 @@ fn load(options: &SpecOptions<'_>, runs: &Path) -> Result<Loaded, SpecError> {
                 let player = MctsOptions::read(options, params)?;
                 Ok(Box::new(player.player(&options.label(), options.seed, move |_| {
                     search.evaluator(Arc::clone(&network))
-                })))
+                })?))
             }),
         );
     }
@@ -169,32 +175,47 @@ fn refuse(options: &SpecOptions<'_>, known: &[&str]) -> Result<(), SpecError> {
 }
 
 /// The checkpoint that `NAME` or `NAME@STEP` means, with the latter name.
-fn checkpoint_of_run(argument: &str, runs: &Path) -> Result<(String, Checkpoint), String> {
+fn checkpoint_of_run(
+    argument: &str,
+    runs: &Path,
+    tell: &OnPassedOver,
+) -> Result<(String, Checkpoint), String> {
     let (name, step) = match argument.split_once('@') {
         None => (argument, None),
         Some((name, step)) => {
             let parsed = step.parse::<u64>();
-            let message = format!("'{step}' is no step: expected a number, as in {name}@1000");
+            let expected = match &parsed {
+                Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
+                    format!("a number of at most {}", u64::MAX)
+                }
+                _ => "a number".to_owned(),
+            };
+            let message = format!("'{step}' is no step: expected {expected}, as in {name}@1000");
             (name, Some(parsed.map_err(|_| message)?))
         }
     };
     let run = RunReader::find(runs, name).map_err(|error| error.to_string())?;
-    let found = match step {
-        Some(step) => run.load_checkpoint(step).map(Some),
-        None => match run.latest_checkpoint(&[]) {
-            Ok((None, damages)) if !damages.is_empty() => {
-                return Err(format!("run '{name}' has no whole checkpoint: {}", damages[0]));
+    let checkpoint = match step {
+        Some(step) => Some(run.load_checkpoint(step).map_err(|error| error.to_string())?),
+        None => {
+            let latest = run.latest_checkpoint(&[]).map_err(|error| error.to_string())?;
+            if let Some(passed_over) = latest.passed_over() {
+                tell(&passed_over);
             }
-            found => found.map(|(checkpoint, _)| checkpoint),
-        },
+            if let (None, Some(damage)) = (&latest.checkpoint, latest.damages.first()) {
+                return Err(format!("run '{name}' has no whole checkpoint: {damage}"));
+            }
+            latest.checkpoint
+        }
     };
-    let checkpoint = found.map_err(|error| error.to_string())?;
     let checkpoint = checkpoint.ok_or_else(|| format!("run '{name}' has no checkpoint yet"))?;
     Ok((format!("{name}@{}", checkpoint.step), checkpoint))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use selfmate_arena::adjudicate::Adjudication;
     use selfmate_arena::{GameSettings, MatchConfig, MatchEvent, MatchRun, run_match};
     use selfmate_chess::{Game, Seed};
@@ -219,7 +240,7 @@ mod tests {
         run.write_config("").unwrap();
         save(&mut run, 1);
         let mut registry = Registry::standard();
-        register(&mut registry, &runs);
+        register(&mut registry, &runs, Arc::new(|_| {}));
         let adjudication = Adjudication { max_plies: Some(20), ..Adjudication::default() };
         let settings = GameSettings { adjudication, ..GameSettings::default() };
         let mut config =
@@ -245,9 +266,38 @@ mod tests {
     }
 
     #[test]
+    fn whoever_plays_with_an_older_checkpoint_is_told_which_and_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = folder.path().join("runs");
+        let mut run = Run::open(&runs.join("tonight")).unwrap();
+        run.write_config("").unwrap();
+        save(&mut run, 1);
+        save(&mut run, 2);
+        let newest = runs.join("tonight/checkpoints/2").join(MODEL);
+        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+        let told = Arc::clone(&heard);
+        let tell = move |passed: &PassedOver| told.lock().unwrap().push(passed.to_string());
+        let mut registry = Registry::standard();
+        register(&mut registry, &runs, Arc::new(tell.clone()));
+        let pin = |text: &str| registry.pin(text).unwrap().name().to_owned();
+        assert_eq!(pin("run:tonight"), "run:tonight@2");
+        assert!(heard.lock().unwrap().is_empty());
+        std::fs::write(&newest, "damaged").unwrap();
+        assert_eq!(pin("run:tonight"), "run:tonight@1");
+        model("tonight", &runs, &tell).unwrap();
+        // One that was asked for by its step is what was asked for.
+        assert_eq!(pin("run:tonight@1"), "run:tonight@1");
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard.len(), 2, "{heard:?}");
+        let path = newest.display().to_string();
+        assert!(heard.iter().all(|said| said.starts_with(&path)), "{heard:?}");
+        assert!(heard.iter().all(|said| said.ends_with("step 1 is used instead")), "{heard:?}");
+    }
+
+    #[test]
     fn the_shipped_network_plays() {
         let mut registry = Registry::standard();
-        register(&mut registry, Path::new("nowhere"));
+        register(&mut registry, Path::new("nowhere"), Arc::new(|_| {}));
         for text in ["default:depth=4", "default:sims=100"] {
             let spec = registry.parse(text).unwrap();
             let mut player = registry.build(&spec, Seed::new(1)).unwrap();

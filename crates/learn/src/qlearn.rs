@@ -22,6 +22,7 @@ use selfmate_arena::{GameSettings, MatchError, Opening, Registry};
 use selfmate_chess::{Color, Seed};
 use selfmate_run::Checkpoint;
 use selfmate_search::Player;
+use selfmate_search::memory::{MemoryError, check_limit, check_room};
 
 pub use config::{Opponent, QLearnConfig};
 pub use knowledge::describe;
@@ -56,6 +57,7 @@ impl Method for QLearn {
 
     fn new(config: &QLearnConfig, _: Seed, _: Hardware) -> Result<QLearn, LearnError> {
         let starts = Starts::load(&config.start)?;
+        check_memory(config.table_mb)?;
         Ok(QLearn { table: Arc::new(Table::new(config.table_mb)), starts })
     }
 
@@ -64,6 +66,7 @@ impl Method for QLearn {
         checkpoint: &Checkpoint,
         _: Hardware,
     ) -> Result<QLearn, LearnError> {
+        check_memory(config.table_mb)?;
         let table = Table::decode(bytes(checkpoint, TABLE)?);
         let table = table.map_err(|error| fault(checkpoint, TABLE, &error))?;
         Ok(QLearn { table: Arc::new(table), starts: Starts::load(&config.start)? })
@@ -114,6 +117,15 @@ impl Method for QLearn {
         }
         Ok(Some(round))
     }
+}
+
+/// Says when there is not enough memory for a table of about so many megabytes.
+fn check_memory(table_mb: usize) -> Result<(), MemoryError> {
+    let purpose = "the table of values";
+    // A table has a power of two of lines.
+    let megabytes = table_mb.checked_next_power_of_two().unwrap_or(usize::MAX);
+    check_limit(megabytes, purpose)?;
+    check_room(megabytes << 20, purpose)
 }
 
 impl QLearn {
@@ -234,7 +246,25 @@ struct Sat {
 
 #[cfg(test)]
 mod tests {
+    use selfmate_nn::Device;
+    use selfmate_search::memory::limit_mb;
+
     use super::*;
+
+    #[test]
+    fn a_table_that_there_is_no_memory_for_is_refused_also_after_a_pause() {
+        let checkpoint = Checkpoint { step: 1, files: [].into() };
+        let hardware = Hardware { threads: 1, device: Device::Cpu };
+        // A size that would do, were it not rounded up.
+        for table_mb in [(limit_mb() + 1).next_power_of_two() / 2 + 1, usize::MAX] {
+            let config = QLearnConfig { table_mb, ..QLearnConfig::tiny() };
+            let begun = QLearn::new(&config, Seed::new(1), hardware).err();
+            let gone_on = QLearn::restore(&config, &checkpoint, hardware).err();
+            for error in [begun, gone_on] {
+                assert!(matches!(error, Some(LearnError::Memory(_))), "{error:?}");
+            }
+        }
+    }
 
     #[test]
     fn nonsense_is_named() {

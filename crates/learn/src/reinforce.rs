@@ -24,7 +24,7 @@ use crate::config::ConfigError;
 use crate::exam::examine;
 use crate::learner::{Hardware, LearnError};
 use crate::opponent::{Rival, join};
-use crate::rounds::{Method, Room, Round, SavingConfig, bytes};
+use crate::rounds::{Method, Room, Round, SavingConfig, bytes, check_shape};
 use crate::watch::Stage;
 use game::Played;
 
@@ -62,14 +62,13 @@ impl Method for Reinforce {
     }
 
     fn restore(
-        _: &ReinforceConfig,
+        config: &ReinforceConfig,
         checkpoint: &Checkpoint,
         _: Hardware,
     ) -> Result<Reinforce, LearnError> {
-        Ok(Reinforce {
-            trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,
-            pool: Network::decode_many(bytes(checkpoint, POOL)?)?,
-        })
+        let trainer = Trainer::restore(bytes(checkpoint, TRAINER)?)?;
+        check_shape(checkpoint, TRAINER, &trainer.network().config(), &config.network)?;
+        Ok(Reinforce { trainer, pool: Network::decode_many(bytes(checkpoint, POOL)?)? })
     }
 
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, LearnError> {
@@ -102,7 +101,12 @@ impl Method for Reinforce {
             let parts = (lessons.len() / config.batch).max(1);
             let parts = lessons.chunks(lessons.len().div_ceil(parts));
             let (count, mut sums) = (parts.len(), [0.0; 4]);
+            let before = self.trainer.clone();
             for part in parts {
+                if room.halt.is_over() {
+                    self.trainer = before;
+                    return Ok(None);
+                }
                 let (losses, norm) = room.pool.install(|| {
                     self.trainer.learn(part, &weights, &config.optimiser, rate as f32)
                 })?;
@@ -221,7 +225,9 @@ mod tests {
         };
         assert!(error(|c| c.discount = 2.0).starts_with("discount is 2"));
         assert!(error(|c| c.pool = 0).starts_with("pool is 0"));
-        assert!(error(|c| c.rate.begin = f64::NAN).starts_with("rate.begin is NaN"));
+        assert!(
+            error(|c| c.rate.begin = f64::NAN).starts_with("rate.begin is not a finite number")
+        );
         assert!(error(|c| c.optimiser.beta1 = 1.0).starts_with("optimiser.beta1 is 1"));
         assert!(error(|c| c.round_games = u64::MAX).starts_with("round_games is"));
         assert!(error(|c| c.exam.max_plies = 0).starts_with("exam.max_plies is 0"));

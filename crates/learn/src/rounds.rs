@@ -6,9 +6,10 @@
 //! how many games `clone` gathers within a budget of time.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use selfmate_chess::Seed;
 use selfmate_nn::sparse::TrainError;
@@ -21,6 +22,7 @@ use crate::endgame;
 use crate::learner::{End, Hardware, LearnError, Session};
 use crate::selfplay::Source;
 use crate::watch::{Stage, Status, Watch};
+use crate::watchdog::Watchdog;
 
 /// The file of a checkpoint that says what has been done so far: [`Totals`] as JSON.
 pub const TOTALS: &str = "totals.json";
@@ -182,6 +184,7 @@ pub struct Room<'a> {
 pub struct Halt<'a> {
     stop: &'a Arc<AtomicBool>,
     deadline: Option<Instant>,
+    over: &'a Arc<AtomicBool>,
 }
 
 impl Room<'_> {
@@ -226,9 +229,9 @@ impl Halt<'_> {
         self.stop.load(Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// For whoever takes a flag: set when the session is told to stop, not when time is over.
+    /// For whoever takes a flag: set a moment after the round should be given up.
     pub fn flag(self) -> Arc<AtomicBool> {
-        Arc::clone(self.stop)
+        Arc::clone(self.over)
     }
 }
 
@@ -266,10 +269,8 @@ pub fn train<M: Method>(
             method.is_done(config).map(End::Done)
         };
         let elapsed_s = desk.elapsed_s();
-        let deadline = session.budget.minutes.filter(|_| end.is_none()).and_then(|minutes| {
-            let left = Duration::try_from_secs_f64((60.0 * minutes - elapsed_s).max(0.0)).ok()?;
-            Instant::now().checked_add(left)
-        });
+        let deadline = desk.deadline().filter(|_| end.is_none());
+        let watchdog = Watchdog::new(session.stop, deadline);
         let mut room = Room {
             seed,
             run_seed: session.seed,
@@ -277,7 +278,7 @@ pub fn train<M: Method>(
             totals,
             threads,
             pool: &pool,
-            halt: Halt { stop: session.stop, deadline },
+            halt: Halt { stop: session.stop, deadline, over: watchdog.flag() },
             run: &mut *desk.run,
             watch: &mut *desk.watch,
             elapsed_s,
@@ -357,11 +358,26 @@ pub fn bytes<'a>(checkpoint: &'a Checkpoint, file: &'static str) -> Result<&'a [
     found.ok_or_else(|| fault(checkpoint, file, &"is missing"))
 }
 
+/// Refuses a network of another shape than the settings have: a checkpoint of an earlier version
+/// does not tell the settings that it was made with.
+pub fn check_shape<S: PartialEq + fmt::Debug>(
+    checkpoint: &Checkpoint,
+    file: &'static str,
+    got: &S,
+    expected: &S,
+) -> Result<(), LearnError> {
+    if got == expected {
+        return Ok(());
+    }
+    let message = format!("a network of {got:?}, but run.toml says {expected:?}");
+    Err(fault(checkpoint, file, &message))
+}
+
 /// The error for a file of a checkpoint that holds something else.
 pub fn fault(
     checkpoint: &Checkpoint,
     file: &'static str,
-    message: &dyn std::fmt::Display,
+    message: &dyn fmt::Display,
 ) -> LearnError {
     LearnError::State { step: checkpoint.step, file, message: message.to_string() }
 }

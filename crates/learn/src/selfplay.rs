@@ -23,7 +23,7 @@ mod window;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use selfmate_chess::Seed;
 use selfmate_nn::sparse::TrainError;
@@ -40,14 +40,16 @@ pub use plan::plan_games;
 pub use play::{TICK, Tray};
 pub use source::{Harvest, Source, Threads, Work};
 pub(crate) use start::start_fen;
-pub use state::{MODEL, STATE, State, TRAINER, WindowEntry};
+pub use state::{Lesson, MODEL, MeanLosses, STATE, State, TRAINER, WindowEntry};
 pub use statistics::Statistics;
 pub use student::{Evaluators, Losses, Student, evaluators};
 pub use window::{Targets, samples};
 
 use crate::desk::{Desk, Keep};
 use crate::learner::{End, LearnError, Session};
+use crate::rounds::check_shape;
 use crate::watch::{Stage, Status, Watch};
+use crate::watchdog::Watchdog;
 use window::Window;
 
 /// Trains until the budget is spent or the session is told to stop, from the last checkpoint if
@@ -64,17 +66,36 @@ pub fn train<S: Student>(
         if session.stop.load(Relaxed) {
             return learner.end(End::Stopped);
         }
-        if learner.is_spent() {
+        if learner.desk.is_halted() {
             return learner.end(End::Finished);
         }
-        let Some((games, simulations)) = learner.play(source)? else { continue };
-        learner.forget(&source.purge())?;
-        if let Some(reason) = learner.learn(&games, simulations)? {
-            return learner.end(End::Collapsed(reason));
+        // A generation is learned from to its end before the budget of games is asked.
+        if learner.state.lesson.is_none() {
+            if learner.is_spent() {
+                return learner.end(End::Finished);
+            }
+            let Some((games, simulations)) = learner.play(source)? else { continue };
+            learner.forget(&source.purge())?;
+            learner.take_in(&games, simulations)?;
+        }
+        match learner.learn()? {
+            Learned::Part => continue,
+            Learned::All => {}
+            Learned::Collapsed(reason) => return learner.end(End::Collapsed(reason)),
         }
         learner.checkpoint_if_due()?;
         learner.rate_if_due()?;
     }
+}
+
+/// How far a generation was learned from.
+enum Learned {
+    /// There was no time for all of it.
+    Part,
+    /// To its end.
+    All,
+    /// To its end, and the guards give up for this reason.
+    Collapsed(String),
 }
 
 /// A run while it is trained.
@@ -106,7 +127,9 @@ impl<'a, S: Student> Learner<'a, S> {
                     file: STATE,
                     message: error.to_string(),
                 })?;
-                (S::restore(&checkpoint.files[TRAINER], training, hardware)?, state)
+                let student = S::restore(&checkpoint.files[TRAINER], training, hardware)?;
+                check_shape(checkpoint, TRAINER, &student.shape(), &config.network)?;
+                (student, state)
             }
             None => {
                 let seed = Seed::new(session.seed);
@@ -118,7 +141,7 @@ impl<'a, S: Student> Learner<'a, S> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool =
             pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?;
-        let rated_s = desk.run.metrics()?.iter().rev().find_map(|record| match record {
+        let rated_s = desk.run.metrics()?.0.iter().rev().find_map(|record| match record {
             Record::Rating(rating) => Some(rating.elapsed_s),
             _ => None,
         });
@@ -166,12 +189,17 @@ impl<'a, S: Student> Learner<'a, S> {
         self.state.games as f64 / self.config.plan_games as f64
     }
 
-    /// Simulations for a move of the next generation.
-    fn sims(&self) -> u64 {
+    /// The share that was done when the games of a lesson were played.
+    fn progress_before(&self, lesson: &Lesson) -> f64 {
+        (self.state.games - lesson.statistics.games) as f64 / self.config.plan_games as f64
+    }
+
+    /// Simulations for a move of the next generation, at this share of the plan.
+    fn sims_at(&self, progress: f64) -> u64 {
         let selfplay = &self.config.selfplay;
         match selfplay.is_blind(self.state.generation) {
             true => selfplay.blind.sims,
-            false => selfplay.sims.at(self.progress()).round() as u64,
+            false => selfplay.sims.at(progress).round() as u64,
         }
     }
 
@@ -193,7 +221,7 @@ impl<'a, S: Student> Learner<'a, S> {
                 false => self.state.guards.adapt(selfplay),
             },
             seed: Generation::seed_of_run(seed),
-            sims: self.sims(),
+            sims: self.sims_at(self.progress()),
             network: self.student.step(),
         };
         // Always a whole generation, so that where a run pauses changes nothing.
@@ -205,11 +233,7 @@ impl<'a, S: Student> Learner<'a, S> {
             false => (source, self.student.evaluators()?),
         };
         let status = self.status(Stage::Play, 0.0);
-        let deadline = self.desk.session.budget.minutes.and_then(|minutes| {
-            let left =
-                Duration::try_from_secs_f64((60.0 * minutes - self.desk.elapsed_s()).max(0.0));
-            Instant::now().checked_add(left.ok()?)
-        });
+        let deadline = self.desk.deadline();
         let limits = play::Limits { stop: self.desk.session.stop, deadline, status };
         let work = Work {
             seed,
@@ -245,28 +269,51 @@ impl<'a, S: Student> Learner<'a, S> {
         self.refill()
     }
 
-    /// Learns from a generation's games; the reason when the guards give up.
-    fn learn(
-        &mut self,
-        games: &[GameRecord],
-        simulations: u64,
-    ) -> Result<Option<String>, LearnError> {
-        let started = Instant::now();
+    /// Takes a generation's games in: from here on they are learned from.
+    fn take_in(&mut self, games: &[GameRecord], simulations: u64) -> Result<(), LearnError> {
         let play_s = self.desk.elapsed_s() - self.state.elapsed_s;
-        let learning = &self.config.learning;
-        let (progress, sims) = (self.progress(), self.sims());
         let statistics = Statistics::of(games, &self.config.selfplay);
+        let result_weight = self.config.learning.result_weight.at(self.progress());
         let entry = WindowEntry {
             generation: self.state.generation,
             positions: statistics.positions,
-            result_weight: self.state.guards.result_weight(learning.result_weight.at(progress)),
+            result_weight: self.state.guards.result_weight(result_weight),
             entropy: statistics.entropy,
         };
         self.add_to_window(games, entry)?;
         self.state.games += statistics.games;
         self.state.positions += statistics.positions;
         self.trim_window();
-        let losses = self.train_batches(progress)?;
+        self.state.lesson = Some(Lesson {
+            statistics,
+            simulations,
+            play_s,
+            learn_s: 0.0,
+            batches: 0,
+            losses: MeanLosses::default(),
+        });
+        Ok(())
+    }
+
+    /// Learns what is left to be learned from the latest generation.
+    fn learn(&mut self) -> Result<Learned, LearnError> {
+        let Some(mut lesson) = self.state.lesson.take() else { return Ok(Learned::All) };
+        let started = Instant::now();
+        let is_whole = self.train_batches(&mut lesson)?;
+        lesson.learn_s += started.elapsed().as_secs_f64();
+        if !is_whole {
+            self.state.lesson = Some(lesson);
+            return Ok(Learned::Part);
+        }
+        let Lesson { statistics, simulations, play_s, learn_s, .. } = lesson;
+        let progress = self.progress_before(&lesson);
+        let sims = self.sims_at(progress);
+        let count = lesson.batches as f64;
+        let losses = (lesson.batches > 0).then(|| MeanLosses {
+            value: lesson.losses.value / count,
+            policy: lesson.losses.policy / count,
+            gradient_norm: lesson.losses.gradient_norm / count,
+        });
         let divergence =
             losses.map(|losses| (losses.policy - self.state.window_entropy()).max(0.0));
         self.state.generation += 1;
@@ -281,10 +328,9 @@ impl<'a, S: Student> Learner<'a, S> {
         if let Some(divergence) = divergence {
             add("policy_divergence", divergence);
         }
-        let learn_s = started.elapsed().as_secs_f64();
         let steps = self.student.step();
         add("sims", sims as f64);
-        add("learning_rate", learning.rate_at(progress, steps));
+        add("learning_rate", self.config.learning.rate_at(progress, steps));
         add("window", self.window.len() as f64);
         add("play_seconds", play_s);
         add("learn_seconds", learn_s);
@@ -300,7 +346,8 @@ impl<'a, S: Student> Learner<'a, S> {
             steps,
             values,
         }))?;
-        self.guard(&statistics, divergence)
+        let reason = self.guard(&statistics, divergence)?;
+        Ok(reason.map_or(Learned::All, Learned::Collapsed))
     }
 
     /// Looks for signs of collapse and does something about them.
@@ -364,30 +411,37 @@ impl<'a, S: Student> Learner<'a, S> {
         self.state.window.drain(..forgotten);
     }
 
-    /// Learns as many batches as the positions so far allow; mean losses, unless there were none.
-    fn train_batches(&mut self, progress: f64) -> Result<Option<MeanLosses>, LearnError> {
+    /// Learns as many batches as the positions so far allow; false when there was no time for all.
+    /// Each depends on its number alone, so it does not matter where that was.
+    fn train_batches(&mut self, lesson: &mut Lesson) -> Result<bool, LearnError> {
         let learning = &self.config.learning;
+        let progress = self.progress_before(lesson);
         let due = (self.state.positions as f64 * learning.reuse / learning.batch as f64) as u64;
-        let first = self.student.step();
+        let first = self.student.step() - lesson.batches;
         let seed = Seed::new(self.desk.session.seed).derive("batches");
-        let mut sum = MeanLosses::default();
-        for step in first..due {
+        if self.window.is_empty() && self.student.step() < due {
+            let generation = self.state.generation;
+            self.desk.watch.note(&format!(
+                "none of the games to learn from can be read; generation {generation} ends without them"
+            ));
+            return Ok(true);
+        }
+        for step in self.student.step()..due {
+            if self.desk.is_halted() {
+                return Ok(false);
+            }
             let mut rng = seed.index(step).rng();
             let batch = self.window.draw(learning.batch, &mut rng);
             let losses = self.student.learn(&batch, learning.rate_at(progress, step) as f32)?;
-            sum.value += f64::from(losses.value);
-            sum.policy += f64::from(losses.policy);
-            sum.gradient_norm += f64::from(losses.gradient_norm);
+            lesson.batches += 1;
+            lesson.losses.value += f64::from(losses.value);
+            lesson.losses.policy += f64::from(losses.policy);
+            lesson.losses.gradient_norm += f64::from(losses.gradient_norm);
             if step % 16 == 0 {
                 self.tell(Stage::Learn, (step - first) as f64 / (due - first) as f64);
             }
         }
-        let count = (due.saturating_sub(first)) as f64;
-        Ok((count > 0.0).then(|| MeanLosses {
-            value: sum.value / count,
-            policy: sum.policy / count,
-            gradient_norm: sum.gradient_norm / count,
-        }))
+        Ok(true)
     }
 
     fn checkpoint_if_due(&mut self) -> Result<(), LearnError> {
@@ -419,11 +473,13 @@ impl<'a, S: Student> Learner<'a, S> {
         self.tell(Stage::Rate, 0.0);
         let seed = self.desk.session.seed.wrapping_add(self.state.generation);
         let Session { hardware, stop, .. } = *self.desk.session;
-        let report = rating::rate(&self.student.network()?, config, seed, hardware.threads, stop)?;
+        let watchdog = Watchdog::new(stop, self.desk.deadline());
+        let network = self.student.network()?;
+        let report = rating::rate(&network, config, seed, hardware.threads, watchdog.flag())?;
         self.rated_s = self.desk.elapsed_s();
         self.state.elapsed_s = self.rated_s;
         // One that was cut short would depend on when.
-        let Some(elo) = report.elo.filter(|_| !stop.load(Relaxed)) else { return Ok(()) };
+        let Some(elo) = report.elo.filter(|_| !self.desk.is_halted()) else { return Ok(()) };
         self.desk.append(&Record::Rating(Rating {
             elapsed_s: self.rated_s,
             step: self.student.step(),
@@ -459,11 +515,4 @@ impl<'a, S: Student> Learner<'a, S> {
         let status = self.status(stage, done);
         self.desk.watch.status(&status);
     }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct MeanLosses {
-    value: f64,
-    policy: f64,
-    gradient_norm: f64,
 }

@@ -13,17 +13,20 @@ mod loss;
 mod spsa;
 mod texel;
 
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use rayon::prelude::*;
 use selfmate_arena::game::{PlayedGame, Termination};
+use selfmate_arena::pinned::content_hash;
 use selfmate_arena::sprt::Decision;
-use selfmate_arena::store::RecordStore;
+use selfmate_arena::store::{RecordStore, StoreError};
 use selfmate_arena::{
     GameRecord, LearnedBook, MatchConfig, MatchError, MatchReport, MatchRun, Registry, Tuning,
 };
 use selfmate_chess::{Game, Seed, notation};
-use selfmate_run::{Checkpoint, RunError};
+use selfmate_run::{Checkpoint, RunError, atomic};
 use serde::{Deserialize, Serialize};
 
 pub use config::{Proposal, TrialConfig, TuneConfig, VaryConfig};
@@ -58,6 +61,8 @@ pub struct Tune {
     /// The first moves of all games with White's points: `1 e2e4 e7e5 …`.
     lines: Vec<String>,
     book: LearnedBook,
+    /// Trials whose games are gone, once that has been said.
+    lost: BTreeSet<u64>,
 }
 
 /// What only training needs.
@@ -89,6 +94,10 @@ pub struct Trial {
     pub llr: f64,
     /// It is the new champion.
     pub is_promoted: bool,
+    /// The hash of its games: a later fit learns from these and no others. Trials of earlier
+    /// versions have none.
+    #[serde(default)]
+    pub games_hash: Option<String>,
 }
 
 impl Method for Tune {
@@ -108,7 +117,8 @@ impl Method for Tune {
             importance: Importance::default(),
         };
         let (history, lines) = (Vec::new(), Vec::new());
-        Ok(Tune { genome, champion, state, history, lines, book: LearnedBook::new(config.book) })
+        let (book, lost) = (LearnedBook::new(config.book), BTreeSet::new());
+        Ok(Tune { genome, champion, state, history, lines, book, lost })
     }
 
     fn restore(
@@ -129,6 +139,7 @@ impl Method for Tune {
             book: LearnedBook::new(config.book),
             genome,
             state,
+            lost: BTreeSet::new(),
         };
         let text = String::from_utf8_lossy(bytes(checkpoint, LINES)?).into_owned();
         for line in text.lines() {
@@ -160,16 +171,12 @@ impl Method for Tune {
         let number = room.totals.rounds;
         let mut proposal = config.cycle[number as usize % config.cycle.len()];
         room.tell(Stage::Learn, 0.0);
-        let (genome, champion, state) = (&self.genome, &self.champion, &self.state);
         let made = match proposal {
-            Proposal::Vary => Some(Challenger::new(champion.clone())),
-            Proposal::Spsa => Challenger::perturbed(genome, &state.spsa, config, room)?,
+            Proposal::Vary => Some(Challenger::new(self.champion.clone())),
+            Proposal::Spsa => Challenger::perturbed(&self.genome, &self.state.spsa, config, room)?,
             Proposal::Texel => {
-                let mut games = Vec::new();
-                for trial in self.history.iter().rev().take(config.texel.trials) {
-                    games.extend(trial_games(room, trial.number, trial.games)?);
-                }
-                Challenger::fitted(genome, champion, &games, config, room)?
+                let games = self.earlier_games(config.texel.trials, room)?;
+                Challenger::fitted(&self.genome, &self.champion, &games, config, room)?
             }
         };
         let Some(mut challenger) = made else { return Ok(None) };
@@ -221,11 +228,15 @@ impl Tune {
         config: &TuneConfig,
         challenger: &Tuning,
         number: u64,
-        room: &Room<'_>,
+        room: &mut Room<'_>,
     ) -> Result<Option<(MatchReport, Vec<GameRecord>)>, LearnError> {
         let mut registry = Registry::standard();
-        registry.register(engine_kind("challenger", challenger, &config.games));
-        registry.register(engine_kind("champion", &self.champion, &config.games));
+        for (name, tuning) in [("challenger", challenger), ("champion", &self.champion)] {
+            // Games of other engines under the same names are not theirs.
+            let hash = content_hash(tuning.to_toml().as_bytes());
+            let kind = engine_kind(name, tuning, &config.games);
+            registry.register(kind.version(move |_| Ok(hash.clone())));
+        }
         let store = trial_path(room, number, "games");
         let path = trial_path(room, number, "toml");
         std::fs::write(&path, challenger.to_toml())
@@ -237,10 +248,61 @@ impl Tune {
             sprt: Some(config.sprt()),
             ..MatchConfig::new("challenger", "champion", config.trial.games)
         };
-        let run = MatchRun { store: Some(store), ..MatchRun::default() };
-        let Some(report) = contest_in(&contest, run, &registry, room)? else { return Ok(None) };
-        let records = trial_games(room, number, report.games)?;
+        let run = || MatchRun { store: Some(store.clone()), ..MatchRun::default() };
+        let report = match contest_in(&contest, run(), &registry, room) {
+            // Its games can be played again, and come out the same.
+            Err(LearnError::Match(MatchError::Store(
+                error @ (StoreError::Damaged { .. } | StoreError::Different { .. }),
+            ))) => {
+                room.note(&format!("{error}; set aside, playing the trial again"));
+                atomic::set_aside(&store)?;
+                contest_in(&contest, run(), &registry, room)?
+            }
+            report => report?,
+        };
+        let Some(report) = report else { return Ok(None) };
+        let records = trial_games(room, number, report.games).map_err(MatchError::from)?;
         Ok(Some((report, records)))
+    }
+
+    /// The games of the last so many trials. A trial whose games are not those that it was decided
+    /// by is named, set aside and left out; one whose games are gone is named and left out.
+    fn earlier_games(
+        &mut self,
+        trials: usize,
+        room: &mut Room<'_>,
+    ) -> Result<Vec<GameRecord>, LearnError> {
+        let mut games = Vec::new();
+        for trial in self.history.iter().rev().take(trials) {
+            if self.lost.contains(&trial.number) {
+                continue;
+            }
+            let path = trial_path(room, trial.number, "games");
+            let wrong = match trial_games(room, trial.number, trial.games) {
+                Ok(records) => match trial.misfit(&records) {
+                    None => {
+                        games.extend(records);
+                        continue;
+                    }
+                    Some(what) => format!("{}: {what}", path.display()),
+                },
+                Err(error @ StoreError::Damaged { .. }) => error.to_string(),
+                Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                    // Where an earlier session has set them aside, it has said so.
+                    if !atomic::aside(&path).exists() {
+                        let path = path.display();
+                        room.note(&format!("{path}: {error}; learning without this trial"));
+                    }
+                    self.lost.insert(trial.number);
+                    continue;
+                }
+                Err(error) => return Err(MatchError::from(error).into()),
+            };
+            atomic::set_aside(&path)?;
+            room.note(&format!("{wrong}; set aside, learning without this trial"));
+            self.lost.insert(trial.number);
+        }
+        Ok(games)
     }
 
     /// Writes down by which moves the champion lost games of a trial.
@@ -256,11 +318,13 @@ impl Tune {
             .filter(|record| record.a_points() == 1.0)
             .take(config.losses.games)
             .collect();
+        let stop = room.halt.flag();
         let look = |record: &&GameRecord| {
-            turn(record.game, &record.played, &self.champion, config.losses.nodes)
+            turn(record.game, &record.played, &self.champion, config.losses.nodes, &stop)
         };
         let turns: Vec<Turn> = room.pool.install(|| lost.par_iter().filter_map(look).collect());
-        if turns.is_empty() {
+        // They are for people to read: a trial that is decided does not wait for them.
+        if turns.is_empty() || room.halt.is_over() {
             return Ok(());
         }
         let path = trial_path(room, number, "losses.json");
@@ -326,6 +390,7 @@ impl Tune {
             elo_error: report.elo_error.unwrap_or(0.0),
             llr: sprt.map_or(0.0, |sprt| sprt.llr),
             is_promoted,
+            games_hash: Some(hash_of(records)),
         };
         self.history.push(trial.clone());
         Ok(trial)
@@ -351,11 +416,31 @@ fn nodes(game: &PlayedGame) -> u64 {
     game.thoughts.iter().filter_map(|thought| thought.nodes).sum()
 }
 
+impl Trial {
+    /// Why these games are not those that it was decided by, if they are not.
+    fn misfit(&self, records: &[GameRecord]) -> Option<String> {
+        if records.len() as u64 != self.games {
+            return Some(format!("{} games: expected {}", records.len(), self.games));
+        }
+        let is_other = self.games_hash.as_ref().is_some_and(|hash| *hash != hash_of(records));
+        is_other.then(|| "not the games that the trial was decided by".to_owned())
+    }
+}
+
+/// The hash of games, but for the time that moves took: that differs each time they are played.
+fn hash_of(records: &[GameRecord]) -> String {
+    let mut records = records.to_vec();
+    for record in &mut records {
+        record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+    }
+    content_hash(&serde_json::to_vec(&records).expect("records are plain data with text keys"))
+}
+
 /// The games of a trial, in their order. What was played on other threads after the game that
 /// decided does not count.
-fn trial_games(room: &Room<'_>, number: u64, count: u64) -> Result<Vec<GameRecord>, LearnError> {
+fn trial_games(room: &Room<'_>, number: u64, count: u64) -> Result<Vec<GameRecord>, StoreError> {
     let path = trial_path(room, number, "games");
-    let stored = RecordStore::read::<GameRecord>(&path).map_err(MatchError::from)?;
+    let stored = RecordStore::read::<GameRecord>(&path)?;
     let mut records = stored.map_or(Vec::new(), |(_, records)| records);
     records.retain(|record| record.game < count);
     records.sort_by_key(|record| record.game);

@@ -25,7 +25,7 @@ use crate::config::ConfigError;
 use crate::exam::examine;
 use crate::learner::{Hardware, LearnError};
 use crate::opponent::{Opponent, Rival, join};
-use crate::rounds::{Curves, Method, Room, Round, SavingConfig, bytes, fault, json};
+use crate::rounds::{Curves, Method, Room, Round, SavingConfig, bytes, check_shape, fault, json};
 use crate::watch::Stage;
 use game::{Manner, Played};
 
@@ -99,8 +99,10 @@ impl Method for Value {
         let state: State = json(checkpoint, STATE)?;
         let replay = Replay::decode(bytes(checkpoint, REPLAY)?, config.replay);
         let (network, info) = Network::decode(bytes(checkpoint, VALUE)?)?;
+        let trainer = Trainer::restore(bytes(checkpoint, TRAINER)?)?;
+        check_shape(checkpoint, TRAINER, &trainer.network().config(), &config.network)?;
         Ok(Value {
-            trainer: Trainer::restore(bytes(checkpoint, TRAINER)?)?,
+            trainer,
             replay: replay.map_err(|message| fault(checkpoint, REPLAY, &message))?,
             pool: Network::decode_many(bytes(checkpoint, POOL)?)?,
             best: state.best_score.map(|_| Best { network, step: info.step }),
@@ -135,10 +137,14 @@ impl Method for Value {
         room.tell(Stage::Play, 0.0);
         let Some(games) = self.play(config, room) else { return Ok(None) };
         let mut round = Round { games: games.len() as u64, ..Round::default() };
+        let before = (self.trainer.clone(), self.replay.clone());
+        if !self.learn(config, &games, room, &mut round)? {
+            (self.trainer, self.replay) = before;
+            return Ok(None);
+        }
         if let Some(score) = self.state.score.take() {
             round.add(EXAM_SCORE, score);
         }
-        self.learn(config, &games, room, &mut round)?;
         if (room.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
             join(&mut self.pool, self.trainer.network().clone(), config.pool);
         }
@@ -206,14 +212,14 @@ impl Value {
         room.pool.install(|| numbers.into_par_iter().map(game).collect())
     }
 
-    /// Remembers games and learns a few batches.
+    /// Remembers games and learns a few batches; false when there was no time for all of them.
     fn learn(
         &mut self,
         config: &ValueConfig,
         games: &[Played],
         room: &mut Room<'_>,
         round: &mut Round,
-    ) -> Result<(), LearnError> {
+    ) -> Result<bool, LearnError> {
         for game in games {
             round.positions += game.memories.len() as u64;
             game.memories.iter().for_each(|memory| self.replay.push(*memory));
@@ -229,10 +235,13 @@ impl Value {
         round.add("epsilon", config.epsilon.at(room.totals.games));
         round.add("replay", self.replay.len() as f64);
         if self.replay.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let (mut loss_sum, mut norm_sum) = (0.0, 0.0);
         for batch in 0..config.round_batches {
+            if room.halt.is_over() {
+                return Ok(false);
+            }
             let mut rng = room.seed_for("batches").index(batch).rng();
             let memories = self.replay.draw(config.batch, &mut rng);
             let mut planes = Vec::new();
@@ -254,7 +263,7 @@ impl Value {
         round.steps = config.round_batches;
         round.add("loss.value", loss_sum / config.round_batches as f64);
         round.add("gradient_norm", norm_sum / config.round_batches as f64);
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -75,11 +75,11 @@ impl ZeroConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_common()?;
         self.network.check().map_err(|error| ConfigError::Parse {
             file: "network".to_owned(),
             message: error.to_string(),
-        })?;
-        self.check_common()
+        })
     }
 }
 
@@ -108,6 +108,10 @@ impl Student for Zero {
         hardware: Hardware,
     ) -> Result<Zero, LearnError> {
         Ok(Zero(Trainer::restore(state, *training, hardware.threads)?))
+    }
+
+    fn shape(&self) -> SparseConfig {
+        self.0.average().config()
     }
 
     fn state(&self) -> Result<Vec<u8>, LearnError> {

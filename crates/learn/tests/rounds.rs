@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_arena::Registry;
 use selfmate_chess::{Game, Seed};
-use selfmate_learn::{Budget, End, RunConfig, Settings, knowledge, players, train};
+use selfmate_learn::{
+    Budget, End, LearnError, RunConfig, Settings, Stage, Status, Watch, knowledge, players, train,
+};
 use selfmate_run::{Record, Run, RunReader};
 use selfmate_search::player::Limit;
 
@@ -28,6 +30,41 @@ fn run_with(path: &Path, settings: Settings, budget: Budget, threads: usize) -> 
     run.write_config(&config.to_toml()).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     train(&mut run, &config, budget, threads, &stop, &mut ()).unwrap()
+}
+
+/// Deletes something of a run as soon as it has made progress.
+struct Vandal(PathBuf);
+
+impl Watch for Vandal {
+    fn record(&mut self, record: &Record) {
+        if matches!(record, Record::Progress(_)) && self.0.exists() {
+            match self.0.is_dir() {
+                true => fs::remove_dir_all(&self.0).unwrap(),
+                false => fs::remove_file(&self.0).unwrap(),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_training_whose_files_are_deleted_stops_and_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for learner in ["zero", "krk", "tune"] {
+        for name in ["metrics.jsonl", "lock", "run.toml", ""] {
+            let path = folder.path().join(format!("{learner} without {name}"));
+            let config = RunConfig::new(5, Settings::preset(learner, "tiny").unwrap());
+            let mut run = Run::open(&path).unwrap();
+            run.write_config(&config.to_toml()).unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            // Without a budget: it goes on until it notices.
+            let gone = if name.is_empty() { path } else { path.join(name) };
+            let mut vandal = Vandal(gone.clone());
+            let ended = train(&mut run, &config, Budget::default(), 1, &stop, &mut vandal);
+            let error = ended.unwrap_err().to_string();
+            let expected = format!("{}: deleted, moved or replaced while", gone.display());
+            assert!(error.starts_with(&expected), "{learner}: {error}");
+        }
+    }
 }
 
 /// The folders of the checkpoints, oldest first.
@@ -92,7 +129,7 @@ fn check_with(learner: &str, changes: &[&str], pauses: Pauses) {
 
 /// Every round counts once, and its curves are numbers.
 fn check_metrics(path: &Path) {
-    let metrics = RunReader::new(path).metrics().unwrap();
+    let metrics = RunReader::new(path).metrics().unwrap().0;
     let rounds: Vec<u64> = metrics
         .iter()
         .filter_map(|record| match record {
@@ -110,7 +147,7 @@ fn check_metrics(path: &Path) {
 /// What was learned plays, with and without a step.
 fn check_player(runs: &Path, name: &str) {
     let mut registry = Registry::standard();
-    players::register(&mut registry, runs);
+    players::register(&mut registry, runs, Arc::new(|_| {}));
     let steps = RunReader::new(&runs.join(name)).steps().unwrap();
     let last = steps.last().unwrap();
     for text in [format!("run:{name}"), format!("run:{name}@{last}")] {
@@ -165,6 +202,41 @@ fn an_ending_is_the_same_whatever_happens() {
 #[test]
 fn clone_is_the_same_whatever_happens() {
     check("clone", &[1, 3, 9, 1000]);
+}
+
+/// Tells a run to stop after the first batch of its first round of batches.
+struct StopsInARound(Arc<AtomicBool>);
+
+impl Watch for StopsInARound {
+    fn status(&mut self, status: &Status) {
+        if status.stage == Stage::Learn && status.done > 0.0 {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_within_a_round_of_batches_moves_no_later_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, stopped] = ["whole", "stopped"].map(|name| folder.path().join(name));
+    // The second round of four batches is under way, after three of games.
+    let steps = 3 + 4 + 1;
+    run_to(&whole, "clone", steps, 2);
+    let config = RunConfig::new(5, Settings::preset("clone", "tiny").unwrap());
+    let mut run = Run::open(&stopped).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut watch = StopsInARound(Arc::clone(&stop));
+    let end = train(&mut run, &config, Budget::default(), 2, &stop, &mut watch).unwrap();
+    assert_eq!(end, End::Stopped);
+    assert_eq!(run.steps().unwrap().last(), Some(&4), "one batch of four");
+    drop(run);
+    run_to(&stopped, "clone", steps, 1);
+    assert_eq!(
+        checkpoints(&stopped).pop().unwrap().file_name(),
+        checkpoints(&whole).pop().unwrap().file_name()
+    );
+    assert!(results(&stopped) == results(&whole));
 }
 
 #[test]
@@ -254,7 +326,7 @@ fn the_last_exam_of_a_value_network_is_on_its_curve() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("value");
     let exams = || -> Vec<u64> {
-        let metrics = RunReader::new(&path).metrics().unwrap();
+        let metrics = RunReader::new(&path).metrics().unwrap().0;
         let told = metrics.iter().filter_map(|record| match record {
             Record::Progress(progress) if progress.values.contains_key("exam.score") => {
                 Some(progress.generation)
@@ -279,7 +351,7 @@ fn games_of_every_way_to_make_a_challenger_count() {
     let settings = settings.set(&["cycle=[\"spsa\"]".to_owned()]).unwrap();
     let budget = Budget { steps: Some(1), ..Budget::default() };
     run_with(&path, settings, budget, 2);
-    let metrics = RunReader::new(&path).metrics().unwrap();
+    let metrics = RunReader::new(&path).metrics().unwrap().0;
     let round = metrics.iter().find_map(|record| match record {
         Record::Progress(progress) => Some(progress),
         _ => None,
@@ -298,7 +370,7 @@ fn a_player_whose_only_checkpoint_is_damaged_names_the_file() {
         fs::write(checkpoint.join("table.q"), "short").unwrap();
     }
     let mut registry = Registry::standard();
-    players::register(&mut registry, folder.path());
+    players::register(&mut registry, folder.path(), Arc::new(|_| {}));
     let spec = registry.parse("run:q").unwrap();
     let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();
     assert!(error.contains("no whole checkpoint") && error.contains("table.q"), "{error}");
@@ -312,7 +384,187 @@ fn what_a_table_and_a_champion_know_can_be_told() {
     {
         let path = folder.path().join(learner);
         run_to(&path, learner, steps, 2);
-        let lines = knowledge::describe(&RunReader::new(&path)).unwrap();
+        let lines = knowledge::describe(&RunReader::new(&path)).unwrap().lines;
         assert!(lines.iter().any(|line| line.contains(expected)), "{learner}: {lines:?}");
+    }
+}
+
+/// What is noted while a run goes on.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Watch for Notes {
+    fn note(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}
+
+/// Trains `tune` by fits alone for so many rounds; what was noted.
+fn fit(path: &Path, steps: u64) -> Vec<String> {
+    let mut notes = Notes::default();
+    try_to_fit(path, steps, &mut notes).unwrap();
+    notes.0
+}
+
+fn try_to_fit(path: &Path, steps: u64, notes: &mut Notes) -> Result<End, LearnError> {
+    let settings = Settings::preset("tune", "tiny").unwrap();
+    let config = RunConfig::new(5, settings.set(&["cycle=[\"texel\"]".to_owned()]).unwrap());
+    let mut run = Run::open(path).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let budget = Budget { steps: Some(steps), ..Budget::default() };
+    train(&mut run, &config, budget, 2, &Arc::default(), notes)
+}
+
+#[test]
+fn a_finished_trial_that_is_damaged_or_cut_short_is_named_set_aside_and_left_out() {
+    type Harm = fn(&mut Vec<u8>);
+    let harms: [(Harm, &str); 3] = [
+        // A flipped bit that leaves a line of JSON: another move.
+        (
+            |bytes| {
+                let text = String::from_utf8(bytes.clone()).unwrap();
+                let place = text.rfind("\"cp\":").unwrap() + 5;
+                // Which game is the last depends on the threads, and so does the sign.
+                bytes.insert(place + usize::from(bytes[place] == b'-'), b'1');
+            },
+            "not the games that the trial was decided by",
+        ),
+        (
+            |bytes| {
+                let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n');
+                bytes.truncate(last.unwrap() + 1);
+            },
+            "games: expected 6",
+        ),
+        (
+            |bytes| {
+                let middle = bytes.len() / 2;
+                bytes[middle - 20..middle].fill(0xff);
+            },
+            "trial-000000.games, line ",
+        ),
+    ];
+    for (harm, said) in harms {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tune");
+        assert!(fit(&path, 1).is_empty());
+        let trial = path.join("matches/trial-000000.games");
+        let mut bytes = fs::read(&trial).unwrap();
+        harm(&mut bytes);
+        fs::write(&trial, bytes).unwrap();
+        let notes = fit(&path, 3);
+        let found: Vec<&String> = notes.iter().filter(|note| note.contains(said)).collect();
+        assert_eq!(found.len(), 1, "{said}: {notes:?}");
+        assert!(found[0].ends_with("; set aside, learning without this trial"), "{notes:?}");
+        assert!(path.join("matches/trial-000000.damaged").exists());
+        // Said once, and the run goes on.
+        let notes = fit(&path, 4);
+        assert!(notes.iter().all(|note| !note.contains("trial-000000")), "{said}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_finished_trial_that_is_gone_is_named_and_one_that_cannot_be_read_stops_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune");
+    fit(&path, 1);
+    let trial = path.join("matches/trial-000000.games");
+    fs::remove_file(&trial).unwrap();
+    let notes = fit(&path, 2);
+    let said = |note: &&String| {
+        note.contains("trial-000000.games") && note.ends_with("; learning without this trial")
+    };
+    assert_eq!(notes.iter().filter(said).count(), 1, "{notes:?}");
+    // What the system cannot read may be readable later.
+    fs::create_dir(&trial).unwrap();
+    let error = try_to_fit(&path, 3, &mut Notes::default()).unwrap_err().to_string();
+    assert!(error.contains("trial-000000.games"), "{error}");
+    assert!(trial.is_dir());
+}
+
+#[test]
+fn settings_that_were_changed_are_named_and_those_of_the_network_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    for learner in ["zero", "reinforce", "value", "krk", "clone"] {
+        let path = path.with_file_name(learner);
+        // Rounds and generations have several steps.
+        let (steps, more) = if learner == "zero" { (40, 60) } else { (4, 40) };
+        run_to(&path, learner, steps, 2);
+        let go_on = |change: &str| {
+            let settings = Settings::preset(learner, "tiny").unwrap();
+            let config = RunConfig::new(5, settings.set(&[change.to_owned()]).unwrap());
+            let mut run = Run::open(&path).unwrap();
+            run.write_config(&config.to_toml()).unwrap();
+            let budget = Budget { steps: Some(steps + more), ..Budget::default() };
+            let mut notes = Notes::default();
+            let end = train(&mut run, &config, budget, 2, &Arc::default(), &mut notes);
+            (end.map_err(|error| error.to_string()), notes.0)
+        };
+        let (shape, rate) = match learner {
+            "zero" => ("network.hidden=128", "learning.rate.to=0.0002"),
+            "clone" => ("network.hidden=128", "rate.to=0.0002"),
+            "value" => ("network.channels=8", "rate=0.0002"),
+            "krk" => ("network.first=24", "rate=0.0002"),
+            _ => ("network.first=24", "rate.to=0.0002"),
+        };
+        let (end, _) = go_on(shape);
+        let error = end.unwrap_err();
+        let name = shape.split('=').next().unwrap();
+        assert!(error.starts_with(&format!("run.toml: {name} is ")), "{learner}: {error}");
+        assert!(error.contains("was made with"), "{learner}: {error}");
+        // A checkpoint of an earlier version does not know its settings, but its network does.
+        let newest = RunReader::new(&path).latest_checkpoint(&["run.toml"]).unwrap();
+        let newest = newest.checkpoint.unwrap();
+        let save = |is_kept: &dyn Fn(&str) -> bool| {
+            let files = newest.files.iter().filter(|(name, _)| is_kept(name));
+            let files: Vec<(&str, &[u8])> =
+                files.map(|(name, bytes)| (&**name, &**bytes)).collect();
+            Run::open(&path).unwrap().save_checkpoint(newest.step, &files).unwrap();
+        };
+        save(&|name| name != "run.toml");
+        let error = go_on(shape).0.unwrap_err();
+        assert!(error.contains("a network of ") && error.contains("run.toml says"), "{error}");
+        save(&|_| true);
+        let (end, notes) = go_on(rate);
+        end.unwrap();
+        let name = rate.split('=').next().unwrap();
+        let said = notes.iter().filter(|note| note.starts_with(&format!("run.toml: {name} was ")));
+        assert_eq!(said.count(), 1, "{learner}: {notes:?}");
+        // From here on these are the settings.
+        let (end, notes) = go_on(rate);
+        end.unwrap();
+        assert!(notes.is_empty(), "{learner}: {notes:?}");
+    }
+}
+
+/// Settings at the end of their bounds: a round of them takes hours, a deadline ends it.
+#[test]
+fn a_deadline_holds_inside_the_longest_loop() {
+    let cases: [(&str, &[&str]); 12] = [
+        ("zero", &["learning.reuse=1000", "learning.batch=1"]),
+        ("zero", &["selfplay.sims.from=1e6", "selfplay.sims.to=1e6", "selfplay.memory_mb=16"]),
+        ("zero", &["selfplay.generation_games=1000000", "selfplay.opening_plies=1000"]),
+        (
+            "zero",
+            &["selfplay.wild_plies=1000", "selfplay.wild_share=1", "rating.every_seconds=1e-9"],
+        ),
+        ("alphazero", &["selfplay.blind.games=1000000", "selfplay.blind.sims=1000000"]),
+        ("krk", &["passes=1000", "batch=1"]),
+        ("krk", &["search.simulations=100000", "max_plies=10000", "round_games=1000000"]),
+        ("value", &["round_batches=1000000"]),
+        ("reinforce", &["round_games=1000000", "max_plies=10000"]),
+        ("qlearn", &["round_games=1000000", "max_plies=10000"]),
+        ("tune", &["games.nodes=1000000000", "losses.nodes=1000000000"]),
+        ("evolve", &["games.nodes=1000000000", "population=10000"]),
+    ];
+    for (learner, changes) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+        let settings = Settings::preset(learner, "tiny").unwrap().set(&changes).unwrap();
+        settings.check().unwrap();
+        let budget = Budget { minutes: Some(0.01), ..Budget::default() };
+        let end = run_with(folder.path(), settings, budget, 2);
+        assert_eq!(end, End::Finished, "{learner} {changes:?}");
     }
 }

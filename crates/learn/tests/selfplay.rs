@@ -12,7 +12,8 @@ use selfmate_learn::endgame;
 use selfmate_learn::selfplay::{Harvest, RatingConfig, Source, Threads, Tray, Work};
 use selfmate_learn::zero::ZeroConfig;
 use selfmate_learn::{
-    Budget, End, Hardware, LearnError, RunConfig, Session, Settings, Watch, train, train_from,
+    Budget, End, Hardware, LearnError, RunConfig, Session, Settings, Stage, Status, Watch, train,
+    train_from,
 };
 use selfmate_nn::Device;
 use selfmate_run::{GameRecord, LiveGame, Record, Run, RunReader};
@@ -119,7 +120,7 @@ fn ratings_change_no_game_and_no_network_and_repeat() {
     let ratings = |path: &Path, threads| {
         run_with(&rated, path, 48, threads).unwrap();
         assert!(results(path) == results(&without), "{threads} threads");
-        let metrics = Run::open(path).unwrap().metrics().unwrap();
+        let metrics = Run::open(path).unwrap().metrics().unwrap().0;
         let rating = |record: &Record| match record {
             Record::Rating(rating) => {
                 Some((rating.step, rating.elo, rating.low, rating.high, rating.games))
@@ -140,7 +141,7 @@ fn metrics_count_every_game_once() {
     run_to(&path, 32, 2).unwrap();
     run_to(&path, GAMES, 2).unwrap();
     let run = Run::open(&path).unwrap();
-    let metrics = run.metrics().unwrap();
+    let metrics = run.metrics().unwrap().0;
     let games: Vec<u64> = metrics
         .iter()
         .filter_map(|record| match record {
@@ -385,7 +386,7 @@ fn a_run_that_cannot_recover_stops_and_says_why() {
     let end = train(&mut run, &config, Budget::default(), 2, &stop, &mut ()).unwrap();
     let End::Collapsed(reason) = end else { panic!("{end:?}") };
     assert!(reason.contains("value_spread") && reason.contains("collapsed"), "{reason}");
-    let metrics = run.metrics().unwrap();
+    let metrics = run.metrics().unwrap().0;
     assert!(metrics.iter().any(|record| matches!(record, Record::Alarm(_))));
 }
 
@@ -420,4 +421,72 @@ fn games_are_seen_while_they_are_played_and_gone_when_the_training_ends() {
         assert!(position.is_ok() && live.value.is_none_or(|value| value.abs() <= 1.0), "{live:?}");
     }
     assert_eq!(run_reader.live_games().unwrap().1, []);
+}
+
+/// Tells a run to stop when it has begun to learn from so many games.
+struct StopsInTheMiddle(Arc<AtomicBool>, u64);
+
+impl Watch for StopsInTheMiddle {
+    fn status(&mut self, status: &Status) {
+        if status.stage == Stage::Learn && status.games == self.1 {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_in_the_middle_of_learning_changes_nothing_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, stopped] = ["whole", "stopped"].map(|name| folder.path().join(name));
+    // So many batches that the stop comes long before the last.
+    let settings = Settings::preset("zero", "tiny").unwrap();
+    let settings = settings.set(&["learning.batch=8".to_owned()]).unwrap();
+    let config = RunConfig::new(3, settings);
+    run_with(&config, &whole, 48, 2).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut run = Run::open(&stopped).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let budget = Budget { games: Some(48), ..Budget::default() };
+    let mut watch = StopsInTheMiddle(Arc::clone(&stop), 32);
+    let end = train(&mut run, &config, budget, 2, &stop, &mut watch).unwrap();
+    assert_eq!(end, End::Stopped);
+    let newest = run.latest_checkpoint(&["learner.json"]).unwrap().checkpoint.unwrap();
+    let state: serde_json::Value = serde_json::from_slice(&newest.files["learner.json"]).unwrap();
+    assert_eq!((&state["generation"], &state["games"]), (&1.into(), &32.into()));
+    assert!(state["lesson"]["batches"].as_u64().unwrap() > 0, "{state}");
+    drop(run);
+    run_with(&config, &stopped, 48, 1).unwrap();
+    assert!(results(&whole) == results(&stopped));
+    let games = |path: &Path| -> Vec<(u64, u64)> {
+        let metrics = Run::open(path).unwrap().metrics().unwrap().0;
+        let games = metrics.iter().filter_map(|record| match record {
+            Record::Progress(progress) => Some((progress.games, progress.steps)),
+            _ => None,
+        });
+        games.collect()
+    };
+    assert_eq!(games(&whole), games(&stopped));
+}
+
+#[test]
+fn a_run_goes_on_when_all_games_to_learn_from_are_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let settings = Settings::preset("zero", "tiny").unwrap();
+    let settings = settings.set(&["learning.batch=8".to_owned()]).unwrap();
+    let config = RunConfig::new(3, settings);
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut run = Run::open(&path).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let mut watch = StopsInTheMiddle(Arc::clone(&stop), 16);
+    train(&mut run, &config, Budget::default(), 2, &stop, &mut watch).unwrap();
+    drop(run);
+    let chunk = path.join("games").join("00000000.games");
+    fs::remove_file(&chunk).unwrap();
+    let (end, notes) = run_with(&config, &path, 48, 2).unwrap();
+    assert_eq!(end, End::Finished);
+    let said = "none of the games to learn from can be read";
+    assert_eq!(notes.iter().filter(|note| note.contains(said)).count(), 1, "{notes:?}");
+    let chunks = RunReader::new(&path).chunks().unwrap();
+    assert_eq!(chunks, [1, 2], "the games that are gone are not played again");
 }

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             report(&format!("{kernel:?} {need:?}"), speed);
         }
     }
-    let mut search = AlphaBeta::new(alphabeta::Weights::default(), 16);
+    let mut search = AlphaBeta::new(alphabeta::Weights::default(), 16)?;
     for name in ["hand-written", "network"] {
         let start = Instant::now();
         let nodes = alphabeta::bench_search(&mut search);

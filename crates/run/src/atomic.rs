@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all, whenever the power goes.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::RunError;
@@ -9,11 +9,61 @@ use crate::error::RunError;
 /// The end of the name of what is not finished; the next writer removes it.
 pub const PARTIAL: &str = "partial";
 
-/// Writes a file: first beside its place, then into it.
+/// Writes a file beside its place, waits until the disk has it, then moves it there. When that
+/// fails, what was there stays and nothing is left beside it. A link to a file stays a link. What
+/// is no plain file, such as a pipe or a device, is written to as it is, and so is an open file that
+/// the system has a name for, such as `/dev/stdout`: whoever opened it would not see another.
+pub fn write_with<T, E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
+) -> Result<T, E> {
+    let is_open = names_open_file(path);
+    let target = match fs::canonicalize(path) {
+        Ok(target) if !is_open => target,
+        _ => path.to_owned(),
+    };
+    let is_plain = !is_open && fs::symlink_metadata(&target).map_or(true, |known| known.is_file());
+    let place = if is_plain { with_suffix(&target, PARTIAL) } else { target.clone() };
+    let mut out = BufWriter::new(File::create(&place)?);
+    let written = write(&mut out).and_then(|written| {
+        out.flush()?;
+        if is_plain {
+            out.get_ref().sync_all()?;
+            fs::rename(&place, &target)?;
+        }
+        Ok(written)
+    });
+    if is_plain {
+        match &written {
+            Ok(_) => sync_names(folder_of(&target))?,
+            // The reason for the failure says more than that of a second one.
+            Err(_) => _ = fs::remove_file(&place),
+        }
+    }
+    written
+}
+
+/// True when a path is a link of the system's to an open file, or leads to one.
+fn names_open_file(path: &Path) -> bool {
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(next) = fs::read_link(&path) else { return false };
+        let Ok(folder) = fs::canonicalize(folder_of(&path)) else { return false };
+        let is_device = folder.starts_with("/dev") && !folder.starts_with("/dev/shm");
+        if is_device || folder.starts_with("/proc") {
+            return true;
+        }
+        path = folder.join(next);
+    }
+    false
+}
+
+/// Links after each other that a system follows.
+const MOST_LINKS: usize = 40;
+
+/// As [`write_with`], for bytes that are there already.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
-    let partial = with_suffix(path, PARTIAL);
-    write_synced(&partial, bytes)?;
-    rename(&partial, path)
+    write_with(path, |out| out.write_all(bytes)).map_err(RunError::io(path))
 }
 
 /// Writes a file in its place and waits until the disk has it.
@@ -25,16 +75,25 @@ pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
 /// Gives a file or folder another name in the same folder, and waits until the disk has it.
 pub fn rename(from: &Path, to: &Path) -> Result<(), RunError> {
     fs::rename(from, to).map_err(RunError::io(from))?;
-    sync_folder(to.parent().unwrap_or(Path::new(".")))
+    sync_folder(folder_of(to))
 }
 
 /// Waits until the disk has the names in a folder.
 pub fn sync_folder(folder: &Path) -> Result<(), RunError> {
+    sync_names(folder).map_err(RunError::io(folder))
+}
+
+fn sync_names(folder: &Path) -> io::Result<()> {
     // Elsewhere a folder cannot be opened as a file, and renames are as safe as they get.
-    if cfg!(unix) {
-        File::open(folder).and_then(|folder| folder.sync_all()).map_err(RunError::io(folder))?;
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// The folder that a file is in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
-    Ok(())
 }
 
 /// `path` with `.suffix` added to its whole name.
@@ -45,17 +104,21 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
+/// Where a damaged file or folder is put first: `STEM.damaged`.
+pub fn aside(path: &Path) -> PathBuf {
+    with_suffix(&path.with_extension(""), "damaged")
+}
+
 /// Puts a damaged file or folder out of the way, as `STEM.damaged`; says where it is now.
 pub fn set_aside(path: &Path) -> Result<PathBuf, RunError> {
-    let stem = path.with_extension("");
-    let mut aside = with_suffix(&stem, "damaged");
-    let mut number = 2;
-    while aside.exists() {
-        aside = with_suffix(&stem, &format!("damaged-{number}"));
+    let first = aside(path);
+    let (mut place, mut number) = (first.clone(), 2);
+    while place.exists() {
+        place = first.with_extension(format!("damaged-{number}"));
         number += 1;
     }
-    rename(path, &aside)?;
-    Ok(aside)
+    rename(path, &place)?;
+    Ok(place)
 }
 
 /// Removes a file or a folder; fine when it is not there.
@@ -117,6 +180,66 @@ mod tests {
         remove(&path).unwrap();
         remove(&path).unwrap();
         assert!(names(&folder.path().join("nowhere")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_was_there_stays_until_all_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.pgn");
+        for text in ["one", "two"] {
+            write_with(&path, |out| out.write_all(text.as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        let failed = write_with(&path, |out| {
+            out.write_all(b"three")?;
+            Err::<(), _>(io::Error::other("no"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "no");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(names(folder.path()).unwrap(), ["a.pgn"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_and_links_stay_what_they_are() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let null = Path::new("/dev/null");
+        write_with(null, |out| out.write_all(b"one")).unwrap();
+        assert!(fs::metadata(null).unwrap().file_type().is_char_device());
+        let folder = tempfile::tempdir().unwrap();
+        assert!(write_with(folder.path(), |out| out.write_all(b"one")).is_err());
+        let [file, link] = ["file", "link"].map(|name| folder.path().join(name));
+        symlink(&file, &link).unwrap();
+        // First without a file behind the link, then with one.
+        for text in ["one", "two"] {
+            write_with(&link, |out| out.write_all(text.as_bytes())).unwrap();
+            assert!(link.is_symlink());
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        }
+        assert_eq!(names(folder.path()).unwrap(), ["file", "link"]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_open_file_under_a_name_of_the_system_stays_that_file() {
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::{MetadataExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let [path, link] = ["file", "link"].map(|name| folder.path().join(name));
+        let file = File::create(&path).unwrap();
+        let open = [
+            format!("/proc/self/fd/{0}", file.as_raw_fd()),
+            format!("/dev/fd/{0}", file.as_raw_fd()),
+        ];
+        symlink(&open[0], &link).unwrap();
+        for name in open.iter().map(Path::new).chain([link.as_path()]) {
+            let text = name.display().to_string();
+            write_with(name, |out| out.write_all(text.as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            let inodes = [file.metadata(), fs::metadata(&path)].map(|known| known.unwrap().ino());
+            assert_eq!(inodes[0], inodes[1], "{text}");
+        }
+        assert_eq!(names(folder.path()).unwrap(), ["file", "link"]);
     }
 
     #[test]

@@ -5,9 +5,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::atomic;
-use crate::error::{Damage, RunError, there_are};
+use crate::error::{Damage, PassedOver, RunError, there_are};
 use crate::manifest::{self, Entry, Manifest};
 use crate::reader::RunReader;
 use crate::writer::Run;
@@ -22,6 +23,31 @@ pub struct Checkpoint {
     pub step: u64,
     /// The files by name.
     pub files: BTreeMap<String, Vec<u8>>,
+}
+
+/// The newest checkpoint that can be used, and what is damaged among those that are newer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latest {
+    /// The checkpoint; `None` when there is none.
+    pub checkpoint: Option<Checkpoint>,
+    /// Damaged files of newer ones, newest first.
+    pub damages: Vec<Damage>,
+}
+
+impl Latest {
+    /// What has to be said when an older checkpoint takes the place of a damaged one.
+    pub fn passed_over(&self) -> Option<PassedOver> {
+        let used = self.checkpoint.as_ref()?.step;
+        let damages = self.damages.clone();
+        (!damages.is_empty()).then_some(PassedOver { damages, used })
+    }
+}
+
+/// Tells whether the newest checkpoint is still the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointStamp {
+    step: u64,
+    files: Vec<(String, u64, Option<SystemTime>)>,
 }
 
 /// What was found in the place of a checkpoint.
@@ -57,10 +83,7 @@ impl RunReader {
 
     /// The newest checkpoint that is whole and has the required files; and what is damaged among
     /// those that are newer.
-    pub fn latest_checkpoint(
-        &self,
-        required: &[&str],
-    ) -> Result<(Option<Checkpoint>, Vec<Damage>), RunError> {
+    pub fn latest_checkpoint(&self, required: &[&str]) -> Result<Latest, RunError> {
         loop {
             let mut damages = Vec::new();
             let steps = self.steps()?;
@@ -68,7 +91,7 @@ impl RunReader {
                 match self.find_checkpoint(step)? {
                     Found::Whole(checkpoint) => {
                         if required.iter().all(|&name| checkpoint.files.contains_key(name)) {
-                            return Ok((Some(checkpoint), damages));
+                            return Ok(Latest { checkpoint: Some(checkpoint), damages });
                         }
                     }
                     Found::Damaged(damage) => damages.push(damage),
@@ -77,9 +100,22 @@ impl RunReader {
             }
             // A writer may have removed all of them meanwhile and made newer ones.
             if self.steps()? == steps {
-                return Ok((None, damages));
+                return Ok(Latest { checkpoint: None, damages });
             }
         }
+    }
+
+    /// The length of each file of the newest checkpoint and when it was written: what was found of
+    /// it counts as long as all of that is the same.
+    pub fn checkpoint_stamp(&self) -> Result<CheckpointStamp, RunError> {
+        let Some(step) = self.steps()?.pop() else { return Ok(CheckpointStamp::default()) };
+        let folder = self.checkpoint_path(step);
+        let files = atomic::names(&folder)?.into_iter().map(|name| {
+            let file = fs::metadata(folder.join(&name)).ok();
+            let written = file.as_ref().and_then(|file| file.modified().ok());
+            (name, file.map_or(0, |file| file.len()), written)
+        });
+        Ok(CheckpointStamp { step, files: files.collect() })
     }
 
     fn checkpoint_path(&self, step: u64) -> PathBuf {
@@ -134,6 +170,7 @@ fn read_files(folder: &Path, step: u64, text: &[u8]) -> Result<Found, RunError> 
 impl Run {
     /// Writes a checkpoint; it takes the place of one of the same step.
     pub fn save_checkpoint(&mut self, step: u64, files: &[(&str, &[u8])]) -> Result<(), RunError> {
+        self.check_present()?;
         let folder = self.checkpoint_path(step);
         let mut manifest = Manifest { step, files: BTreeMap::new(), dropped: BTreeSet::new() };
         for &(name, bytes) in files {
@@ -160,12 +197,9 @@ impl Run {
     }
 
     /// As [`RunReader::latest_checkpoint`], and puts damaged ones out of the way, to `STEP.damaged`.
-    pub fn recover_checkpoint(
-        &mut self,
-        required: &[&str],
-    ) -> Result<(Option<Checkpoint>, Vec<Damage>), RunError> {
+    pub fn recover_checkpoint(&mut self, required: &[&str]) -> Result<Latest, RunError> {
         let found = self.latest_checkpoint(required)?;
-        for damage in &found.1 {
+        for damage in &found.damages {
             let folder = damage.path.parent().expect("a file in the folder of a checkpoint");
             atomic::set_aside(folder)?;
         }

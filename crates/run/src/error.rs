@@ -35,19 +35,19 @@ pub enum RunError {
         /// Its folder.
         path: PathBuf,
     },
+    /// What the writer has open, or made when it began, is not in its place any more.
+    #[error(
+        "{}: deleted, moved or replaced while the run is trained; stopped: the same command goes on \
+         from what is left",
+        path.display()
+    )]
+    Gone {
+        /// The file or folder.
+        path: PathBuf,
+    },
     /// A file is not what was once written.
     #[error(transparent)]
     Damaged(Damage),
-    /// A line of the metrics that no kill explains.
-    #[error("{}, line {line}: {what}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// Its number, from 1.
-        line: usize,
-        /// What is wrong.
-        what: String,
-    },
     /// A game that cannot be stored.
     #[error("{}: {error}", path.display())]
     Game {
@@ -74,6 +74,22 @@ pub struct Damage {
     pub path: PathBuf,
     /// What is wrong with it.
     pub what: String,
+}
+
+/// Checkpoints that are damaged, and the older one that is used in their place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassedOver {
+    /// What is damaged, newest first.
+    pub damages: Vec<Damage>,
+    /// The step of the checkpoint that is used.
+    pub used: u64,
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let damages: Vec<String> = self.damages.iter().map(Damage::to_string).collect();
+        write!(f, "{}; step {} is used instead", damages.join("; "), self.used)
+    }
 }
 
 impl Damage {

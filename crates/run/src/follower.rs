@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::mem;
 
-use crate::error::RunError;
-use crate::metric::Record;
+use crate::error::{Damage, RunError};
+use crate::metric::{self, Record};
 use crate::reader::RunReader;
 
 /// Reads the metrics of a run piece by piece.
@@ -29,6 +29,8 @@ pub struct News {
     pub restarted: bool,
     /// The records, in order.
     pub records: Vec<Record>,
+    /// Lines that cannot be read.
+    pub damages: Vec<Damage>,
 }
 
 impl Follower {
@@ -49,7 +51,7 @@ impl Follower {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.start_over();
-                return Ok(News { restarted: mem::take(&mut self.restarted), records: Vec::new() });
+                return Ok(News { restarted: mem::take(&mut self.restarted), ..News::default() });
             }
             Err(error) => return Err(RunError::Io { path, error }),
         };
@@ -60,23 +62,21 @@ impl Follower {
         file.seek(SeekFrom::Start(self.place)).map_err(RunError::io(&path))?;
         file.read_to_end(&mut bytes).map_err(RunError::io(&path))?;
         let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-        let mut records = Vec::new();
+        let (mut records, mut damages) = (Vec::new(), Vec::new());
         let mut last: &[u8] = &[];
         for line in bytes[..whole].split_inclusive(|&byte| byte == b'\n') {
-            let record = serde_json::from_slice(line).map_err(|error| RunError::Line {
-                path: path.clone(),
-                line: self.lines + records.len() + 1,
-                what: error.to_string(),
-            })?;
-            records.push(record);
+            self.lines += 1;
+            match metric::parse(line) {
+                Ok(record) => records.push(record),
+                Err(what) => damages.push(metric::unreadable(&path, self.lines, &what)),
+            }
             last = line;
         }
         if !last.is_empty() {
             self.last = last.to_vec();
         }
         self.place += whole as u64;
-        self.lines += records.len();
-        Ok(News { restarted: mem::take(&mut self.restarted), records })
+        Ok(News { restarted: mem::take(&mut self.restarted), records, damages })
     }
 
     /// Whether the line that was read last is still in its place.
@@ -90,8 +90,7 @@ impl Follower {
         }
     }
 
-    /// Reads from the first record on. That is told with the next news, also when a line that is
-    /// no record comes in between.
+    /// Reads from the first record on. That is told with the next news.
     fn start_over(&mut self) {
         self.restarted |= self.place > 0;
         (self.place, self.lines) = (0, 0);
@@ -143,8 +142,13 @@ mod tests {
         file.write_all(b"\n").unwrap();
         assert_eq!(follower.read().unwrap().records, [progress(1)]);
         file.write_all(b"nonsense\n").unwrap();
-        let error = follower.read().unwrap_err().to_string();
-        assert!(error.contains("metrics.jsonl, line 2: "), "{error}");
+        let news = follower.read().unwrap();
+        let text = news.damages[0].to_string();
+        assert!(text.contains("metrics.jsonl: line 2 cannot be read: "), "{text}");
+        file.write_all(line.as_bytes()).unwrap();
+        file.write_all(b"\n").unwrap();
+        let news = follower.read().unwrap();
+        assert_eq!((news.records, news.damages), (vec![progress(1)], vec![]));
     }
     #[test]
     fn a_file_that_went_back_is_told_of_even_when_it_has_grown_again_or_is_damaged() {
@@ -165,8 +169,9 @@ mod tests {
         let all = vec![progress(1), progress(2), progress(4), progress(5)];
         assert_eq!((news.restarted, news.records), (true, all));
         write(&[1, 6], "nonsense\n");
-        follower.read().unwrap_err();
-        follower.read().unwrap_err();
+        let news = follower.read().unwrap();
+        assert_eq!((news.restarted, news.records.len(), news.damages.len()), (true, 2, 1));
+        assert_eq!(follower.read().unwrap(), News::default());
         write(&[1, 6, 7], "");
         let news = follower.read().unwrap();
         assert_eq!((news.restarted, news.records.len()), (true, 3));

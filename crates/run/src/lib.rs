@@ -9,6 +9,7 @@
 //!   games/NNNNNNNN.open    the games of the generation that is being played
 //!   live.json              the games that are being played, while they are
 //!   metrics.jsonl          typed records, one a line
+//!   metrics.damaged        lines of it that could not be read
 //!   matches/               what the arena found
 //! ```
 //!
@@ -16,6 +17,7 @@
 //! and named. This crate does not know how learning works.
 
 pub mod atomic;
+pub mod bounded_file;
 mod checkpoint;
 mod chunk;
 mod error;
@@ -26,17 +28,19 @@ mod journal;
 mod live;
 mod manifest;
 mod metric;
+mod name;
 mod policy;
 mod reader;
 mod record;
 mod writer;
 
-pub use checkpoint::Checkpoint;
-pub use error::{Damage, RunError};
+pub use checkpoint::{Checkpoint, CheckpointStamp, Latest};
+pub use error::{Damage, PassedOver, RunError};
 pub use follower::{Follower, News};
 pub use game::{GameRecord, Judged, RecordError};
 pub use journal::{Journal, OpenGames};
 pub use live::LiveGame;
-pub use metric::{Alarm, Progress, Rating, Record};
-pub use reader::{RunReader, list};
+pub use metric::{Alarm, Budget, Progress, Rating, Record};
+pub use name::{NameError, check_name};
+pub use reader::{CONFIG, RunReader, list};
 pub use writer::Run;

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::atomic;
-use crate::error::RunError;
+use crate::error::{Damage, RunError};
 use crate::reader::RunReader;
 use crate::writer::Run;
 
@@ -26,6 +27,9 @@ pub enum Record {
         seed: u64,
         /// Threads it began with.
         threads: u64,
+        /// When it is to stop; `None` in runs from before this was recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Budget>,
     },
     /// The run goes on after a stop or a kill.
     Resume {
@@ -38,6 +42,12 @@ pub enum Record {
         /// What was found damaged, and what was done about it.
         #[serde(default)]
         notes: Vec<String>,
+        /// Threads it goes on with; `None` in runs from before this was recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        threads: Option<u64>,
+        /// When it is to stop; `None` in runs from before this was recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Budget>,
     },
     /// A generation is done.
     Progress(Progress),
@@ -52,6 +62,30 @@ pub enum Record {
         /// Why, for people.
         reason: String,
     },
+}
+
+/// When a training stops. Without any bound it goes on until it is told to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Minutes of training, earlier sessions included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<f64>,
+    /// Games of self-play, earlier sessions included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub games: Option<u64>,
+    /// Batches learned, earlier sessions included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+}
+
+impl Budget {
+    /// Whether a bound is reached after so many seconds of training, games and batches.
+    pub fn is_spent(&self, elapsed_s: f64, games: u64, steps: u64) -> bool {
+        self.minutes.is_some_and(|minutes| elapsed_s >= 60.0 * minutes)
+            || self.games.is_some_and(|most| games >= most)
+            || self.steps.is_some_and(|most| steps >= most)
+    }
 }
 
 /// How far a run is: totals since its start, and the learner's own curves.
@@ -153,31 +187,61 @@ impl Record {
     }
 }
 
+/// The lines of a file of metrics: those that are records, and those that are not.
+struct Lines {
+    records: Vec<(Record, Vec<u8>)>,
+    unreadable: Vec<(Damage, Vec<u8>)>,
+}
+
 impl RunReader {
-    /// All records. A last line that is not finished is left out.
-    pub fn metrics(&self) -> Result<Vec<Record>, RunError> {
-        Ok(self.metric_lines()?.into_iter().map(|(record, _)| record).collect())
+    /// All records, and the lines that are none. A last line that is not finished is left out.
+    pub fn metrics(&self) -> Result<(Vec<Record>, Vec<Damage>), RunError> {
+        let Lines { records, unreadable } = self.metric_lines()?;
+        let records = records.into_iter().map(|(record, _)| record).collect();
+        Ok((records, unreadable.into_iter().map(|(damage, _)| damage).collect()))
     }
 
-    /// All records with the lines they stand on.
-    fn metric_lines(&self) -> Result<Vec<(Record, Vec<u8>)>, RunError> {
+    fn metric_lines(&self) -> Result<Lines, RunError> {
         let path = self.metrics_path();
         let bytes = atomic::read(&path)?.unwrap_or_default();
         let lines = bytes[..whole_lines(&bytes)].split_inclusive(|&byte| byte == b'\n');
-        let record = |(index, line): (usize, &[u8])| match serde_json::from_slice(line) {
-            Ok(record) => Ok((record, line.to_vec())),
-            Err(error) => {
-                let (path, what) = (path.clone(), error.to_string());
-                Err(RunError::Line { path, line: index + 1, what })
+        let mut found = Lines { records: Vec::new(), unreadable: Vec::new() };
+        for (index, line) in lines.enumerate() {
+            match parse(line) {
+                Ok(record) => found.records.push((record, line.to_vec())),
+                Err(what) => {
+                    let damage = unreadable(&path, index + 1, &what);
+                    found.unreadable.push((damage, line.to_vec()));
+                }
             }
-        };
-        lines.enumerate().map(record).collect()
+        }
+        Ok(found)
     }
+
+    /// Where lines are kept that could not be read.
+    fn damaged_metrics_path(&self) -> PathBuf {
+        self.path().join("metrics.damaged")
+    }
+}
+
+/// The record that a line holds, or why it holds none.
+pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
+    serde_json::from_slice(line).map_err(|error| {
+        // Its place in the text is always line 1.
+        let text = error.to_string();
+        text.split(" at line ").next().unwrap_or(&text).to_owned()
+    })
+}
+
+/// The damage of a line that holds no record.
+pub(crate) fn unreadable(path: &Path, line: usize, what: &str) -> Damage {
+    Damage::new(path, format!("line {line} cannot be read: {what}"))
 }
 
 impl Run {
     /// Adds a record. A kill after this returns does not lose it.
     pub fn append_metric(&mut self, record: &Record) -> Result<(), RunError> {
+        self.check_present()?;
         let path = self.metrics_path();
         if let Some((name, number)) = record.not_finite() {
             let what = format!("{name} is {number}: expected a finite number");
@@ -194,12 +258,31 @@ impl Run {
         })
     }
 
-    /// Drops the records of generations after this one: a resume will play those again.
+    /// Moves lines that cannot be read to `metrics.damaged`; says which.
+    pub fn recover_metrics(&mut self) -> Result<Vec<Damage>, RunError> {
+        let Lines { records, unreadable } = self.metric_lines()?;
+        if unreadable.is_empty() {
+            return Ok(Vec::new());
+        }
+        let aside = self.damaged_metrics_path();
+        let mut kept_aside = atomic::read(&aside)?.unwrap_or_default();
+        kept_aside.extend(unreadable.iter().flat_map(|(_, line)| line));
+        // First there, then gone from here: a kill in between leaves a line twice, never nowhere.
+        atomic::write(&aside, &kept_aside)?;
+        let kept: Vec<u8> = records.into_iter().flat_map(|(_, line)| line).collect();
+        atomic::write(&self.metrics_path(), &kept)?;
+        self.metrics = Run::open_metrics(self)?;
+        Ok(unreadable.into_iter().map(|(damage, _)| damage).collect())
+    }
+
+    /// Drops the records of generations after this one: a resume will play those again. Lines that
+    /// cannot be read are kept in `metrics.damaged`.
     pub fn rewind_metrics(&mut self, generation: u64) -> Result<(), RunError> {
-        let lines = self.metric_lines()?;
+        self.recover_metrics()?;
+        let Lines { records, .. } = self.metric_lines()?;
         let mut kept = Vec::new();
         let mut keep = true;
-        for (record, line) in &lines {
+        for (record, line) in &records {
             // A record without a generation belongs to the one before it.
             keep = record.generation().map_or(keep, |of| of <= generation);
             if keep {
@@ -264,7 +347,12 @@ mod tests {
     fn records_come_back_and_a_torn_line_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(folder.path()).unwrap();
-        let start = Record::Start { version: "0.1.0".into(), seed: 1, threads: 2 };
+        let start = Record::Start {
+            version: "0.1.0".into(),
+            seed: 1,
+            threads: 2,
+            budget: Some(Budget { minutes: Some(1.5), ..Budget::default() }),
+        };
         let alarm = Record::Alarm(Alarm {
             elapsed_s: 2.0,
             generation: 1,
@@ -275,17 +363,19 @@ mod tests {
             action: "openings are longer from here on".into(),
         });
         let notes = vec!["checkpoints/3/model: is missing".to_owned()];
-        let resume = Record::Resume { elapsed_s: 3.0, step: 4, generation: 1, notes };
+        let (threads, budget) = (Some(1), Some(Budget::default()));
+        let resume =
+            Record::Resume { elapsed_s: 3.0, step: 4, generation: 1, notes, threads, budget };
         let records = [start, progress(1), rating(1), alarm, resume, end()];
         for record in &records {
             run.append_metric(record).unwrap();
         }
-        assert_eq!(run.metrics().unwrap(), records);
+        assert_eq!(run.metrics().unwrap().0, records);
         let path = run.metrics_path();
         let whole = std::fs::read(&path).unwrap();
         drop(run);
         std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
-        assert_eq!(RunReader::new(folder.path()).metrics().unwrap(), records[..5]);
+        assert_eq!(RunReader::new(folder.path()).metrics().unwrap().0, records[..5]);
         // Whoever writes on does so on a line of its own.
         let mut run = Run::open(folder.path()).unwrap();
         run.append_metric(&end()).unwrap();
@@ -293,17 +383,67 @@ mod tests {
     }
 
     #[test]
+    fn an_unreadable_line_is_named_and_set_aside_and_the_rest_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(folder.path()).unwrap();
+        for generation in 1..=3 {
+            run.append_metric(&progress(generation)).unwrap();
+        }
+        let path = run.metrics_path();
+        let whole = std::fs::read(&path).unwrap();
+        let second = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+        for bit in 0..8 {
+            let mut flipped = whole.clone();
+            // The brace that the second line begins with.
+            flipped[second] ^= 1 << bit;
+            std::fs::write(&path, &flipped).unwrap();
+            let (records, damages) = run.metrics().unwrap();
+            assert_eq!(records, [progress(1), progress(3)]);
+            let text = damages[0].to_string();
+            assert!(text.contains("metrics.jsonl: line 2 cannot be read: "), "{text}");
+            assert_eq!(run.recover_metrics().unwrap(), damages);
+            assert_eq!(run.recover_metrics().unwrap(), []);
+            assert_eq!(run.metrics().unwrap(), (vec![progress(1), progress(3)], vec![]));
+            run.append_metric(&progress(4)).unwrap();
+            assert_eq!(run.metrics().unwrap().0.len(), 3);
+        }
+        let aside = std::fs::read(folder.path().join("metrics.damaged")).unwrap();
+        assert_eq!(aside.iter().filter(|&&byte| byte == b'\n').count(), 8);
+    }
+
+    #[test]
     fn broken_lines_are_named_and_unknown_fields_tolerated() {
         let folder = tempfile::tempdir().unwrap();
         let reader = RunReader::new(folder.path());
-        assert!(reader.metrics().unwrap().is_empty());
+        assert!(reader.metrics().unwrap().0.is_empty());
         let line = r#"{"kind":"end","elapsed_s":1,"reason":"x","mood":"good"}"#;
         let path = folder.path().join("metrics.jsonl");
         std::fs::write(&path, format!("{line}\n")).unwrap();
-        assert_eq!(reader.metrics().unwrap().len(), 1);
+        assert_eq!(reader.metrics().unwrap().0.len(), 1);
         std::fs::write(&path, format!("{line}\n{{\"kind\":\"e\n{line}\n")).unwrap();
-        let error = reader.metrics().unwrap_err().to_string();
-        assert!(error.contains("metrics.jsonl, line 2: "), "{error}");
+        let (records, damages) = reader.metrics().unwrap();
+        assert_eq!(records.len(), 2);
+        let text = damages[0].to_string();
+        assert!(text.contains("metrics.jsonl: line 2 cannot be read: "), "{text}");
+    }
+
+    #[test]
+    fn runs_from_before_budgets_were_recorded_are_read() {
+        let read = |line: &str| serde_json::from_str::<Record>(line).unwrap();
+        let start = read(r#"{"kind":"start","version":"0.1.0","seed":1,"threads":2}"#);
+        assert!(matches!(start, Record::Start { budget: None, .. }), "{start:?}");
+        let resume = read(r#"{"kind":"resume","elapsed_s":3,"step":4,"generation":1}"#);
+        assert!(matches!(resume, Record::Resume { budget: None, threads: None, .. }));
+    }
+
+    #[test]
+    fn any_bound_of_a_budget_ends_it() {
+        let unbounded = Budget::default();
+        assert!(!unbounded.is_spent(1e9, u64::MAX, u64::MAX));
+        let budget = Budget { minutes: Some(1.5), games: Some(100), steps: Some(10) };
+        assert!(!budget.is_spent(89.0, 99, 9));
+        assert!(budget.is_spent(90.0, 0, 0));
+        assert!(budget.is_spent(0.0, 100, 0) && budget.is_spent(0.0, 0, 10));
     }
 
     #[test]
@@ -316,9 +456,23 @@ mod tests {
         run.rewind_metrics(1).unwrap();
         run.append_metric(&progress(2)).unwrap();
         let expected = [progress(1), end(), rating(1), progress(2)];
-        assert_eq!(run.metrics().unwrap(), expected);
+        assert_eq!(run.metrics().unwrap().0, expected);
         run.rewind_metrics(9).unwrap();
-        assert_eq!(run.metrics().unwrap(), expected);
+        assert_eq!(run.metrics().unwrap().0, expected);
+    }
+
+    #[test]
+    fn rewinding_keeps_unreadable_lines_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(folder.path()).unwrap();
+        run.append_metric(&progress(1)).unwrap();
+        let path = run.metrics_path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes.extend(b"{nonsense\n");
+        std::fs::write(&path, bytes).unwrap();
+        run.rewind_metrics(1).unwrap();
+        assert_eq!(run.metrics().unwrap(), (vec![progress(1)], vec![]));
+        assert_eq!(std::fs::read(folder.path().join("metrics.damaged")).unwrap(), b"{nonsense\n");
     }
 
     #[test]
@@ -329,6 +483,6 @@ mod tests {
         let record = Record::Progress(Progress { values, ..Progress::default() });
         let error = run.append_metric(&record).unwrap_err().to_string();
         assert!(error.ends_with("loss.policy is NaN: expected a finite number"), "{error}");
-        assert!(run.metrics().unwrap().is_empty());
+        assert!(run.metrics().unwrap().0.is_empty());
     }
 }

@@ -10,7 +10,8 @@ use crate::error::RunError;
 use crate::game::GameRecord;
 use crate::metric::Record;
 
-const CONFIG: &str = "run.toml";
+/// The file with the resolved config; checkpoints keep a copy under the same name.
+pub const CONFIG: &str = "run.toml";
 
 /// A run to read.
 #[derive(Clone, Debug)]
@@ -101,7 +102,7 @@ impl RunReader {
 
     /// True when nothing has been done yet: there are neither checkpoints nor games nor curves.
     pub fn is_blank(&self) -> Result<bool, RunError> {
-        if self.metrics()?.iter().any(|record| matches!(record, Record::Progress(_))) {
+        if self.metrics()?.0.iter().any(|record| matches!(record, Record::Progress(_))) {
             return Ok(false);
         }
         for folder in [self.checkpoints_path(), self.games_path(), self.matches_path()] {

@@ -1,6 +1,7 @@
 //! A run as its trainer sees it: locked against other writers.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ pub struct Run {
     lock: File,
     /// Open for appending.
     pub(crate) metrics: File,
+    has_config: bool,
 }
 
 impl Deref for Run {
@@ -47,7 +49,8 @@ impl Run {
             }
         }
         let metrics = Run::open_metrics(&reader)?;
-        let mut run = Run { reader, lock, metrics };
+        let has_config = reader.config_path().exists();
+        let mut run = Run { reader, lock, metrics, has_config };
         for folder in [run.path().to_owned(), run.checkpoints_path(), run.games_path()] {
             remove_partial(&folder)?;
         }
@@ -58,7 +61,33 @@ impl Run {
 
     /// Writes the resolved config.
     pub fn write_config(&mut self, text: &str) -> Result<(), RunError> {
-        atomic::write(&self.config_path(), text.as_bytes())
+        atomic::write(&self.config_path(), text.as_bytes())?;
+        self.has_config = true;
+        Ok(())
+    }
+
+    /// Names what is not there any more of the folder and the files that every run has. A training
+    /// would otherwise write to files that nobody can open, beside another that has its own lock.
+    pub fn check_present(&self) -> Result<(), RunError> {
+        let is_there = |path: &Path| match fs::symlink_metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(RunError::Io { path: path.to_owned(), error }),
+        };
+        let folders = [self.checkpoints_path(), self.games_path()];
+        let config = self.has_config.then(|| self.config_path());
+        // The folder first: with it all else is gone.
+        for path in [self.path().to_owned()].into_iter().chain(folders).chain(config) {
+            if !is_there(&path)? {
+                return Err(RunError::Gone { path });
+            }
+        }
+        for (path, open) in [(self.lock_path(), &self.lock), (self.metrics_path(), &self.metrics)] {
+            if !is_there(&path)? || !is_same(&path, open).map_err(RunError::io(&path))? {
+                return Err(RunError::Gone { path });
+            }
+        }
+        Ok(())
     }
 
     /// Puts a damaged chunk out of the way; says where it is now.
@@ -90,6 +119,22 @@ impl Drop for Run {
     fn drop(&mut self) {
         // Closing alone would leave the lock to a child process that is just being started.
         let _ = self.lock.unlock();
+    }
+}
+
+/// Whether a path still leads to an open file.
+fn is_same(path: &Path, open: &File) -> io::Result<bool> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let (found, open) = (fs::metadata(path)?, open.metadata()?);
+        Ok((found.dev(), found.ino()) == (open.dev(), open.ino()))
+    }
+    // Elsewhere a file that is open cannot be replaced.
+    #[cfg(not(unix))]
+    {
+        let _ = (path, open);
+        Ok(true)
     }
 }
 

@@ -6,7 +6,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use selfmate_chess::Seed;
-use selfmate_run::{Run, RunReader};
+use selfmate_run::{Latest, Run, RunReader};
+
+const NOTHING: Latest = Latest { checkpoint: None, damages: Vec::new() };
 
 const FILES: [(&str, &[u8]); 3] = [
     ("model.safetensors", b"weights of a network"),
@@ -40,7 +42,7 @@ fn put(path: &Path, place: usize, byte: u8) {
 fn the_newest_comes_back_with_all_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = run(folder.path());
-    let (checkpoint, damages) = run.recover_checkpoint(&["optimiser"]).unwrap();
+    let Latest { checkpoint, damages } = run.recover_checkpoint(&["optimiser"]).unwrap();
     let checkpoint = checkpoint.unwrap();
     assert!(damages.is_empty());
     assert_eq!(checkpoint.step, 20);
@@ -50,7 +52,7 @@ fn the_newest_comes_back_with_all_its_files() {
     assert_eq!(run.load_checkpoint(10).unwrap().files["model.safetensors"], b"older weights");
     let error = run.load_checkpoint(15).unwrap_err().to_string();
     assert!(error.ends_with("no checkpoint of step 15: there are 10, 20"), "{error}");
-    assert_eq!(run.latest_checkpoint(&["no such file"]).unwrap(), (None, vec![]));
+    assert_eq!(run.latest_checkpoint(&["no such file"]).unwrap(), NOTHING);
     // The same step again takes its place.
     run.save_checkpoint(20, &[("model.safetensors", b"new")]).unwrap();
     assert_eq!(run.load_checkpoint(20).unwrap().files["model.safetensors"], b"new");
@@ -66,8 +68,8 @@ fn a_link_to_nowhere_is_no_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let run = run(folder.path());
     std::os::unix::fs::symlink("nowhere", folder.path().join("checkpoints/99")).unwrap();
-    assert_eq!(run.latest_checkpoint(&["optimiser"]).unwrap().0.unwrap().step, 20);
-    assert_eq!(run.latest_checkpoint(&["no such file"]).unwrap(), (None, vec![]));
+    assert_eq!(run.latest_checkpoint(&["optimiser"]).unwrap().checkpoint.unwrap().step, 20);
+    assert_eq!(run.latest_checkpoint(&["no such file"]).unwrap(), NOTHING);
 }
 
 #[test]
@@ -79,13 +81,14 @@ fn every_flipped_bit_is_found_named_and_the_one_before_used() {
         let whole = fs::read(&path).unwrap();
         for bit in 0..8 * whole.len() {
             put(&path, bit / 8, whole[bit / 8] ^ 1 << (bit % 8));
-            let (checkpoint, damages) = run.latest_checkpoint(&["model.safetensors"]).unwrap();
+            let Latest { checkpoint, damages } =
+                run.latest_checkpoint(&["model.safetensors"]).unwrap();
             assert_eq!(checkpoint.unwrap().step, 10, "{name}, bit {bit}");
             assert_eq!((damages.len(), &damages[0].path), (1, &path), "{name}, bit {bit}");
             put(&path, bit / 8, whole[bit / 8]);
         }
     }
-    assert_eq!(run.latest_checkpoint(&[]).unwrap().0.unwrap().step, 20);
+    assert_eq!(run.latest_checkpoint(&[]).unwrap().checkpoint.unwrap().step, 20);
 }
 
 #[test]
@@ -123,13 +126,16 @@ fn the_writer_puts_damage_out_of_the_way_and_a_reader_does_not() {
         let checkpoints = folder.path().join("checkpoints");
         damage(&checkpoints.join("20"));
         let reader = RunReader::new(folder.path());
-        let (checkpoint, damages) = reader.latest_checkpoint(&[]).unwrap();
+        let latest = reader.latest_checkpoint(&[]).unwrap();
+        let said = latest.passed_over().unwrap().to_string();
+        assert!(said.contains("/20/") && said.ends_with("; step 10 is used instead"), "{said}");
+        let Latest { checkpoint, damages } = latest;
         assert_eq!((checkpoint.unwrap().step, damages.len()), (10, 1), "{index}");
         assert_eq!(names(&checkpoints), ["10", "20"]);
-        let (checkpoint, same) = run.recover_checkpoint(&[]).unwrap();
+        let Latest { checkpoint, damages: same } = run.recover_checkpoint(&[]).unwrap();
         assert_eq!((checkpoint.unwrap().step, same), (10, damages), "{index}");
         assert_eq!(names(&checkpoints), ["10", "20.damaged"]);
-        assert_eq!(run.recover_checkpoint(&[]).unwrap().1, []);
+        assert_eq!(run.recover_checkpoint(&[]).unwrap().damages, []);
     }
 }
 
@@ -167,7 +173,7 @@ fn thinning_is_no_damage_whenever_it_is_killed() {
     assert_eq!(names(&place), ["MANIFEST", "model.safetensors", "state.toml"]);
     // What is not whole enough to go on with is passed over, and is no damage.
     run.save_checkpoint(5, &FILES).unwrap();
-    let (checkpoint, damages) = run.recover_checkpoint(&["optimiser"]).unwrap();
+    let Latest { checkpoint, damages } = run.recover_checkpoint(&["optimiser"]).unwrap();
     assert_eq!((checkpoint.unwrap().step, damages), (5, vec![]));
     run.remove_checkpoint(20).unwrap();
     run.remove_checkpoint(20).unwrap();

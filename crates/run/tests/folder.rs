@@ -4,7 +4,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use selfmate_run::{Progress, Record, Run, RunReader, list};
+use selfmate_run::{Latest, Progress, Record, Run, RunReader, list};
 
 #[test]
 fn a_second_writer_is_refused_and_the_run_named() {
@@ -40,6 +40,46 @@ fn runs_are_listed_by_name_and_an_unknown_one_says_which_there_are() {
     );
 }
 
+#[test]
+fn what_is_deleted_under_a_writer_is_missed_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = Record::Progress(Progress::default());
+    for name in ["metrics.jsonl", "lock", "run.toml", "checkpoints", "games", ""] {
+        let path = folder.path().join(format!("without {name}"));
+        let mut run = Run::open(&path).unwrap();
+        run.append_metric(&record).unwrap();
+        run.write_config("seed = 1\n").unwrap();
+        run.save_checkpoint(1, &[("model", b"weights")]).unwrap();
+        let gone = if name.is_empty() { path.clone() } else { path.join(name) };
+        match gone.is_dir() {
+            true => fs::remove_dir_all(&gone).unwrap(),
+            false => fs::remove_file(&gone).unwrap(),
+        }
+        let expected = format!("{}: deleted, moved or replaced while", gone.display());
+        let errors = [
+            run.append_metric(&record).unwrap_err().to_string(),
+            run.save_checkpoint(2, &[("model", b"weights")]).unwrap_err().to_string(),
+        ];
+        for error in errors {
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        assert!(!gone.exists(), "{name} was made again");
+    }
+}
+
+/// As another training of the same run would, whose lock is another file.
+#[cfg(unix)]
+#[test]
+fn a_lock_that_was_replaced_is_no_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run = Run::open(folder.path()).unwrap();
+    let lock = folder.path().join("lock");
+    fs::remove_file(&lock).unwrap();
+    let _other = Run::open(folder.path()).unwrap();
+    let error = run.append_metric(&Record::Progress(Progress::default())).unwrap_err();
+    assert!(error.to_string().starts_with(&format!("{}: ", lock.display())), "{error}");
+}
+
 /// Readers see whole checkpoints and whole records whatever the writer is doing.
 #[test]
 fn reading_while_writing() {
@@ -52,12 +92,12 @@ fn reading_while_writing() {
             let (mut newest, mut most) = (0, 0);
             loop {
                 let last = is_done.load(Ordering::Acquire);
-                let (checkpoint, damages) = reader.latest_checkpoint(&["model"]).unwrap();
+                let Latest { checkpoint, damages } = reader.latest_checkpoint(&["model"]).unwrap();
                 assert_eq!(damages, []);
                 let step = checkpoint.map_or(0, |checkpoint| checkpoint.step);
                 assert!(step >= newest, "step {step} after {newest}");
                 newest = step;
-                let records = reader.metrics().unwrap().len();
+                let records = reader.metrics().unwrap().0.len();
                 assert!(records >= most, "{records} records after {most}");
                 most = records;
                 if last {

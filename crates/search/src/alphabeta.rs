@@ -33,13 +33,14 @@ use std::time::{Duration, Instant};
 use selfmate_chess::tablebase::{TableResult, Tables};
 use selfmate_chess::{Game, Move};
 
-pub use bench::{bench, bench_search};
+pub use bench::{bench, bench_search, bench_until};
 pub use eval::StaticEval;
 pub use judge::Judge;
 pub use score::Score;
 pub use settings::{SettingInfo, Settings};
 pub use weights::{Term, WeightInfo, Weights};
 
+use crate::memory::{MemoryError, check_room};
 use judge::CachedJudge;
 use table::Table;
 use worker::{Memory, Shared};
@@ -141,19 +142,24 @@ pub struct AlphaBeta {
 }
 
 impl AlphaBeta {
-    /// A single-threaded search with this evaluation and a table of this size.
-    pub fn new(weights: Weights, hash_mb: usize) -> AlphaBeta {
+    /// A single-threaded search with this evaluation and a table of this size, unless there is no
+    /// memory for it.
+    pub fn new(weights: Weights, hash_mb: usize) -> Result<AlphaBeta, MemoryError> {
         AlphaBeta::with_settings(weights, Settings::default(), hash_mb)
     }
 
     /// As [`AlphaBeta::new`], with other search settings.
-    pub fn with_settings(weights: Weights, settings: Settings, hash_mb: usize) -> AlphaBeta {
-        AlphaBeta {
-            table: Table::new(hash_mb),
+    pub fn with_settings(
+        weights: Weights,
+        settings: Settings,
+        hash_mb: usize,
+    ) -> Result<AlphaBeta, MemoryError> {
+        Ok(AlphaBeta {
+            table: Table::new(hash_mb)?,
             memories: vec![Memory::new(weights, &settings)],
             settings,
             tables: None,
-        }
+        })
     }
 
     /// Looks positions up in these tables, and forgets what the search found without them.
@@ -172,13 +178,17 @@ impl AlphaBeta {
         }
     }
 
-    /// Gives the table another size and empties it.
-    pub fn resize(&mut self, hash_mb: usize) {
-        self.table = Table::new(hash_mb);
+    /// Gives the table another size and empties it. Without memory for that the table stays as it is.
+    pub fn resize(&mut self, hash_mb: usize) -> Result<(), MemoryError> {
+        self.table = Table::new(hash_mb)?;
+        Ok(())
     }
 
     /// Sets the number of threads, at least one. Only one thread gives the same search twice.
-    pub fn set_threads(&mut self, threads: usize) {
+    /// Without memory for them their number stays as it is.
+    pub fn set_threads(&mut self, threads: usize) -> Result<(), MemoryError> {
+        let more = threads.saturating_sub(self.memories.len());
+        check_room(more.saturating_mul(Memory::BYTES), "more search threads")?;
         let weights = self.weights().clone();
         let settings = &self.settings;
         let judge = self.memories[0].judge.as_ref().map(CachedJudge::copy);
@@ -186,6 +196,7 @@ impl AlphaBeta {
             judge: judge.as_ref().map(CachedJudge::copy),
             ..Memory::new(weights.clone(), settings)
         });
+        Ok(())
     }
 
     /// Lets a judge take the place of the hand-written evaluation, and forgets what that has taught.
@@ -247,7 +258,7 @@ impl AlphaBeta {
             done: AtomicBool::new(false),
             helper_nodes: AtomicU64::new(0),
             started,
-            deadline: limit.movetime.map(|time| started + time),
+            deadline: limit.movetime.and_then(|time| started.checked_add(time)),
             max_nodes: limit.nodes.unwrap_or(u64::MAX),
             tables: tables.filter(|_| !is_settled),
             table_hits: AtomicU64::new(ranking.as_ref().map_or(0, |r| r.moves.len() as u64)),

@@ -4,6 +4,7 @@
 //! it once. A table of fixed size, newest entry wins.
 
 use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
+use crate::memory::{MemoryError, check_limit};
 use crate::value::Wdl;
 
 /// An evaluator with a memory.
@@ -30,17 +31,24 @@ struct Entry {
 }
 
 impl<E: Evaluator> Cached<E> {
-    /// A memory of this many positions.
-    pub fn new(evaluator: E, positions: usize) -> Cached<E> {
-        Cached {
+    /// A memory of this many positions, unless there is no room for it.
+    pub fn new(evaluator: E, positions: usize) -> Result<Cached<E>, MemoryError> {
+        let (positions, purpose) = (positions.max(1), "evaluations");
+        let megabytes = positions.saturating_mul(size_of::<Entry>()).div_ceil(1 << 20);
+        check_limit(megabytes, purpose)?;
+        let mut entries = Vec::new();
+        let reserved = entries.try_reserve_exact(positions);
+        reserved.map_err(|_| MemoryError::Refused { purpose, megabytes })?;
+        entries.resize(positions, Entry::default());
+        Ok(Cached {
             evaluator,
-            entries: vec![Entry::default(); positions.max(1)],
+            entries,
             asked: 0,
             found: 0,
             missing: Vec::new(),
             leaves: Vec::new(),
             evaluations: Vec::new(),
-        }
+        })
     }
 
     /// Forgets everything, as it must when the evaluator changes.
@@ -142,19 +150,19 @@ mod tests {
         for expansion in [Expansion::FirstVisit, Expansion::SecondVisit] {
             let params = SearchParams { expansion, memory_mb: 16, ..SearchParams::default() };
             let search = |evaluator: &mut dyn Evaluator| {
-                let mut search = Search::new(params.clone());
+                let mut search = Search::new(params.clone()).unwrap();
                 // Few men, so that the same position is reached in many ways.
                 let game = parse_game("8/8/8/4k3/8/8/3R4/4K3 w - - 0 1").unwrap();
                 search.start(&game, 3_000, Seed::new(1));
                 run(&mut search, evaluator, &Limit::default());
                 search.result()
             };
-            let mut cached = Cached::new(Scripted::new(Seed::new(1)), 4096);
+            let mut cached = Cached::new(Scripted::new(Seed::new(1)), 4096).unwrap();
             assert_eq!(search(&mut cached), search(&mut Scripted::new(Seed::new(1))));
             assert!(cached.hit_rate() > 0.05, "{expansion:?}: {}", cached.hit_rate());
-            assert_eq!(Cached::new(Hungry, 8).history(), 8, "history is passed on");
+            assert_eq!(Cached::new(Hungry, 8).unwrap().history(), 8, "history is passed on");
             // A table of one position is of no use, and does no harm.
-            let mut tiny = Cached::new(Scripted::new(Seed::new(1)), 1);
+            let mut tiny = Cached::new(Scripted::new(Seed::new(1)), 1).unwrap();
             assert_eq!(search(&mut tiny), search(&mut cached));
         }
     }

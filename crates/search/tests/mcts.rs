@@ -27,7 +27,7 @@ fn search(
     simulations: u64,
     seed: u64,
 ) -> SearchResult {
-    let mut search = Search::new(params);
+    let mut search = Search::new(params).unwrap();
     search.start(game, simulations, Seed::new(seed));
     run(&mut search, evaluator, &Limit::default());
     search.result()
@@ -106,7 +106,7 @@ fn lockstep_games_on_two_threads_give_the_same_trees() {
     let lockstep = |games: std::ops::Range<usize>| -> Vec<SearchResult> {
         let mut evaluator = Scripted::new(Seed::new(2));
         let mut seats: Vec<Seat> =
-            games.clone().map(|_| Seat::new(params.clone(), &evaluator)).collect();
+            games.clone().map(|_| Seat::new(params.clone(), &evaluator).unwrap()).collect();
         for (seat, index) in seats.iter_mut().zip(games) {
             seat.start(&starts[index], 64, Seed::new(index as u64));
         }
@@ -142,7 +142,7 @@ fn expanding_at_the_second_visit_gives_the_same_tree() {
 fn a_batch_leaves_no_virtual_visit_behind() {
     for size in [1, 4, 16] {
         let mut evaluator = Scripted::new(Seed::new(1));
-        let mut search = Search::new(small(SearchParams::default()));
+        let mut search = Search::new(small(SearchParams::default())).unwrap();
         search.start(&Game::new(), 300, Seed::new(1));
         let mut batch = Batch::new(&evaluator);
         loop {
@@ -215,7 +215,7 @@ fn a_position_without_moves_has_no_best_move() {
 #[test]
 fn the_tree_goes_on_with_the_game() {
     let mut evaluator = Scripted::new(Seed::new(3));
-    let mut search = Search::new(small(SearchParams::default()));
+    let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut game = Game::new();
     search.start(&game, 1000, Seed::new(1));
     run(&mut search, &mut evaluator, &Limit::default());
@@ -238,7 +238,7 @@ fn the_tree_goes_on_with_the_game() {
 #[test]
 fn memory_stays_below_its_limit_and_the_search_goes_on() {
     let params = SearchParams { memory_mb: 2, ..SearchParams::default() };
-    let mut search = Search::new(params);
+    let mut search = Search::new(params).unwrap();
     search.start(&Game::new(), 200_000, Seed::new(1));
     run(&mut search, &mut Uniform, &Limit::default());
     assert_eq!(search.simulations(), 200_000);
@@ -249,7 +249,7 @@ fn memory_stays_below_its_limit_and_the_search_goes_on() {
 #[test]
 fn threads_share_a_tree_without_losing_a_simulation() {
     for (name, params) in rules() {
-        let mut search = Search::new(params);
+        let mut search = Search::new(params).unwrap();
         search.start(&Game::new(), 20_000, Seed::new(1));
         let mut evaluators: Vec<Box<dyn Evaluator>> =
             vec![Box::new(Scripted::new(Seed::new(1))), Box::new(Scripted::new(Seed::new(1)))];
@@ -263,7 +263,7 @@ fn threads_share_a_tree_without_losing_a_simulation() {
 
 #[test]
 fn threads_share_a_small_tree_that_is_recycled() {
-    let mut search = Search::new(SearchParams { memory_mb: 1, ..SearchParams::default() });
+    let mut search = Search::new(SearchParams { memory_mb: 1, ..SearchParams::default() }).unwrap();
     search.start(&Game::new(), 100_000, Seed::new(1));
     let mut evaluators: Vec<Box<dyn Evaluator>> = vec![Box::new(Uniform), Box::new(Uniform)];
     run_parallel(&mut search, &mut evaluators, &Limit::default());
@@ -275,7 +275,7 @@ fn threads_share_a_small_tree_that_is_recycled() {
 fn a_decided_search_stops_early() {
     // The queen can be taken for nothing.
     let game = parse_game("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1").unwrap();
-    let mut search = Search::new(small(SearchParams::default()));
+    let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start(&game, 100_000, Seed::new(1));
     let limit = Limit { stop_when_decided: true, ..Limit::default() };
     run(&mut search, &mut Material, &limit);
@@ -293,7 +293,7 @@ fn only_some_root_moves() {
     let game = Game::new();
     let only =
         [parse_move(game.position(), "a3").unwrap(), parse_move(game.position(), "h3").unwrap()];
-    let mut search = Search::new(small(SearchParams::default()));
+    let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start_among(&game, &only, 100, Seed::new(1));
     run(&mut search, &mut Uniform, &Limit::default());
     let result = search.result();
@@ -305,7 +305,7 @@ fn only_some_root_moves() {
 fn mates_are_proven_among_some_root_moves_too() {
     let game = parse_game("7k/8/5K2/8/8/8/8/R7 w - - 0 1").unwrap();
     let all: Vec<_> = game.legal_moves().to_vec();
-    let mut search = Search::new(small(SearchParams::default()));
+    let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start_among(&game, &all, 3_000, Seed::new(1));
     run(&mut search, &mut Uniform, &Limit::default());
     let result = search.result();
@@ -314,7 +314,7 @@ fn mates_are_proven_among_some_root_moves_too() {
 
 #[test]
 fn a_tree_is_not_kept_for_another_clock() {
-    let mut search = Search::new(small(SearchParams::default()));
+    let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut proof = |fen: &str| {
         search.start(&parse_game(fen).unwrap(), 60_000, Seed::new(1));
         run(&mut search, &mut Uniform, &Limit::default());
@@ -328,7 +328,7 @@ fn a_tree_is_not_kept_for_another_clock() {
 #[test]
 fn a_position_without_moves_ends_threads_at_once() {
     let game = parse_game("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1").unwrap();
-    let mut search = Search::new(small(SearchParams::default()));
+    let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start(&game, u64::MAX, Seed::new(1));
     let mut evaluators: Vec<Box<dyn Evaluator>> = vec![Box::new(Uniform), Box::new(Uniform)];
     run_parallel(&mut search, &mut evaluators, &Limit::default());
@@ -346,7 +346,7 @@ fn what_is_proven_is_the_policy_target() {
 #[test]
 fn a_batch_can_serve_one_search_after_another() {
     let mut evaluator = Scripted::new(Seed::new(1));
-    let mut search = Search::new(small(SearchParams::default()));
+    let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut batch = Batch::new(&evaluator);
     for round in 0..40 {
         // Stopped at another step of the walk each time, also with a walk half done.
@@ -364,7 +364,7 @@ fn a_batch_can_serve_one_search_after_another() {
 #[test]
 fn a_search_goes_on_past_its_halving_table() {
     let mut evaluator = Scripted::new(Seed::new(1));
-    let mut search = Search::new(small(SearchParams::gumbel()));
+    let mut search = Search::new(small(SearchParams::gumbel())).unwrap();
     search.start(&Game::new(), 1 << 21, Seed::new(1));
     run(&mut search, &mut evaluator, &Limit::default());
     let mut visits = search.root_visits();

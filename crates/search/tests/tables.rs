@@ -47,7 +47,7 @@ fn rook_ending(result: TableResult) -> Tables {
 }
 
 fn alphabeta(game: &Game, tables: Option<Tables>, depth: u32) -> AlphaBetaResult {
-    let mut search = AlphaBeta::new(Weights::default(), 4);
+    let mut search = AlphaBeta::new(Weights::default(), 4).unwrap();
     search.set_tables(tables);
     let never = AtomicBool::new(false);
     search.search(game, &AlphaBetaLimit::depth(depth), &never, &mut |_| {})
@@ -59,7 +59,8 @@ fn mcts(
     evaluator: &mut dyn Evaluator,
     simulations: u64,
 ) -> SearchResult {
-    let mut search = Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() });
+    let mut search =
+        Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() }).unwrap();
     search.set_tables(tables);
     search.start(game, simulations, Seed::new(1));
     run(&mut search, evaluator, &Limit::default());
@@ -93,8 +94,8 @@ fn alphabeta_believes_its_tables() {
 #[test]
 fn several_threads_count_their_hits_together() {
     let game = parse_game(CAPTURE).unwrap();
-    let mut search = AlphaBeta::new(Weights::default(), 4);
-    search.set_threads(3);
+    let mut search = AlphaBeta::new(Weights::default(), 4).unwrap();
+    search.set_threads(3).unwrap();
     search.set_tables(Some(rook_ending(TableResult::Win)));
     let never = AtomicBool::new(false);
     let result = search.search(&game, &AlphaBetaLimit::depth(8), &never, &mut |_| {});
@@ -195,7 +196,7 @@ fn alphabeta_wins_what_the_tables_say_is_won() {
         for _ in 0..4 {
             let game = won_position(men, &tables, &mut rng);
             let start = to_fen(game.position());
-            let mut search = AlphaBeta::new(Weights::default(), 1);
+            let mut search = AlphaBeta::new(Weights::default(), 1).unwrap();
             search.set_tables(Some(tables.clone()));
             let never = AtomicBool::new(false);
             let winner = play_out(game, &mut rng, |game| {
@@ -220,7 +221,7 @@ fn a_tree_search_wins_what_the_tables_say_is_won() {
             let game = won_position(men, &tables, &mut rng);
             let start = to_fen(game.position());
             let params = SearchParams { memory_mb: 4, ..SearchParams::default() };
-            let mut search = Search::new(params);
+            let mut search = Search::new(params).unwrap();
             search.set_tables(Some(tables.clone()));
             let winner = play_out(game, &mut rng, |game| {
                 search.start(game, 8, Seed::new(1));
@@ -239,7 +240,7 @@ fn every_line_has_its_place_in_the_order_of_the_tables() {
     let Some(tables) = syzygy() else { return };
     // The rook is attacked: some moves leave it and draw, the others win sooner or later.
     let game = parse_game("8/8/8/8/3k4/4R3/8/6K1 w - - 0 1").unwrap();
-    let mut search = AlphaBeta::new(Weights::default(), 1);
+    let mut search = AlphaBeta::new(Weights::default(), 1).unwrap();
     search.set_tables(Some(tables.clone()));
     let never = AtomicBool::new(false);
     let legal = game.legal_moves();

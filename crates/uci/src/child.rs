@@ -56,23 +56,38 @@ impl ChildProcess {
         }
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut process, 0);
-        let mut child = process.spawn()?;
+        let child = process.spawn()?;
         let (input, to_write) = sync_channel(QUEUE_LIMIT);
         let (read, output) = sync_channel(QUEUE_LIMIT);
         let stderr = Arc::new(Mutex::new(Vec::new()));
-        // These threads end with the child, whose death closes the pipes. They are not joined:
-        // a grandchild that left the process group may keep a pipe open for ever.
-        if let Some(stdin) = child.stdin.take() {
-            thread::spawn(move || write_all(stdin, &to_write));
+        let mut process = ChildProcess { child, input, output, stderr };
+        if let Err(error) = process.start_threads(to_write, read) {
+            let _ = process.kill();
+            return Err(error);
         }
-        if let Some(stdout) = child.stdout.take() {
-            thread::spawn(move || read_lines(stdout, &read));
+        Ok(process)
+    }
+
+    /// Starts the threads that read and write its pipes.
+    ///
+    /// They end with the child, whose death closes the pipes. They are not joined: a grandchild that
+    /// left the process group may keep a pipe open for ever.
+    fn start_threads(
+        &mut self,
+        to_write: Receiver<Text>,
+        read: SyncSender<Received>,
+    ) -> io::Result<()> {
+        if let Some(stdin) = self.child.stdin.take() {
+            thread::Builder::new().spawn(move || write_all(stdin, &to_write))?;
         }
-        if let Some(pipe) = child.stderr.take() {
-            let tail = Arc::clone(&stderr);
-            thread::spawn(move || drain(pipe, &tail));
+        if let Some(stdout) = self.child.stdout.take() {
+            thread::Builder::new().spawn(move || read_lines(stdout, &read))?;
         }
-        Ok(ChildProcess { child, input, output, stderr })
+        if let Some(pipe) = self.child.stderr.take() {
+            let tail = Arc::clone(&self.stderr);
+            thread::Builder::new().spawn(move || drain(pipe, &tail))?;
+        }
+        Ok(())
     }
 
     pub fn id(&self) -> u32 {

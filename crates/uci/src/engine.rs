@@ -64,9 +64,10 @@ pub trait UciEngine: Send {
     ) -> BestMove;
 
     /// Answers a command outside UCI, such as `eval`, `bench 16 1 13` or `d`; `None` when it does
-    /// not know it. Every line that is no UCI command comes here.
-    fn extra(&mut self, command: &str, game: &Game) -> Option<String> {
-        let _ = (command, game);
+    /// not know it. Every line that is no UCI command comes here. Must come back soon after
+    /// [`Control::is_stopped`].
+    fn extra(&mut self, command: &str, game: &Game, control: &Control) -> Option<String> {
+        let _ = (command, game, control);
         None
     }
 }
@@ -104,6 +105,7 @@ pub fn serve<E: UciEngine + ?Sized>(
         jobs,
         game: Arc::new(Game::new()),
         searches: Vec::new(),
+        extras: Vec::new(),
         is_chess960: false,
         shows_wdl: false,
     };
@@ -120,7 +122,7 @@ pub fn serve<E: UciEngine + ?Sized>(
                 drop(queue);
             })?;
         let read = session.read(&mut input);
-        session.stop();
+        session.stop_searches();
         // Ends the worker, which first does what was still asked.
         drop(session);
         read
@@ -140,6 +142,8 @@ struct Session<'a, W: Write> {
     game: Arc<Game>,
     /// The searches that have not ended yet, oldest first.
     searches: Vec<Arc<Control>>,
+    /// The commands outside UCI that have not ended yet.
+    extras: Vec<Arc<Control>>,
     is_chess960: bool,
     shows_wdl: bool,
 }
@@ -153,7 +157,12 @@ impl<W: Write> Session<'_, W> {
                     self.say(format!("line ignored: longer than {LINE_LIMIT} bytes"));
                 }
                 Line::Text(line) => match Command::parse(&line) {
-                    Command::Quit => break,
+                    Command::Quit => {
+                        // The end of the input does not end a bench: whoever pipes in one command
+                        // waits for its answer.
+                        self.stop();
+                        break;
+                    }
                     command => self.obey(command),
                 },
             }
@@ -163,6 +172,7 @@ impl<W: Write> Session<'_, W> {
 
     fn obey(&mut self, command: Command) {
         self.searches.retain(|search| !search.is_done());
+        self.extras.retain(|extra| !extra.is_done());
         match command {
             Command::Uci => self.introduce(),
             Command::IsReady => self.answer(&Reply::ReadyOk),
@@ -177,7 +187,11 @@ impl<W: Write> Session<'_, W> {
             Command::Unknown(text) if text.is_empty() => {}
             Command::Unknown(text) if !self.searches.is_empty() => self.output.unknown(&text),
             Command::Extra(text) | Command::Unknown(text) => {
-                self.send(Job::Extra { text, game: Arc::clone(&self.game) });
+                let control = Arc::new(Control::new(&Go::default()));
+                let game = Arc::clone(&self.game);
+                if self.try_send(Job::Extra { text, game, control: Arc::clone(&control) }) {
+                    self.extras.push(control);
+                }
             }
             Command::Debug(_) | Command::Register(_) | Command::Quit => {}
         }
@@ -232,6 +246,11 @@ impl<W: Write> Session<'_, W> {
     }
 
     fn stop(&self) {
+        self.stop_searches();
+        self.extras.iter().for_each(|extra| extra.stop());
+    }
+
+    fn stop_searches(&self) {
         self.searches.iter().for_each(|search| search.stop());
     }
 

@@ -23,7 +23,7 @@ pub(crate) enum Job {
     SetOption { name: String, value: String },
     NewGame,
     Go(Box<Search>),
-    Extra { text: String, game: Arc<Game> },
+    Extra { text: String, game: Arc<Game>, control: Arc<Control> },
     Sync(SyncSender<()>),
 }
 
@@ -53,11 +53,14 @@ pub(crate) fn work<E: UciEngine + ?Sized, W: Write + Send>(
             }
             Job::NewGame => engine.new_game(),
             Job::Go(search) => search.run(engine, output),
-            Job::Extra { text, game } => match engine.extra(&text, &game) {
-                Some(answer) => output.write(&answer.trim_end()),
-                None if text == "d" => output.write(&diagram(game.position())),
-                None => output.unknown(&text),
-            },
+            Job::Extra { text, game, control } => {
+                match engine.extra(&text, &game, &control) {
+                    Some(answer) => output.write(&answer.trim_end()),
+                    None if text == "d" => output.write(&diagram(game.position())),
+                    None => output.unknown(&text),
+                }
+                control.finish();
+            }
             // The asker may have gone.
             Job::Sync(done) => drop(done.send(())),
         }

@@ -62,8 +62,17 @@ impl UciEngine for Dummy {
         self.answer.unwrap_or(BestMove { best: Some(best), ponder: None })
     }
 
-    fn extra(&mut self, command: &str, game: &Game) -> Option<String> {
-        (command == "eval").then(|| format!("{} legal moves\n", game.legal_moves().len()))
+    fn extra(&mut self, command: &str, game: &Game, control: &Control) -> Option<String> {
+        match command {
+            "eval" => Some(format!("{} legal moves\n", game.legal_moves().len())),
+            "bench" if self.is_patient => {
+                while !control.is_stopped() {
+                    thread::yield_now();
+                }
+                Some("stopped".to_owned())
+            }
+            _ => None,
+        }
     }
 }
 
@@ -214,6 +223,19 @@ fn quit_and_the_end_of_input_stop_a_search() {
         let output = run(&mut Dummy { is_patient: true, ..Dummy::default() }, end);
         assert!(output.ends_with("bestmove a2a3\n"), "{end}: {output}");
     }
+}
+
+#[test]
+fn quit_and_stop_end_a_bench() {
+    let patient = || Dummy { is_patient: true, ..Dummy::default() };
+    assert_eq!(run(&mut patient(), "bench\nbench\nquit\n"), "stopped\nstopped\n");
+    let mut gui = Gui::start(patient());
+    for _ in 0..2 {
+        gui.send("bench");
+        gui.send("stop");
+        gui.expect("stopped");
+    }
+    gui.quit();
 }
 
 #[test]

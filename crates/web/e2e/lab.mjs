@@ -47,12 +47,18 @@ export async function openLab({ token } = {}) {
   const page = await newPage(context);
   return {
     page,
+    /** A tab of its own, which knows nothing of the others. */
+    async tab() {
+      return newPage(await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' }));
+    },
     /** A page on a phone, to be used with the fingers. */
     async phone() {
       const place = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, reducedMotion: 'reduce' };
       return newPage(await browser.newContext(place));
     },
     url,
+    /** The folder of runs. */
+    runs,
     /** What the page should never have done. */
     faults,
     async open(path) {
@@ -94,6 +100,17 @@ export async function inspect(page, name) {
   }
   await page.emulateMedia({ colorScheme: 'light' });
   await page.setViewportSize({ width: 1280, height: 900 });
+}
+
+/** Begins the game of the form and waits until it is there: the one before stays on the board until then. */
+export async function beginGame(page) {
+  const seed = () => JSON.parse(sessionStorage.getItem('selfmate-game') ?? '{}').seed ?? null;
+  const before = await page.evaluate(seed);
+  await page.getByRole('button', { name: 'New game' }).click();
+  await page.waitForFunction(
+    (old) => (JSON.parse(sessionStorage.getItem('selfmate-game') ?? '{}').seed ?? null) !== old,
+    before,
+  );
 }
 
 /** Where a square is on the screen. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
-import { inspect, openLab, playByKeys, playByMouse, playByTouch } from './lab.mjs';
+import { beginGame, inspect, openLab, playByKeys, playByMouse, playByTouch } from './lab.mjs';
 
 let lab;
 let page;
@@ -20,12 +20,16 @@ after(async () => {
 
 const status = () => page.locator('.game-status');
 
-/** Begins a game with the form of the play page. */
+/** Begins a game with the form of the play page, as if the tab had never seen one. */
 async function newGame({ player, side = 'white', fen = '', strength = 'sims:16' }) {
+  await lab.open('runs');
+  await page.evaluate(() => sessionStorage.clear());
   await lab.open(`play?player=${encodeURIComponent(player)}&fen=${encodeURIComponent(fen)}`);
   await page.getByLabel('You play').selectOption(side);
   await page.getByLabel('Strength').selectOption(strength);
-  await page.getByRole('button', { name: 'New game' }).click();
+  // The page has begun one of its own.
+  await status().filter({ hasText: /Your move|thinks/ }).waitFor();
+  await beginGame(page);
   await status().filter({ hasText: /Your move|thinks/ }).waitFor();
 }
 
@@ -108,7 +112,192 @@ test('a training is started, seen to learn, and stopped', async () => {
   await inspect(page, 'run');
   await lab.open('runs');
   await page.getByRole('link', { name: 'first' }).waitFor();
+  await page.locator('.facts', { hasText: 'of 5 min' }).waitFor();
   await inspect(page, 'runs');
+});
+
+test('a resume asks how much more, and ends then', async () => {
+  await lab.open('run/first');
+  await page.getByRole('button', { name: 'Resume' }).click();
+  const dialog = page.getByRole('dialog');
+  const minutes = dialog.getByLabel('Minutes more');
+  const left = Number(await minutes.inputValue());
+  assert.ok(left > 0 && left < 5, `${left} minutes are left of five`);
+  assert.equal(await dialog.getByLabel('Threads').inputValue(), '1');
+  await inspect(page, 'resume');
+  await minutes.fill('0.1');
+  await dialog.getByRole('button', { name: 'Go on' }).click();
+  await page.locator('.state-training').waitFor();
+  await page.locator('.tiles dt', { hasText: 'Left' }).waitFor();
+  await page.locator('.state-stopped').waitFor();
+  await page.getByText('the budget is spent').waitFor();
+  await page.getByRole('button', { name: 'Resume' }).click();
+  await dialog.getByText('; the budget is spent.').waitFor();
+  await page.keyboard.press('Escape');
+});
+
+test('a wrong setting is told in the form, which stays open', async () => {
+  await lab.open('runs');
+  await page.getByRole('button', { name: 'New training' }).click();
+  await page.getByLabel('Name').fill('wrong');
+  await page.getByLabel('Single settings').fill('selfplay.nonsense=1');
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('alert').filter({ hasText: 'nonsense' }).waitFor();
+  assert.equal(await page.getByLabel('Name').inputValue(), 'wrong');
+  assert.equal(await page.evaluate(async () => (await fetch('/api/runs/wrong')).status), 404);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+});
+
+/** Shows the run page over answers of a test's own. */
+async function openStubbed(detail, curves, openGames) {
+  const tab = await lab.tab();
+  tab.setDefaultTimeout(60_000);
+  const run = {
+    name: 'stub', learner: 'zero', seed: 1, state: 'training', reason: null, age_s: 24, recorded_s: 1, elapsed_s: 0,
+    trained_s: 24, budget: { minutes: 2, games: null, steps: null, is_spent: false }, threads: 1, generation: 0, games: 0,
+    positions: 0, simulations: 0, steps: 0, searches_tree: true, checkpoints: [], rating: null, alarm_count: 0, spark: [],
+    spark_of: 'loss.value', error: null, ratings: [], alarms: [], notes: [], warnings: [], config: {}, said: [], ...detail,
+  };
+  const empty = { records: 1, place: '0', elapsed_s: [], generation: [], games: [], positions: [], simulations: [], steps: [], values: {} };
+  const answers = {
+    '/api/runs/stub': run,
+    '/api/runs/stub/curves': { ...empty, ...curves },
+    '/api/runs/stub/games': { sealed: [], open: 1, open_games: openGames },
+    '/api/runs/stub/games/latest': null,
+    '/api/runs/stub/live': [],
+  };
+  await tab.route('**/api/runs/stub**', (route) => {
+    const answer = answers[new URL(route.request().url()).pathname];
+    return answer === undefined ? route.abort() : route.fulfill({ json: answer });
+  });
+  await tab.goto(`${lab.url}/#/run/stub`);
+  return tab;
+}
+
+test('a resume says which bounds stay', async () => {
+  const budget = { minutes: 2, games: 1000, steps: 500, is_spent: true };
+  for (const [steps, text] of [[20, 'It also ends at 1,000 games or 500 steps, as before.'], [500, 'It also ends at 1,000 games, as before.']]) {
+    const tab = await openStubbed({ state: 'stopped', budget, games: 40, steps }, {}, 0);
+    await tab.getByRole('button', { name: 'Resume' }).click();
+    await tab.getByRole('dialog').getByText(text, { exact: true }).waitFor();
+    await tab.context().close();
+  }
+});
+
+test('the first generation shows no zeros, and its time', async () => {
+  const tab = await openStubbed({}, {}, 12);
+  await tab.getByText('The first generation is under way: 12 games are over.').waitFor();
+  const tiles = await tab.locator('.tiles > div').allTextContents();
+  assert.deepEqual(tiles, ['Generation–', 'Games–', 'Positions–', 'Simulations–', 'Batches–', 'Trained24 s of 2 min', 'Left1 min 36 s', 'Elo–']);
+  await tab.context().close();
+});
+
+test('shares of few games are told as numbers of games', async () => {
+  const values = { draw_share: [1], capped_share: [0.875], 'loss.value': [0.5], 'loss.policy': [-0.2] };
+  const one = { elapsed_s: [30], generation: [1], games: [16], positions: [900], simulations: [9], steps: [4], values };
+  let tab = await openStubbed({}, one, 0);
+  const latest = (title) => tab.locator('figure', { hasText: title }).locator('.chart-latest');
+  await latest('Draws').waitFor();
+  assert.equal(await latest('Draws').textContent(), 'drawn 2 of 2cut off 14 of 16');
+  await tab.getByText('how far the network is from what the games taught').waitFor();
+  await tab.context().close();
+  const many = { ...one, games: [1600] };
+  tab = await openStubbed({ learner: 'reinforce' }, many, 0);
+  await latest('Draws').waitFor();
+  assert.equal(await latest('Draws').textContent(), 'drawn 100\u00a0%cut off 88\u00a0%');
+  // What reinforce minimises is no distance from anything.
+  await tab.getByText('whose size says little').waitFor();
+  assert.equal(await tab.getByText('how far the network is from what the games taught').count(), 0);
+  await tab.context().close();
+});
+
+test('a tab that nobody sees asks for nothing', async () => {
+  const tab = await lab.tab();
+  await tab.clock.install();
+  let asked = 0;
+  tab.on('request', (request) => {
+    if (request.url().includes('/api/')) asked += 1;
+  });
+  const see = (isHidden) =>
+    tab.evaluate((hidden) => {
+      Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, isHidden);
+  // Each text is drawn from the last answer that the page waits for.
+  const texts = [
+    ['runs', 'first'],
+    ['run/first', 'Batches'],
+    ['arena', 'No match has been played here yet'],
+    ['endgame', 'No ending has been learned yet'],
+  ];
+  for (const [path, shown] of texts) {
+    await tab.goto(`${lab.url}/#/${path}`);
+    await tab.getByText(shown).first().waitFor();
+    await see(true);
+    asked = 0;
+    await tab.clock.runFor(60_000);
+    assert.equal(asked, 0, `${path} in a hidden tab`);
+    const again = tab.waitForRequest(/\/api\//);
+    await see(false);
+    await again;
+  }
+  // A page that is opened in a hidden tab waits until the tab is visible.
+  await see(true);
+  await tab.goto(`${lab.url}/#/runs`);
+  await tab.getByRole('heading', { name: 'Runs' }).waitFor();
+  asked = 0;
+  await tab.clock.runFor(60_000);
+  assert.equal(asked, 0, 'runs, opened in a hidden tab');
+  assert.equal(await tab.getByRole('link', { name: 'first' }).count(), 0);
+  await see(false);
+  await tab.getByRole('link', { name: 'first' }).waitFor();
+  await tab.context().close();
+});
+
+test('a server that is gone is named as such', async () => {
+  const tab = await lab.tab();
+  await tab.route('**/api/runs', (route) => route.abort());
+  await tab.goto(`${lab.url}/#/runs`);
+  await tab.getByText('The server does not answer. Is `selfmate serve` still running?').waitFor();
+  assert.equal(await tab.getByText('Failed to fetch').count(), 0);
+  await tab.context().close();
+});
+
+test('no text makes a page wider than its window', async () => {
+  const long = 'x'.repeat(100_000);
+  const tooWide = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  const put = (locator) =>
+    locator.evaluate((input, text) => {
+      // As a program would: past what the field allows people to type.
+      input.value = text;
+    }, long);
+  await newGame({ player: 'random' });
+  await put(page.getByLabel('Type a move'));
+  await page.getByRole('button', { name: 'Move', exact: true }).click();
+  await status().filter({ hasText: 'cannot be played here' }).waitFor();
+  assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide after a typed move`);
+  await put(page.getByLabel('From a position (FEN)'));
+  await page.getByRole('button', { name: 'New game' }).click();
+  await page.locator('form.card').getByRole('alert').waitFor();
+  assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide after a FEN`);
+  await lab.open('inside');
+  await put(page.getByLabel('Position (FEN)'));
+  await page.getByRole('button', { name: 'Search' }).click();
+  await page.getByRole('alert').waitFor();
+  assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide inside`);
+  await lab.open(`run/${'y'.repeat(3000)}`);
+  await page.getByRole('alert').waitFor();
+  assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide for a run`);
+});
+
+test('a page that is opened by key has no ring round all of it', async () => {
+  await lab.open('runs');
+  await page.getByRole('link', { name: 'Arena' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { name: 'Arena' }).waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
+  assert.equal(await page.locator('main').evaluate((main) => getComputedStyle(main).outlineStyle), 'none');
 });
 
 test('its games are listed and replayed', async () => {
@@ -208,12 +397,79 @@ test('a search is looked into', async () => {
   await inspect(page, 'inside');
 });
 
+test('only players with a tree are offered to be looked into', async () => {
+  await lab.open('inside?player=random');
+  // A spec by hand may still be of another player.
+  await page.getByLabel('Player spec').waitFor();
+  const offered = await page.getByLabel('Whose search').locator('option').evaluateAll((options) => options.map(({ value }) => value));
+  assert.ok(offered.includes('run:first') && offered.includes('material') && !offered.includes('greedy'), offered.join());
+  await page.getByRole('button', { name: 'Search' }).click();
+  await page.getByRole('alert').filter({ hasText: 'searches no tree' }).waitFor();
+  assert.equal(await page.getByText('Searching…').count(), 0);
+});
+
+test('what a search says is named, in one scale and for one side', async () => {
+  await lab.open(`inside?player=material&fen=${encodeURIComponent('6k1/8/6K1/8/8/8/8/R7 w - - 0 1')}`);
+  await page.getByRole('button', { name: 'Search' }).click();
+  const column = page.getByRole('region', { name: 'PUCT' });
+  await column.getByRole('button', { name: 'root' }).waitFor();
+  await column.getByText('Plays Ra8# · Q of this move +1.00 · proven win for White').waitFor();
+  await column.getByText(/^\d+ simulations of 1,024: the result is proven, so it ended\./).waitFor();
+  await column.getByText('Q and mean: the result that White expects, from −1 (lost) to +1 (won).').waitFor();
+  await column.getByRole('columnheader', { name: 'Q (White, −1 to +1)' }).waitFor();
+  await inspect(page, 'inside-proven');
+  // A queen that hangs is lost for White on every level of the tree.
+  await lab.open(`inside?player=material&fen=${encodeURIComponent('4k3/8/8/8/8/8/3q4/K6R b - - 0 1')}`);
+  await page.getByRole('button', { name: 'Search' }).click();
+  await column.getByText('the result that Black expects').waitFor();
+  await column.getByRole('button', { name: 'root' }).click();
+  await column.locator('.tree ul .node').first().click();
+  const below = column.locator('.tree ul ul li .hint').first();
+  await below.waitFor();
+  assert.match(await below.textContent(), /Q \+0\.\d\d \(Black\)/);
+});
+
+test('an Elo difference of few games is told as an interval', async () => {
+  const report = {
+    a: 'greedy', b: 'random', games: 2, wins: 2, draws: 0, losses: 0, score: 1, elo: 190.8, elo_error: null, elo_low: -216.4,
+    elo_high: null, elo_is_bound: true, los: 0.5, pentanomial: [0, 0, 0, 0, 1], terminations: {}, is_finished: true,
+  };
+  const match = (id, changes) => ({ id, state: 'finished', error: null, total: 2, limit: '-', report: { ...report, ...changes }, games: [] });
+  const all = [
+    match('000001', {}),
+    match('000002', { wins: 0, losses: 2, score: 0, elo: -190.8, elo_low: null, elo_high: 216.4 }),
+    match('000003', { wins: 0, draws: 2, score: 0.5, elo: 0, elo_low: -216.4, elo_high: 216.4, elo_is_bound: false }),
+    match('000004', { games: 40, wins: 30, losses: 10, score: 0.75, elo: 190.8, elo_error: 120, elo_low: 80.2, elo_high: 320, elo_is_bound: false }),
+    match('000005', { games: 4, wins: 3, draws: 1, score: 0.875, elo: 338, elo_error: 160, elo_low: 149, elo_high: 470, elo_is_bound: false }),
+  ];
+  const tab = await lab.tab();
+  await tab.route('**/api/matches**', (route) => {
+    const id = route.request().url().split('/').at(-1);
+    return route.fulfill({ json: all.find((found) => found.id === id) ?? all });
+  });
+  await tab.goto(`${lab.url}/#/arena`);
+  const row = (number) => tab.getByRole('row', { name: `№ ${number}` });
+  await row(1).filter({ hasText: '−216 or more' }).waitFor();
+  await row(2).filter({ hasText: '+216 or less' }).waitFor();
+  await row(3).filter({ hasText: '−216 to +216' }).waitFor();
+  await row(4).filter({ hasText: '+191 (+80 to +320)' }).waitFor();
+  await row(5).filter({ hasText: 'too few games' }).waitFor();
+  assert.equal(await tab.getByText('beyond').count(), 0);
+  await row(1).getByRole('link').click();
+  await tab.getByText('2 of 2 points · Elo difference (95\u00a0%): −216 or more').waitFor();
+  assert.equal(await tab.getByText('the stronger with').count(), 0);
+  await tab.context().close();
+});
+
 test('a match is played and a game of it replayed', async () => {
   await lab.open('arena');
   await page.getByLabel('First player').selectOption('greedy');
   await page.getByLabel('Second player').selectOption('random');
   await page.getByLabel('Games of each pair').fill('4');
+  // All have the same time unless somebody wants it otherwise.
+  const order = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/api/matches'));
   await page.getByRole('button', { name: 'Start' }).click();
+  assert.equal((await order).postDataJSON().movetime_ms, 100);
   await page.getByText('finished').waitFor();
   await inspect(page, 'arena');
   await page.getByRole('link', { name: '№ 1' }).click();

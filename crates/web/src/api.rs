@@ -13,16 +13,15 @@ pub mod runs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::Request;
+use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, NotForContentType, Predicate};
-use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use crate::app::App;
@@ -56,6 +55,7 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .route("/runs/{run}/games/{generation}", get(game::list))
         .route("/runs/{run}/games/{generation}/{number}", get(game::show))
         .route("/position", post(play::position))
+        .route("/player", post(play::player))
         .route("/think", post(play::think))
         .route("/review", post(play::review))
         .route("/pgn", post(play::pgn))
@@ -81,7 +81,8 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .fallback(asset::serve)
         .with_state(Arc::clone(&app))
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, answer_timeout))
-        .layer(RequestBodyLimitLayer::new(BODY_BYTES))
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .layer(middleware::from_fn(limit_body))
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(SEARCH)))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), recent::layer))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::layer))
@@ -92,6 +93,18 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
 
 async fn nothing() -> ApiError {
     ApiError::NotFound("there is nothing here; /openapi.json lists what there is".into())
+}
+
+/// Refuses a body that says it is too large before it is sent; one that does not say is read up to
+/// the limit.
+async fn limit_body(request: Request, next: Next) -> Response {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > BODY_BYTES) {
+        let text = format!("length limit exceeded: expected a body of at most {BODY_BYTES} bytes");
+        return ApiError::Refused(StatusCode::PAYLOAD_TOO_LARGE, text).into_response();
+    }
+    next.run(request).await
 }
 
 /// Headers that every answer carries, refusals included.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use selfmate_arena::PlayerSpec;
 use tokio::sync::Semaphore;
 
 use crate::arena::Arena;
@@ -50,7 +51,9 @@ pub struct App {
 }
 
 impl App {
-    pub fn new(config: Config) -> App {
+    pub fn new(mut config: Config) -> App {
+        // A whole path can be told from other words of a message, and be left out of it.
+        config.runs = std::path::absolute(&config.runs).unwrap_or(config.runs);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let players = Players::new(&config.runs, cores);
         App {
@@ -72,6 +75,17 @@ impl App {
             cores,
             socket_idle: config.limits.socket_idle,
         }
+    }
+
+    /// What has to be said of a player when the newest checkpoint of its run is damaged. One that
+    /// names its step is what was asked for.
+    pub fn passed_over(&self, player: &PlayerSpec) -> Option<String> {
+        let run = player.argument.as_deref().filter(|name| !name.contains('@'))?;
+        if player.kind != "run" {
+            return None;
+        }
+        // A run that cannot be read has no player either, and that was said.
+        self.runs.passed_over(run).ok().flatten()
     }
 
     /// A fault on our side as the client may read it: where the runs are is nobody's business.

@@ -16,7 +16,7 @@ use selfmate_arena::{GameRecord, GameSettings, MatchConfig, MatchReport, MoveLim
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, int64};
 use crate::player::{Effort, Players};
 use crate::run::lock;
 use hall::{Hall, Queue, Stored};
@@ -38,18 +38,22 @@ pub struct Arena {
 #[serde(deny_unknown_fields)]
 pub struct MatchOrder {
     /// At least two; each meets each.
+    #[schema(min_items = 2, max_items = 16)]
     pub players: Vec<String>,
     /// Games of each pair.
+    #[schema(minimum = 1, maximum = 10_000)]
     pub games: u64,
     /// How long to think about a move; as the players say when it is left out.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub sims: Option<u64>,
     /// Milliseconds for each move.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 60_000)]
     pub movetime_ms: Option<u64>,
     /// The seed of openings and players; the match's number when it is left out, so that the same
     /// match once more has other games.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "int64")]
     pub seed: Option<u64>,
 }
 
@@ -226,13 +230,13 @@ fn has_room(queue: &Queue, more: usize) -> Result<(), ApiError> {
 
 /// A match for each pair of players.
 fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, ApiError> {
-    let bad = |text: &str| Err(ApiError::Bad(text.to_owned()));
+    let malformed = |text: &str| Err(ApiError::Malformed(text.to_owned()));
     let names: Vec<String> = order.players.iter().map(|text| text.trim().to_owned()).collect();
     if !(2..=16).contains(&names.len()) {
-        return bad("players: expected 2 to 16");
+        return malformed("players: expected 2 to 16");
     }
     if !(1..=MAX_GAMES).contains(&order.games) {
-        return bad("games: expected 1 to 10000");
+        return malformed("games: expected 1 to 10000");
     }
     Effort { sims: order.sims, depth: None, movetime_ms: order.movetime_ms }.limit()?;
     let limit =
@@ -244,7 +248,7 @@ fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, Ap
         players.parse(a)?;
         for b in &names[index + 1..] {
             if a == b {
-                return bad("players: the same one twice");
+                return Err(ApiError::Bad("players: the same one twice".to_owned()));
             }
             configs.push(MatchConfig {
                 settings: GameSettings { limit, adjudication, ..GameSettings::default() },

@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::error::{ApiError, without_paths};
-use crate::learner::learners;
+use crate::error::{ApiError, int64, without_paths};
+use crate::learner::{check_settings, learners};
 use crate::run::lock;
 
+/// The longest training: two years.
+pub const MAX_MINUTES: f64 = 1e6;
 /// Trainings at the same time: each takes all cores that it is given.
 const MAX_TRAININGS: usize = 4;
 /// Trainings that have ended and are remembered, for what they said last.
@@ -40,6 +42,7 @@ struct Training {
     /// The end of what it said.
     said: Arc<Mutex<VecDeque<String>>>,
     listener: Option<JoinHandle<()>>,
+    begun: Instant,
     /// How it ended, and when.
     ended: Option<(TrainingState, Instant)>,
 }
@@ -47,8 +50,10 @@ struct Training {
 /// How a training of ours stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrainingState {
-    Running,
-    Stopping,
+    /// Since when.
+    Running(Instant),
+    /// Since when it ran.
+    Stopping(Instant),
     Ended,
     /// With what it said last.
     Failed(String),
@@ -59,6 +64,7 @@ pub enum TrainingState {
 #[serde(deny_unknown_fields)]
 pub struct Order {
     /// The run's name.
+    #[schema(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}$")]
     pub name: String,
     /// The learner; the main one when it is left out.
     #[serde(default)]
@@ -68,24 +74,31 @@ pub struct Order {
     pub preset: Option<String>,
     /// Stop after so many minutes of training, earlier sessions included.
     #[serde(default)]
+    #[schema(exclusive_minimum = 0, maximum = 1_000_000)]
     pub minutes: Option<f64>,
     /// Stop after so many games, earlier sessions included.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "int64")]
     pub games: Option<u64>,
+    /// Stop after so many batches learned from, earlier sessions included.
+    #[serde(default, deserialize_with = "int64")]
+    pub steps: Option<u64>,
     /// The seed of all randomness.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "int64")]
     pub seed: Option<u64>,
     /// Threads; all cores when it is left out.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1024)]
     pub threads: Option<u16>,
     /// Single settings, such as `selfplay.sims.to=200`.
     #[serde(default)]
+    #[schema(max_items = 100)]
     pub set: Vec<String>,
 }
 
 impl Order {
     /// Checks everything that becomes an argument of a program.
     pub fn check(&self) -> Result<(), ApiError> {
+        let malformed = |text: String| Err(ApiError::Malformed(text));
         let bad = |text: String| Err(ApiError::Bad(text));
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let name = &self.name;
@@ -94,7 +107,7 @@ impl Order {
             || !name.chars().all(plain)
             || name.starts_with(['.', '-'])
         {
-            return bad(format!(
+            return malformed(format!(
                 "name '{name}': expected up to 60 letters, digits, '-', '_' and '.'"
             ));
         }
@@ -113,22 +126,32 @@ impl Order {
             let presets = learner.presets.join(", ");
             return bad(format!("preset '{preset}': expected one of {presets}"));
         }
-        if self.minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes <= 1e6)) {
-            return bad("minutes: expected a number above 0".into());
+        if self.minutes.is_some_and(|minutes| !(minutes > 0.0 && minutes <= MAX_MINUTES)) {
+            return malformed(format!("minutes: expected a number above 0, at most {MAX_MINUTES}"));
         }
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        if self.threads.is_some_and(|threads| !(1..=cores).contains(&usize::from(threads))) {
+        if self.threads == Some(0) {
+            return malformed("threads is 0: expected at least 1".into());
+        }
+        if self.set.len() > 100 {
+            return malformed("set: expected up to 100 settings".into());
+        }
+        if self.threads.is_some_and(|threads| usize::from(threads) > cores) {
             return bad(format!("threads: expected 1 to {cores}, the cores of this machine"));
         }
-        if self.seed.is_some_and(|seed| i64::try_from(seed).is_err()) {
-            return bad("seed: expected a number below 2^63".into());
-        }
-        if self.set.len() > 100 || !self.set.iter().all(|setting| is_harmless(setting)) {
-            let text = "set: expected up to 100 texts such as selfplay.sims.to=200, each with a \
+        if !self.set.iter().all(|setting| is_harmless(setting)) {
+            let text = "set: expected texts such as selfplay.sims.to=200, each with a \
                 number or a word; what names files or programs is for the command line";
             return bad(text.into());
         }
         Ok(())
+    }
+
+    /// Checks the settings of a new run: its training would end at once because of a wrong one, and
+    /// leave a run that never was.
+    pub fn check_settings(&self) -> Result<(), ApiError> {
+        let learner = self.learner.as_deref();
+        check_settings(learner, self.preset.as_deref(), &self.set).map_err(ApiError::Bad)
     }
 
     fn arguments(&self) -> Vec<String> {
@@ -144,6 +167,7 @@ impl Order {
         flag("preset", self.preset.clone());
         flag("minutes", self.minutes.map(|minutes| minutes.to_string()));
         flag("games", self.games.map(|games| games.to_string()));
+        flag("steps", self.steps.map(|steps| steps.to_string()));
         flag("seed", self.seed.map(|seed| seed.to_string()));
         flag("threads", self.threads.map(|threads| threads.to_string()));
         for setting in &self.set {
@@ -203,7 +227,8 @@ impl Trainings {
             let said = Arc::clone(&said);
             thread::spawn(move || listen(BufReader::new(stderr), &said))
         });
-        let training = Training { child, stopping: false, said, listener, ended: None };
+        let begun = Instant::now();
+        let training = Training { child, stopping: false, said, listener, begun, ended: None };
         children.insert(order.name.clone(), training);
         Ok(())
     }
@@ -246,11 +271,20 @@ impl Trainings {
         active.collect()
     }
 
+    /// Waits until something is so, or the training has ended, or the time is over.
+    pub fn wait_for(&self, name: &str, longest: Duration, is_so: impl Fn() -> bool) {
+        let started = Instant::now();
+        let is_active = || self.state(name).is_some_and(|state| state.is_active());
+        while !is_so() && is_active() && started.elapsed() < longest {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     /// Stops all and waits until they have ended.
     pub fn stop_all(&self) {
         let mut children = lock(&self.children);
         for training in children.values_mut() {
-            if training.look() == TrainingState::Running {
+            if matches!(training.look(), TrainingState::Running(_)) {
                 training.interrupt();
             }
         }
@@ -263,7 +297,7 @@ impl Trainings {
 
 impl TrainingState {
     fn is_active(&self) -> bool {
-        matches!(self, TrainingState::Running | TrainingState::Stopping)
+        matches!(self, TrainingState::Running(_) | TrainingState::Stopping(_))
     }
 }
 
@@ -273,8 +307,8 @@ impl Training {
             return ended.clone();
         }
         let state = match self.child.try_wait() {
-            Ok(None) if self.stopping => return TrainingState::Stopping,
-            Ok(None) => return TrainingState::Running,
+            Ok(None) if self.stopping => return TrainingState::Stopping(self.begun),
+            Ok(None) => return TrainingState::Running(self.begun),
             Ok(Some(status)) if status.success() => TrainingState::Ended,
             Ok(Some(status)) => {
                 let last = lock(&self.said).back().cloned();
@@ -374,9 +408,18 @@ mod tests {
             assert!(error(Order { set, ..order("a") }).contains("set"), "{setting}");
         }
         for setting in ["a.b_c=-1.5e-3", "a=[1,2]", "selfplay.root=gumbel", "a=true"] {
-            let set = vec![setting.to_owned()];
-            assert_eq!(Order { set, ..order("a") }.check(), Ok(()), "{setting}");
+            assert!(is_harmless(setting), "{setting}");
         }
+        for (setting, wanted) in
+            [("selfplay.nonsense=1", "there is no 'nonsense'"), ("selfplay.sims.to=many", "many")]
+        {
+            let order = Order { set: vec![setting.to_owned()], ..order("a") };
+            assert_eq!(order.check(), Ok(()));
+            let wrong = order.check_settings().unwrap_err().to_string();
+            assert!(wrong.contains(wanted), "{wrong}");
+        }
+        let right = vec!["selfplay.sims.to=200".to_owned()];
+        assert_eq!(Order { set: right, ..order("a") }.check_settings(), Ok(()));
         let full = Order { minutes: Some(0.5), set: vec!["a.b=1".into()], ..order("a") };
         assert_eq!(
             full.arguments(),

@@ -1,6 +1,7 @@
 //! What this crate needs to know of the learners. Nothing else here names their config.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use selfmate_arena::Registry;
 use selfmate_learn::Settings;
@@ -20,6 +21,19 @@ pub struct Learner {
 pub fn learners() -> Vec<Learner> {
     let learner = |name| Learner { name, presets: Settings::presets(name).to_vec() };
     Settings::LEARNERS.into_iter().map(learner).collect()
+}
+
+/// Says what is wrong with single settings over a learner's preset, if anything is.
+pub fn check_settings(
+    learner: Option<&str>,
+    preset: Option<&str>,
+    settings: &[String],
+) -> Result<(), String> {
+    let (learner, preset) = (learner.unwrap_or(Settings::LEARNERS[0]), preset.unwrap_or("default"));
+    let base = Settings::preset(learner, preset)
+        .ok_or_else(|| format!("learner '{learner}' has no preset '{preset}'"))?;
+    let settings = base.set(settings).map_err(|error| error.to_string())?;
+    settings.check().map_err(|error| error.to_string())
 }
 
 /// How a player finds its moves.
@@ -42,7 +56,8 @@ pub fn thinking(learner: &str) -> Thinking {
     }
 }
 
-/// Adds the trained players to a registry, those of runs from this folder.
+/// Adds the trained players to a registry, those of runs from this folder. That a checkpoint was
+/// passed over is told with the run, see [`crate::run::Runs::warnings`].
 pub fn register(registry: &mut Registry, runs: &Path) {
-    selfmate_learn::players::register(registry, runs);
+    selfmate_learn::players::register(registry, runs, Arc::new(|_| {}));
 }

@@ -1,7 +1,11 @@
 //! The description of the API, made from its handlers.
 
 use utoipa::OpenApi;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::response::{Response, ResponseBuilder};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+
+use utoipa::openapi::{Content, Ref, RefOr};
 
 use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, runs};
 
@@ -27,6 +31,7 @@ use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, run
         game::latest,
         game::live,
         play::position,
+        play::player,
         play::think,
         play::review,
         play::pgn,
@@ -45,7 +50,7 @@ use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, run
         endgame::position,
         cluster::cluster,
     ),
-    components(schemas(crate::view::ChoiceView, crate::tree::Ready))
+    components(schemas(crate::error::Problem, crate::view::ChoiceView, crate::tree::Ready))
 )]
 struct Document;
 
@@ -58,5 +63,36 @@ pub fn document() -> utoipa::openapi::OpenApi {
     // Reading is free, and so is everything on a server without a token.
     let needs = SecurityRequirement::new("token", Vec::<String>::new());
     document.security = Some(vec![needs, SecurityRequirement::default()]);
+    for item in document.paths.paths.values_mut() {
+        item.get.iter_mut().for_each(|operation| add_refusals(operation, false));
+        item.post.iter_mut().for_each(|operation| add_refusals(operation, true));
+    }
     document
+}
+
+/// Adds the answers that a request may get before its handler sees it; a handler names only its own.
+fn add_refusals(operation: &mut Operation, changes_state: bool) {
+    let mut add = |status: &str, description: &str| {
+        let responses = &mut operation.responses.responses;
+        responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
+    };
+    add("403", "Host or Origin is not this server's");
+    add("408", "no answer in time");
+    add("503", "too many requests are being answered");
+    if changes_state {
+        add("401", "no token, where the server asks for one");
+    }
+    if operation.request_body.is_some() {
+        add("400", "the body is not JSON, or not as described");
+        add("413", "the body is too large");
+        add("415", "the body is not declared as application/json");
+        add("422", "the body is as described, but chess or the lab does not allow it");
+    } else if operation.parameters.is_some() {
+        add("400", "a parameter is not as described");
+    }
+}
+
+fn problem(description: &str) -> Response {
+    let content = Content::new(Some(Ref::from_schema_name("Problem")));
+    ResponseBuilder::new().description(description).content("application/json", content).build()
 }

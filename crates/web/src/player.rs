@@ -81,6 +81,8 @@ pub struct KindView {
     pub description: String,
     /// Options and what they mean.
     pub options: Vec<(String, String)>,
+    /// Whether `/api/inside` can show its search.
+    pub searches_tree: bool,
 }
 
 /// How long to think about a move. Without any, as the player's spec says.
@@ -88,10 +90,13 @@ pub struct KindView {
 #[serde(default, deny_unknown_fields)]
 pub struct Effort {
     /// Simulations or nodes.
+    #[schema(minimum = 1, maximum = 1_000_000)]
     pub sims: Option<u64>,
     /// Plies, for alpha-beta and other engines.
+    #[schema(minimum = 1, maximum = 40)]
     pub depth: Option<u32>,
     /// Milliseconds.
+    #[schema(minimum = 1, maximum = 60_000)]
     pub movetime_ms: Option<u64>,
 }
 
@@ -105,7 +110,7 @@ impl Effort {
         ];
         for (name, value) in asked {
             if let Some(value) = value {
-                check_ceiling(name, value)?;
+                check_ceiling(name, value).map_err(ApiError::Malformed)?;
             }
         }
         Ok(Limit {
@@ -139,14 +144,15 @@ impl Players {
             name: kind.name().to_owned(),
             description: kind.description().to_owned(),
             options: shown(kind).map(|(name, help)| (name.to_owned(), help.to_owned())).collect(),
+            searches_tree: kind.options().any(|(name, _)| name == "root"),
         };
         self.registry.kinds().iter().map(view).collect()
     }
 
     /// Reads a spec and holds it to the limits.
     pub fn parse(&self, text: &str) -> Result<PlayerSpec, ApiError> {
-        if text.len() > 300 {
-            return Err(ApiError::Bad("a player: expected at most 300 characters".into()));
+        if text.chars().count() > 300 {
+            return Err(ApiError::Malformed("a player: expected at most 300 characters".into()));
         }
         let kind = text.split(':').next().unwrap_or_default().trim();
         if HIDDEN.contains(&kind) {
@@ -167,7 +173,7 @@ impl Players {
             }
             // What is no number is refused when the player is built, with the right words.
             if let Ok(value) = value.parse::<u64>() {
-                check_ceiling(name, value)?;
+                check_ceiling(name, value).map_err(ApiError::Bad)?;
                 if name == "threads" && value > self.cores as u64 {
                     let cores = self.cores;
                     let text = format!("threads is {value}: expected at most the {cores} cores");
@@ -290,12 +296,12 @@ fn shown(kind: &PlayerKind) -> impl Iterator<Item = (&str, &str)> {
     kind.options().filter(|(name, _)| OFFERED.contains(name))
 }
 
-fn check_ceiling(name: &str, value: u64) -> Result<(), ApiError> {
+fn check_ceiling(name: &str, value: u64) -> Result<(), String> {
     match CEILINGS.iter().find(|(known, _)| *known == name) {
         Some((_, most)) if value > *most => {
-            Err(ApiError::Bad(format!("{name} is {value}: expected at most {most} here")))
+            Err(format!("{name} is {value}: expected at most {most} here"))
         }
-        Some(_) if value == 0 => Err(ApiError::Bad(format!("{name} is 0: expected at least 1"))),
+        Some(_) if value == 0 => Err(format!("{name} is 0: expected at least 1")),
         _ => Ok(()),
     }
 }

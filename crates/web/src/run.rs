@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use selfmate_run::{Follower, GameRecord, Record, RunError, RunReader};
+use selfmate_run::{CheckpointStamp, Damage, Follower, GameRecord, Record, RunError, RunReader};
 
 use crate::child::Trainings;
 use crate::error::without_paths;
@@ -25,6 +25,15 @@ pub struct Runs {
     folder: PathBuf,
     followed: Mutex<HashMap<String, Arc<Mutex<Followed>>>>,
     chunks: Mutex<Vec<Chunk>>,
+    /// What was found of the newest checkpoint of each run.
+    checkpoints: Mutex<HashMap<String, CheckedCheckpoint>>,
+}
+
+/// What was found when the newest checkpoint of a run was read to its end.
+struct CheckedCheckpoint {
+    /// As long as this is the same there is nothing new to be found.
+    stamp: CheckpointStamp,
+    passed_over: Option<String>,
 }
 
 /// The metrics of one run, read so far.
@@ -32,6 +41,8 @@ struct Followed {
     follower: Follower,
     looked: Option<Instant>,
     metrics: Metrics,
+    /// Lines that cannot be read.
+    damages: Vec<Damage>,
 }
 
 /// The records of a run at some moment.
@@ -80,7 +91,12 @@ struct Chunk {
 
 impl Runs {
     pub fn new(folder: &Path) -> Runs {
-        Runs { folder: folder.to_owned(), followed: Mutex::default(), chunks: Mutex::default() }
+        Runs {
+            folder: folder.to_owned(),
+            followed: Mutex::default(),
+            chunks: Mutex::default(),
+            checkpoints: Mutex::default(),
+        }
     }
 
     /// A run by its name. Only names of the folder's listing are found, so no path leads out of it.
@@ -90,12 +106,58 @@ impl Runs {
 
     /// The records of a run, at most a moment old.
     pub fn metrics(&self, name: &str) -> Result<Metrics, RunError> {
+        self.followed(name, |followed| followed.metrics.clone())
+    }
+
+    /// What is damaged in a run and passed over: lines of its metrics, newer checkpoints than the
+    /// one that plays.
+    pub fn warnings(&self, name: &str) -> Vec<String> {
+        let clean = |text: &dyn std::fmt::Display| without_paths(text, &self.folder);
+        let mut warnings = Vec::new();
+        match self.passed_over(name) {
+            Ok(passed_over) => warnings.extend(passed_over),
+            Err(error) => warnings.push(clean(&error)),
+        }
+        match self.followed(name, |followed| followed.damages.clone()) {
+            Ok(damages) => {
+                warnings.extend(damages.iter().map(|damage| clean(&format!("{damage}; left out"))));
+            }
+            Err(error) => warnings.push(clean(&error)),
+        }
+        warnings
+    }
+
+    /// What has to be said of a run whose newest checkpoint is damaged.
+    pub fn passed_over(&self, name: &str) -> Result<Option<String>, RunError> {
+        let reader = self.find(name)?;
+        let stamp = reader.checkpoint_stamp()?;
+        let known = {
+            let kept = lock(&self.checkpoints);
+            let known = kept.get(name).filter(|known| known.stamp == stamp);
+            known.map(|known| known.passed_over.clone())
+        };
+        if let Some(passed_over) = known {
+            return Ok(passed_over);
+        }
+        let latest = reader.latest_checkpoint(&[])?;
+        let passed_over = latest.passed_over().map(|passed| passed.to_string()).or_else(|| {
+            let damage = latest.damages.first()?;
+            Some(format!("{damage}; there is no older checkpoint"))
+        });
+        let passed_over = passed_over.map(|passed| without_paths(&passed, &self.folder));
+        let checked = CheckedCheckpoint { stamp, passed_over: passed_over.clone() };
+        lock(&self.checkpoints).insert(name.to_owned(), checked);
+        Ok(passed_over)
+    }
+
+    /// Something of the metrics of a run, at most a moment old.
+    fn followed<T>(&self, name: &str, get: impl Fn(&Followed) -> T) -> Result<T, RunError> {
         let known = lock(&self.followed).get(name).cloned();
         if let Some(known) = known {
             let known = lock(&known);
             // Of many who look at the same moment only the first touches the disk.
             if known.is_fresh() {
-                return Ok(known.metrics.clone());
+                return Ok(get(&known));
             }
         }
         let reader = self.find(name)?;
@@ -106,13 +168,14 @@ impl Runs {
                     follower,
                     looked: None,
                     metrics: Metrics::default(),
+                    damages: Vec::new(),
                 }))
             }));
         let mut followed = lock(&followed);
         if !followed.is_fresh() {
             followed.look()?;
         }
-        Ok(followed.metrics.clone())
+        Ok(get(&followed))
     }
 
     /// Every run, those that cannot be read with the reason.
@@ -171,7 +234,9 @@ impl Followed {
         self.looked = Some(Instant::now());
         if news.restarted {
             self.metrics = Metrics::default();
+            self.damages.clear();
         }
+        self.damages.extend(news.damages);
         if !news.records.is_empty() {
             self.metrics.extend(news.records);
         }
@@ -224,6 +289,31 @@ mod tests {
         std::fs::write(folder.path().join("first/run.toml"), "learner = ").unwrap();
         let summary = &runs.summaries(&trainings)[0];
         assert!(summary.error.as_ref().unwrap().contains("runs/first/run.toml"), "{summary:?}");
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_and_an_unreadable_line_are_told_with_the_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("first");
+        let mut run = Run::open(&path).unwrap();
+        run.write_config("learner = \"zero\"").unwrap();
+        run.append_metric(&progress(1)).unwrap();
+        run.save_checkpoint(10, &[("model", b"older")]).unwrap();
+        run.save_checkpoint(20, &[("model", b"newer")]).unwrap();
+        let runs = Runs::new(folder.path());
+        assert!(runs.warnings("first").is_empty());
+        std::fs::write(path.join("checkpoints/20/model"), "damaged").unwrap();
+        let warnings = Runs::new(folder.path()).warnings("first");
+        assert_eq!(warnings, runs.warnings("first"));
+        let expected = "runs/first/checkpoints/20/model: ";
+        assert!(warnings[0].starts_with(expected), "{warnings:?}");
+        assert!(warnings[0].ends_with("; step 10 is used instead"), "{warnings:?}");
+        let lines = std::fs::read_to_string(path.join("metrics.jsonl")).unwrap();
+        std::fs::write(path.join("metrics.jsonl"), format!("nonsense\n{lines}")).unwrap();
+        let runs = Runs::new(folder.path());
+        let warnings = runs.warnings("first");
+        assert!(warnings[1].starts_with("runs/first/metrics.jsonl: line 1 "), "{warnings:?}");
+        assert_eq!(runs.metrics("first").unwrap().records.len(), 1);
     }
 
     #[test]

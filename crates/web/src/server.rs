@@ -122,7 +122,7 @@ impl Server {
         if !wanted.ip().is_loopback() && config.token.is_none() {
             return Err(ServeError::Open(wanted));
         }
-        if let Some(length) = config.token.as_ref().map(String::len)
+        if let Some(length) = config.token.as_ref().map(|token| token.chars().count())
             && length < SHORTEST_TOKEN
         {
             return Err(ServeError::ShortToken(length));

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use selfmate_arena::PlayerSpec;
 use selfmate_chess::notation::parse_uci;
 use selfmate_chess::{Game, Position};
+use selfmate_search::Player;
 use selfmate_search::mcts::{NodeView, Proof};
-use selfmate_search::player::{Limit, Thought};
-use selfmate_search::{Player, Wdl};
+use selfmate_search::player::Limit;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -56,13 +56,18 @@ pub enum Root {
 pub struct Snapshot {
     /// `snapshot`.
     pub kind: &'static str,
-    /// Simulations.
+    /// Simulations that it was allowed.
     pub sims: u64,
+    /// Simulations that it took: fewer once the result is proven.
+    pub simulations: u64,
     /// The move that would be played.
     pub best: MoveView,
-    /// Expected result for the side to move, from -1 to 1.
-    pub value: Option<f32>,
-    /// Every legal move, most promising first.
+    /// Expected result for the side to move, from -1 to 1: the mean over all simulations, those of
+    /// bad moves included, or the result if it is proven.
+    pub value: f32,
+    /// What is proven for the side to move: `win`, `draw` or `loss`.
+    pub proof: Option<&'static str>,
+    /// Every legal move: the one that would be played, then the others by their visits.
     pub moves: Vec<Branch>,
 }
 
@@ -72,11 +77,12 @@ pub struct Branch {
     /// The move.
     #[serde(flatten)]
     pub played: MoveView,
-    /// Walks through it.
+    /// Simulations through it.
     pub visits: u32,
     /// Its prior.
     pub prior: f32,
-    /// Expected result; `null` when it was never tried.
+    /// Expected result from -1 to 1 for the side that makes the move; `null` when it was never
+    /// tried.
     pub q: Option<f32>,
     /// What is proven: `win`, `draw` or `loss`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,14 +103,25 @@ pub struct Ready {
 pub struct NodeInfo {
     /// Its position.
     pub fen: String,
-    /// Walks that have passed here.
+    /// Simulations that have passed here.
     pub visits: u32,
-    /// Expected result for the side to move.
+    /// Expected result for the side to move, from -1 to 1.
     pub value: f32,
     /// What is proven, for the side to move.
     pub proof: Option<&'static str>,
     /// The moves, most visited first; empty while the node has no children.
     pub moves: Vec<Branch>,
+}
+
+/// Whether there is something to search, with so many simulations.
+pub fn check(game: &Game, sims: u64) -> Result<(), ApiError> {
+    if !(1..=MAX_SIMS).contains(&sims) {
+        return Err(ApiError::Malformed(format!("sims is {sims}: expected 1 to {MAX_SIMS}")));
+    }
+    if game.outcome().is_some() {
+        return Err(ApiError::Bad("the game is over here: there is nothing to search".into()));
+    }
+    Ok(())
 }
 
 /// The player whose tree is to be seen: a tree search with this rule at the root.
@@ -140,42 +157,32 @@ impl Trees {
         sims: u64,
         teller: &Teller,
     ) -> Result<(), ApiError> {
-        if !(1..=MAX_SIMS).contains(&sims) {
-            return Err(ApiError::Bad(format!("sims is {sims}: expected 1 to {MAX_SIMS}")));
-        }
-        if game.outcome().is_some() {
-            return Err(ApiError::Bad("the game is over here: there is nothing to search".into()));
-        }
         for sims in budgets(sims) {
             player.new_game();
             let stop = Some(std::sync::Arc::clone(teller.stop()));
-            let limit = Limit { nodes: Some(sims), lines: 256, stop, ..Limit::default() };
-            let mut thoughts: Vec<Thought> = Vec::new();
+            let limit = Limit { nodes: Some(sims), stop, ..Limit::default() };
             let choice = player
-                .choose_observed(game, &limit, &mut |thought| {
-                    // A new round of reports replaces the last.
-                    thoughts.truncate(thought.rank - 1);
-                    thoughts.push(thought.clone());
-                })
+                .choose(game, &limit)
                 .map_err(|error| ApiError::Internal(error.to_string()))?;
             if teller.is_stopped() {
                 let text = "the search took too long: try with fewer simulations";
                 return Err(ApiError::Busy(text.into()));
             }
-            let position = game.position();
-            let branch = |thought: &Thought| Branch {
-                played: MoveView::new(position, thought.line[0]),
-                visits: thought.visits.unwrap_or_default(),
-                prior: thought.prior.unwrap_or_default(),
-                q: thought.wdl.filter(|_| thought.visits > Some(0)).map(Wdl::value),
-                proof: None,
-            };
+            let root = player
+                .look(&[])
+                .ok_or_else(|| ApiError::Internal("this player shows no tree".into()))?;
+            let mut root = info(game, &root);
+            let best = MoveView::new(game.position(), choice.played);
+            // Stable: the others stay in the order of their visits.
+            root.moves.sort_by_key(|branch| branch.played != best);
             teller.tell(&Snapshot {
                 kind: "snapshot",
                 sims,
-                best: MoveView::new(position, choice.played),
-                value: choice.wdl.map(Wdl::value),
-                moves: thoughts.iter().map(branch).collect(),
+                simulations: choice.nodes.unwrap_or_default(),
+                best,
+                value: root.value,
+                proof: root.proof,
+                moves: root.moves,
             });
         }
         let id = crate::secret_name()?;

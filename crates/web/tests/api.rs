@@ -1,4 +1,4 @@
-//! The API as a client sees it.
+//! The API as a client sees it. One long file, because each file of tests is a program to be linked.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod client;
@@ -11,7 +11,7 @@ use selfmate_chess::{Color, Game, Outcome, Reason, Seed};
 use selfmate_learn::endgame::Endgame;
 use selfmate_learn::rounds::Method;
 use selfmate_learn::{RunConfig, Settings};
-use selfmate_run::{GameRecord, Judged, LiveGame, Progress, Rating, Record, Run};
+use selfmate_run::{Budget, GameRecord, Judged, LiveGame, Progress, Rating, Record, Run};
 use selfmate_web::{ClusterView, Config, Server, Watched, WorkerView};
 use serde_json::{Value, json};
 
@@ -80,7 +80,7 @@ fn a_run_is_shown_while_it_is_written() {
     let mut back = Lines::open(next.address(), &format!("/api/runs/first/feed?after={place}"));
     back.find("event: restart");
     assert!(back.find("data: {").contains("\"generation\":7"));
-    assert_eq!(get(address, "/api/runs/first/feed?after=x").status, 422);
+    assert_eq!(get(address, "/api/runs/first/feed?after=x").status, 400);
 
     let detail = get(address, "/api/runs/first").json();
     assert_eq!(detail["config"]["zero"]["plan_games"], 256);
@@ -167,6 +167,45 @@ fn a_player_thinks_aloud_and_moves() {
 }
 
 #[test]
+fn a_player_is_known_to_be_able_to_play_before_a_game_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let ask = |body: Value| post(server.address(), "/api/player", &body.to_string());
+    for (player, effort, has_tree) in [
+        ("default", json!({ "sims": 16 }), true),
+        ("default", json!({ "movetime_ms": 100 }), false),
+        ("material", json!({}), true),
+        ("alphabeta:depth=3", json!({}), false),
+        ("random", json!({ "movetime_ms": 100 }), false),
+    ] {
+        let answer = ask(json!({ "player": player, "effort": effort }));
+        assert_eq!(answer.status, 200, "{player}: {answer:?}");
+        assert_eq!(answer.json()["searches_tree"], has_tree, "{player} {effort}");
+    }
+    for player in ["nonsense", "", "run:nobody", "uci:sh", "alphabeta:depth=x"] {
+        let answer = ask(json!({ "player": player }));
+        assert_eq!(answer.status, 422, "{player}: {answer:?}");
+    }
+    assert_eq!(ask(json!({ "player": "random", "effort": { "sims": 0 } })).status, 400);
+}
+
+#[test]
+fn a_move_without_a_visit_has_no_score() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let body = json!({ "player": "material", "effort": { "sims": 2 }, "lines": 20 });
+    let lines = post(server.address(), "/api/think", &body.to_string()).lines();
+    let thoughts = lines.iter().filter(|line| line["kind"] == "thought");
+    let (visited, unvisited): (Vec<&Value>, Vec<&Value>) =
+        thoughts.partition(|thought| thought["visits"].as_u64() > Some(0));
+    assert!(!visited.is_empty() && !unvisited.is_empty(), "{lines:?}");
+    assert!(visited.iter().all(|thought| thought["score"].is_object()));
+    assert!(
+        unvisited.iter().all(|thought| thought["score"].is_null() && thought["value"].is_null())
+    );
+}
+
+#[test]
 fn a_tree_grows_and_opens() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
@@ -213,6 +252,36 @@ fn a_match_is_played_and_its_games_are_shown() {
 }
 
 #[test]
+fn a_folder_of_runs_that_was_given_as_a_relative_path_is_not_named() {
+    for folder in ["no-such-lab", "./no-such-lab", "no-such-lab/inner"] {
+        let server = serve(std::path::Path::new(folder));
+        let address = server.address();
+        let answers = [
+            get(address, "/api/runs/nobody"),
+            get(address, "/api/endgames/nobody/heat?place=Kg6,kg8"),
+            post(address, "/api/think", &json!({ "player": "run:nobody" }).to_string()),
+        ];
+        for answer in answers {
+            assert!(answer.status >= 400, "{answer:?}");
+            assert!(!answer.text().contains("no-such-lab"), "{answer:?}");
+        }
+        assert!(get(address, "/api/runs/nobody").text().contains("no run 'nobody' in runs: "));
+    }
+}
+
+#[test]
+fn a_token_is_measured_in_characters() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |token: &str| {
+        Server::start(Config { token: Some(token.to_owned()), ..config(folder.path()) })
+    };
+    // 8 characters that take 16 bytes.
+    let error = start("äöüßäöüß").err().unwrap().to_string();
+    assert_eq!(error, "the token has 8 characters: expected at least 16");
+    assert!(start("0123456789abcdef").is_ok());
+}
+
+#[test]
 fn an_ending_is_shown_beside_the_truth() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("rook")).unwrap();
@@ -252,7 +321,9 @@ fn an_ending_is_shown_beside_the_truth() {
         ("rook/heat", 400),
         ("rook/heat?place=Kg6", 422),
         ("rook/heat?place=Kg6,Qa1", 422),
-        ("rook/heat?place=nonsense", 422),
+        ("rook/heat?place=Kg6,Rg6", 422),
+        ("rook/position?place=Kg6,kg8,Rg8", 422),
+        ("rook/heat?place=nonsense", 400),
         ("rook/heat?place=Kg6,kg8&turn=green", 400),
         ("rook/heat?place=Kg6,kg8&step=21", 404),
         ("rook/position?place=Kg6,kg7,Ra1", 422),
@@ -284,12 +355,166 @@ fn runs_of_every_kind_play_and_those_with_a_tree_show_it() {
     let think = json!({ "player": "run:rook", "fen": fen, "effort": { "sims": 64 } }).to_string();
     let lines = post(server.address(), "/api/think", &think).lines();
     assert_eq!(lines.last().unwrap()["played"]["san"], "Ra8#");
+    // Both rules are what they say, whatever the run itself searches with.
+    let quiet = "8/8/4k3/8/3R4/4K3/8/8 w - - 0 1";
+    let visits = |root: &str| {
+        let body = json!({ "player": "run:rook", "fen": quiet, "sims": 64, "root": root });
+        let lines = post(server.address(), "/api/inside", &body.to_string()).lines();
+        let last = lines.iter().rfind(|line| line["kind"] == "snapshot").unwrap().clone();
+        let mut visits: Vec<(String, u64)> = last["moves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|m| (m["uci"].as_str().unwrap().to_owned(), m["visits"].as_u64().unwrap()))
+            .collect();
+        visits.sort();
+        visits
+    };
+    assert_ne!(visits("puct"), visits("gumbel"));
+    // A search that has proven a mate took fewer simulations than it was allowed, and says so.
+    let body = json!({ "player": "material", "fen": fen, "sims": 1024 }).to_string();
+    let lines = post(server.address(), "/api/inside", &body).lines();
+    let last = lines.iter().rfind(|line| line["kind"] == "snapshot").unwrap();
+    let sum: u64 =
+        last["moves"].as_array().unwrap().iter().map(|m| m["visits"].as_u64().unwrap()).sum();
+    assert_eq!((&last["sims"], &last["proof"]), (&json!(1024), &json!("win")), "{last}");
+    assert_eq!(last["simulations"], json!(sum));
+    assert!(sum < 1024, "{sum}");
+    assert_eq!((&last["value"], &last["moves"][0]["q"]), (&json!(1.0), &json!(1.0)));
+    assert_eq!(last["moves"][0]["proof"], "win");
+    // And only players with a tree are offered for it.
+    let about = get(server.address(), "/api/about").json();
+    let offered = about["players"].as_array().unwrap();
+    let trees: Vec<&str> = offered
+        .iter()
+        .filter(|kind| kind["searches_tree"] == true)
+        .map(|kind| kind["name"].as_str().unwrap())
+        .collect();
+    assert!(trees.contains(&"material") && !trees.contains(&"greedy"), "{trees:?}");
+    let runs = get(server.address(), "/api/runs").json();
+    let has_tree = |name: &str| {
+        let run = runs.as_array().unwrap().iter().find(|run| run["name"] == name).unwrap();
+        run["searches_tree"].clone()
+    };
+    assert_eq!((has_tree("rook"), has_tree("table")), (json!(true), json!(false)));
     let inside = |player: &str| json!({ "player": player, "fen": fen, "sims": 8 }).to_string();
     let lines = post(server.address(), "/api/inside", &inside("run:rook@20")).lines();
     assert_eq!(lines.last().unwrap()["kind"], "ready", "{lines:?}");
     let answer = post(server.address(), "/api/inside", &inside("run:table"));
     assert_eq!(answer.status, 422);
     assert!(answer.text().contains("'run:table' searches no tree"), "{answer:?}");
+}
+
+/// A run that has trained so many seconds of a budget.
+fn budgeted(folder: &std::path::Path, name: &str, elapsed_s: f64, budget: Option<Budget>) {
+    let mut run = Run::open(&folder.join(name)).unwrap();
+    let settings = Settings::preset("zero", "tiny").unwrap();
+    run.write_config(&RunConfig::new(1, settings).to_toml()).unwrap();
+    let start = Record::Start { version: "0.1.0".into(), seed: 1, threads: 1, budget };
+    let end = Record::End { elapsed_s, reason: "stopped".to_owned() };
+    let progress = Progress { elapsed_s, generation: 1, games: 16, ..Progress::default() };
+    for record in [start, Record::Progress(progress), end] {
+        run.append_metric(&record).unwrap();
+    }
+}
+
+/// A server whose trainings write their arguments into a file and end.
+#[cfg(unix)]
+fn serve_with_recorder(folder: &std::path::Path) -> (Server, std::path::PathBuf) {
+    use std::io::Write as _;
+    let (program, arguments) = (folder.join("program"), folder.join("arguments"));
+    // Written by a child, so that no process that another test starts just now has it open.
+    let write = format!("cat > {0} && chmod +x {0}", program.display());
+    let mut shell = std::process::Command::new("sh");
+    let mut shell = shell.args(["-c", &write]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+    let mut input = shell.stdin.take().unwrap();
+    let (file, part) = (arguments.display(), format!("{}.part", arguments.display()));
+    write!(input, "#!/bin/sh\necho \"$@\" > {part} && mv {part} {file}\n").unwrap();
+    drop(input);
+    assert!(shell.wait().unwrap().success());
+    let runs = folder.join("runs");
+    (Server::start(Config { program, ..config(&runs) }).unwrap(), arguments)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_resume_keeps_the_budget_and_the_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let runs = folder.path().join("runs");
+    let minutes = |minutes| Some(Budget { minutes: Some(minutes), ..Budget::default() });
+    budgeted(&runs, "open", 30.0, minutes(1.5));
+    budgeted(&runs, "longer", 30.0, minutes(1.5));
+    budgeted(&runs, "spent", 90.0, minutes(1.5));
+    budgeted(&runs, "unbounded", 90.0, Some(Budget::default()));
+    let games = Some(Budget { games: Some(1000), steps: Some(5000), ..Budget::default() });
+    budgeted(&runs, "games", 30.0, games);
+    budgeted(&runs, "old", 90.0, None);
+    let (server, file) = serve_with_recorder(folder.path());
+    let resume = |run: &str, body: Value| {
+        let _ = std::fs::remove_file(&file);
+        let path = format!("/api/runs/{run}/resume");
+        let ask = || post(server.address(), &path, &body.to_string());
+        let mut answer = ask();
+        // Those before may take a moment to end, and only so many train at the same time.
+        while answer.status == 503 {
+            answer = ask();
+        }
+        if answer.status != 202 {
+            return Err((answer.status, answer.text()));
+        }
+        loop {
+            if let Ok(text) = std::fs::read_to_string(&file) {
+                return Ok(text);
+            }
+            std::thread::yield_now();
+        }
+    };
+    let shown = get(server.address(), "/api/runs/open").json();
+    assert_eq!(shown["budget"]["minutes"], 1.5);
+    assert_eq!((&shown["budget"]["is_spent"], &shown["threads"]), (&json!(false), &json!(1)));
+    let arguments = resume("open", json!({})).unwrap();
+    assert!(arguments.contains("--minutes=1.5 --threads=1 "), "{arguments}");
+    let arguments = resume("longer", json!({ "more_minutes": 2 })).unwrap();
+    assert!(arguments.contains("--minutes=2.5 --threads=1 "), "{arguments}");
+    // Bounds that are not reached stay.
+    let arguments = resume("games", json!({ "more_minutes": 2 })).unwrap();
+    assert!(arguments.contains("--minutes=2.5 --games=1000 --steps=5000 "), "{arguments}");
+    let spent = get(server.address(), "/api/runs/spent").json();
+    assert_eq!(spent["budget"]["is_spent"], true);
+    let (status, text) = resume("spent", json!({})).unwrap_err();
+    assert!(status == 422 && text.contains("say with more_minutes"), "{status} {text}");
+    let arguments = resume("spent", json!({ "more_minutes": 0.5 })).unwrap();
+    assert!(arguments.contains("--minutes=2 "), "{arguments}");
+    for run in ["unbounded", "old"] {
+        let arguments = resume(run, json!({})).unwrap();
+        assert!(!arguments.contains("--minutes"), "{arguments}");
+    }
+    for (wrong, status) in [
+        (json!({ "minutes": 1 }), 422),
+        (json!({ "minutes": 5, "more_minutes": 5 }), 422),
+        (json!({ "more_minutes": 0 }), 400),
+        (json!({ "more_minutes": -1 }), 400),
+        (json!({ "games": 16 }), 422),
+    ] {
+        assert_eq!(resume("spent", wrong.clone()).unwrap_err().0, status, "{wrong}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_wrong_setting_is_refused_before_there_is_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, arguments) = serve_with_recorder(folder.path());
+    let start = |set: &str| {
+        let order = json!({ "name": "wrong", "learner": "zero", "set": [set], "minutes": 1 });
+        post(server.address(), "/api/runs", &order.to_string())
+    };
+    let answer = start("selfplay.nonsense=1");
+    assert_eq!(answer.status, 422, "{answer:?}");
+    assert!(answer.text().contains("nonsense"), "{answer:?}");
+    assert_eq!(get(server.address(), "/api/runs/wrong").status, 404);
+    assert!(!arguments.exists());
+    assert_eq!(start("selfplay.sims.to=200").status, 201);
 }
 
 /// The numbers of a list in which others are `null`.
@@ -419,4 +644,18 @@ fn a_cluster_is_shown_when_there_is_one_to_watch() {
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let answer = get(server.address(), "/api/cluster");
     assert_eq!((answer.status, answer.json()["error"].clone()), (503, json!("no learner answers")));
+}
+
+#[test]
+fn a_search_that_cannot_begin_is_refused_before_its_answer_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = serve(folder.path());
+    let ask = |fen: Value, sims: u64| {
+        let body = json!({ "player": "material", "fen": fen, "sims": sims });
+        post(server.address(), "/api/inside", &body.to_string()).status
+    };
+    assert_eq!(ask(Value::Null, 8), 200);
+    assert_eq!((ask(Value::Null, 0), ask(Value::Null, 200_001)), (400, 400));
+    let mate = json!("R5k1/5ppp/8/8/8/8/8/K7 b - - 0 1");
+    assert_eq!(ask(mate, 8), 422);
 }

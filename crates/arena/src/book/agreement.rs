@@ -32,6 +32,8 @@ pub struct BookConfig {
     pub seed: u64,
     /// Ends the questions early when set.
     pub stop: Arc<AtomicBool>,
+    /// Set when all files are read and the player begins.
+    pub begun: Arc<AtomicBool>,
 }
 
 impl BookConfig {
@@ -45,6 +47,7 @@ impl BookConfig {
             positions_per_ply: 20,
             seed: 1,
             stop: Arc::new(AtomicBool::new(false)),
+            begun: Arc::new(AtomicBool::new(false)),
         }
     }
 }
@@ -91,6 +94,7 @@ pub fn book_agreement(
     } else {
         from_games(config)?
     };
+    config.begun.store(true, Relaxed);
     let mut player = registry.build(&spec, Seed::new(config.seed))?;
     let limit = Limit {
         nodes: config.limit.nodes,

@@ -3,15 +3,16 @@
 //! Key, move, weight, and four bytes that nobody agrees about (written as zero). A move has its
 //! files and ranks in three bits each, then the promotion; castling is king takes rook.
 
-use std::io::Write;
+use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use selfmate_chess::polyglot::polyglot_key;
 use selfmate_chess::{Chess, Move, Rng};
+use selfmate_run::atomic;
 use selfmate_uci::UciMove;
 
 use super::BookError;
-use crate::whole::write_whole;
+use selfmate_run::bounded_file;
 
 /// A book in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,33 +27,70 @@ struct Record {
     weight: u16,
 }
 
+/// Bytes of a record.
+const RECORD: usize = 16;
+/// No book is larger: 64 million moves.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Why a book cannot be read.
+enum Fault {
+    Io(io::Error),
+    Content(String),
+}
+
+impl Record {
+    fn new(bytes: &[u8; RECORD]) -> Record {
+        let part = |from: usize, to: usize| {
+            bytes[from..to].iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte))
+        };
+        Record { key: part(0, 8), code: part(8, 10) as u16, weight: part(10, 12) as u16 }
+    }
+}
+
 impl PolyglotBook {
     /// Reads a `.bin` file.
     pub fn read(path: &Path) -> Result<PolyglotBook, BookError> {
-        let bytes =
-            std::fs::read(path).map_err(|error| BookError::Io { file: path.to_owned(), error })?;
-        PolyglotBook::parse(&bytes)
-            .map_err(|reason| BookError::Polyglot { file: path.to_owned(), reason })
+        let io = |error| BookError::Io { file: path.to_owned(), error };
+        let input = BufReader::new(bounded_file::open(path, MAX_BYTES).map_err(io)?);
+        PolyglotBook::read_from(input).map_err(|fault| match fault {
+            Fault::Io(error) => io(error),
+            Fault::Content(reason) => BookError::Polyglot { file: path.to_owned(), reason },
+        })
     }
 
     /// Reads the bytes of a file.
     pub fn parse(bytes: &[u8]) -> Result<PolyglotBook, String> {
-        let (records, rest) = bytes.as_chunks::<16>();
-        if !rest.is_empty() || records.is_empty() {
-            return Err(format!("{} bytes: expected records of 16 bytes", bytes.len()));
+        PolyglotBook::read_from(bytes).map_err(|fault| match fault {
+            Fault::Io(error) => error.to_string(),
+            Fault::Content(reason) => reason,
+        })
+    }
+
+    /// Stops at the first record that is none: what is no book may be endless.
+    fn read_from(mut input: impl Read) -> Result<PolyglotBook, Fault> {
+        let mut records: Vec<Record> = Vec::new();
+        let mut bytes = Vec::with_capacity(RECORD);
+        loop {
+            bytes.clear();
+            input.by_ref().take(RECORD as u64).read_to_end(&mut bytes).map_err(Fault::Io)?;
+            let Ok(record) = <[u8; RECORD]>::try_from(bytes.as_slice()) else { break };
+            let number = records.len() + 1;
+            let wrong = |what| Fault::Content(format!("record {number} {what}"));
+            // Sorted by key, a book begins with one that is not all zeros.
+            if number == 1 && record == [0; RECORD] {
+                return Err(wrong("is empty: expected a Polyglot book"));
+            }
+            let record = Record::new(&record);
+            // Five ways to promote, and a bit that is never set.
+            if record.code >> 12 > 4 {
+                return Err(wrong("is no move: expected a Polyglot book"));
+            }
+            records.try_reserve(1).map_err(|error| Fault::Io(error.into()))?;
+            records.push(record);
         }
-        let part = |record: &[u8; 16], from: usize, to: usize| {
-            record[from..to].iter().fold(0u64, |value, &byte| value << 8 | u64::from(byte))
-        };
-        let read = |record: &[u8; 16]| Record {
-            key: part(record, 0, 8),
-            code: part(record, 8, 10) as u16,
-            weight: part(record, 10, 12) as u16,
-        };
-        let mut records: Vec<Record> = records.iter().map(read).collect();
-        // Five ways to promote, and a bit that is never set.
-        if let Some(place) = records.iter().position(|record| record.code >> 12 > 4) {
-            return Err(format!("record {} is no move: expected a Polyglot book", place + 1));
+        if !bytes.is_empty() || records.is_empty() {
+            let length = records.len() * RECORD + bytes.len();
+            return Err(Fault::Content(format!("{length} bytes: expected records of 16 bytes")));
         }
         // Some programs write them unsorted.
         records.sort_by_key(|record| record.key);
@@ -75,7 +113,7 @@ impl PolyglotBook {
 
     /// Writes a `.bin` file, whole or not at all.
     pub fn write(&self, path: &Path) -> Result<(), BookError> {
-        write_whole(path, |out| out.write_all(&self.to_bytes()))
+        atomic::write_with(path, |out| out.write_all(&self.to_bytes()))
             .map_err(|error| BookError::Io { file: path.to_owned(), error })
     }
 
@@ -231,6 +269,22 @@ mod tests {
     fn a_book_that_is_not_there_is_named() {
         let error = PolyglotBook::read(Path::new("nowhere.bin")).unwrap_err().to_string();
         assert!(error.starts_with("book nowhere.bin: "), "{error}");
+    }
+
+    #[test]
+    fn a_book_without_end_is_refused() {
+        let endless = |byte| match PolyglotBook::read_from(io::repeat(byte)) {
+            Err(Fault::Content(reason)) => reason,
+            Err(Fault::Io(error)) => panic!("{error}"),
+            Ok(_) => panic!("a book of {byte}"),
+        };
+        assert_eq!(endless(0), "record 1 is empty: expected a Polyglot book");
+        assert_eq!(endless(0xFF), "record 1 is no move: expected a Polyglot book");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("large.bin");
+        std::fs::File::create(&path).unwrap().set_len(MAX_BYTES + 16).unwrap();
+        let error = PolyglotBook::read(&path).unwrap_err().to_string();
+        assert!(error.ends_with("more than 1024 MB, which is the most that is read"), "{error}");
     }
 
     #[test]

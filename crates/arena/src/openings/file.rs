@@ -7,8 +7,9 @@ use std::path::Path;
 use selfmate_chess::{Game, epd, pgn};
 
 use super::{Opening, OpeningError};
+use selfmate_run::bounded_file::{self, Bounded, too_large};
 
-/// No more than this is unpacked, so that no archive can fill the memory.
+/// No more than this is read or unpacked, so that no file or archive can fill the memory.
 const MAX_BYTES: u64 = 512 << 20;
 
 /// Reads all positions of a file; the ones that are over already are left out.
@@ -67,11 +68,11 @@ enum Kind {
 fn open(path: &Path) -> Result<(Box<dyn BufRead>, Kind), OpeningError> {
     let io = |error| OpeningError::Io { path: path.to_owned(), error };
     let is_zip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
-    let file = File::open(path).map_err(io)?;
     let (mut input, name): (Box<dyn BufRead>, String) = if is_zip {
-        let (name, content) = unpack(path, file)?;
+        let (name, content) = unpack(path, File::open(path).map_err(io)?)?;
         (Box::new(Cursor::new(content)), name)
     } else {
+        let file = bounded_file::open(path, MAX_BYTES).map_err(io)?;
         (Box::new(BufReader::new(file)), path.to_string_lossy().into_owned())
     };
     // A PGN file starts with a tag, an EPD line with a board.
@@ -103,12 +104,13 @@ fn unpack(path: &Path, file: File) -> Result<(String, Vec<u8>), OpeningError> {
     let name = zip.file_names().find(is_opening).map(str::to_owned);
     let name = name.ok_or_else(|| archive("no .epd or .pgn file in the archive".to_owned()))?;
     let entry = zip.by_name(&name).map_err(|error| archive(format!("{name}: {error}")))?;
-    let mut unpacked = Vec::new();
-    let read = entry.take(MAX_BYTES + 1).read_to_end(&mut unpacked);
-    read.map_err(|error| archive(format!("{name}: {error}")))?;
-    if unpacked.len() as u64 > MAX_BYTES {
-        return Err(archive(format!("{name}: more than {MAX_BYTES} bytes")));
+    let wrong = |error| archive(format!("{name}: {error}"));
+    // An archive says how large its files are; it may lie.
+    if entry.size() > MAX_BYTES {
+        return Err(wrong(too_large(MAX_BYTES)));
     }
+    let mut unpacked = Vec::new();
+    Bounded::new(entry, MAX_BYTES).read_to_end(&mut unpacked).map_err(wrong)?;
     Ok((name, unpacked))
 }
 
@@ -156,6 +158,44 @@ mod tests {
         assert!(short.take(2).iter().any(|opening| opening.game.ply() == 3));
         let named = short.take(2).into_iter().find_map(|opening| opening.name);
         assert_eq!(named.as_deref(), Some("Ruy Lopez"));
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let large = folder.path().join("large.epd");
+        std::fs::File::create(&large).unwrap().set_len(super::MAX_BYTES + 1).unwrap();
+        for (path, reason) in [
+            (large, "more than 512 MB"),
+            ("/dev/zero".into(), "a line of more than 64 MB: expected text"),
+        ] {
+            if !path.exists() {
+                continue;
+            }
+            let error = super::read_suite(&path).map(drop).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+            let source = OpeningSource::File { path, plies: None };
+            let error = Openings::load(&source, Seed::new(1)).map(drop).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_archive_that_says_it_is_too_large_is_not_unpacked() {
+        // The size stands twice, in the file's own header and in the list at the end.
+        let mut bomb = zipped("a.epd", EPD);
+        let size = (EPD.len() as u32).to_le_bytes();
+        let places: Vec<usize> =
+            (0..bomb.len() - 4).filter(|&at| bomb[at..at + 4] == size).collect();
+        assert!(!places.is_empty());
+        for at in places {
+            bomb[at..at + 4].copy_from_slice(&1_500_000_000_u32.to_le_bytes());
+        }
+        let error = load("a.zip", &bomb, None).unwrap_err();
+        assert_eq!(
+            error,
+            "openings DIR/a.zip: a.epd: more than 512 MB, which is the most that is read"
+        );
     }
 
     #[test]

@@ -75,8 +75,10 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
 /// An engine with these numbers, searching as the options say.
 pub fn build(options: &SpecOptions<'_>, tuning: &Tuning) -> Result<Box<dyn Player>, SpecError> {
     let hash = options.number("hash", 1..=65_536)?.unwrap_or(16);
-    let mut search = tuning.engine(hash as usize);
-    search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+    let no_memory = |error| SpecError::memory(&options.label(), error);
+    let mut search = tuning.engine(hash as usize).map_err(no_memory)?;
+    let threads = options.number("threads", 1..=256)?.unwrap_or(1) as usize;
+    search.set_threads(threads).map_err(no_memory)?;
     search.set_tables(tables::read(options)?);
     let own = OwnLimit::from_options(options)?;
     let percent = options.number("blunder", 0..=100)?.unwrap_or(0) as usize;

@@ -9,6 +9,7 @@ use selfmate_search::mcts::{
     self, Gumbel, InteriorRule, NodeView, Proof, RootRule, Search, SearchParams, SearchResult,
     Temperature, run_parallel,
 };
+use selfmate_search::memory::check_room;
 use selfmate_search::player::{Limit, Score, Thought};
 use selfmate_search::{Choice, Evaluator, Player, PlayerError};
 
@@ -19,6 +20,8 @@ use crate::tables;
 
 /// Simulations for a move when nobody says how many.
 const DEFAULT_SIMS: u64 = 400;
+/// What a thread takes beside the tree: its stack, and its evaluator's working memory.
+const THREAD_BYTES: usize = 8 << 20;
 
 /// A tree search that plays. The tree is kept between the moves of a game; every game starts
 /// as if it were the first.
@@ -71,9 +74,11 @@ impl MctsOptions {
         options: &SpecOptions<'_>,
         mut params: SearchParams,
     ) -> Result<MctsOptions, SpecError> {
-        if options.choice("root", &["puct", "gumbel"])? == Some(1) {
-            // Noise is for self-play.
-            params.root = RootRule::Gumbel(Gumbel { noise: 0.0, ..Gumbel::default() });
+        // Noise is for self-play.
+        match options.choice("root", &["puct", "gumbel"])? {
+            Some(0) => params.root = RootRule::Puct(None),
+            Some(_) => params.root = RootRule::Gumbel(Gumbel { noise: 0.0, ..Gumbel::default() }),
+            None => {}
         }
         if let Some(c) = options.decimal("cpuct", 0.0..=100.0)? {
             match &mut params.interior {
@@ -102,14 +107,17 @@ impl MctsOptions {
         })
     }
 
-    /// The player, with an evaluator for each thread.
-    pub fn player<F>(self, name: &str, seed: Seed, mut make: F) -> MctsPlayer
+    /// The player, with an evaluator for each thread, unless there is no memory for its tree.
+    pub fn player<F>(self, name: &str, seed: Seed, mut make: F) -> Result<MctsPlayer, SpecError>
     where
         F: FnMut(usize) -> Box<dyn Evaluator> + Send + 'static,
     {
-        let mut search = Search::new(self.params);
+        let mut search =
+            Search::new(self.params).map_err(|error| SpecError::memory(name, error))?;
+        let threads = self.threads.saturating_mul(THREAD_BYTES);
+        check_room(threads, "search threads").map_err(|error| SpecError::memory(name, error))?;
         search.set_tables(self.tables);
-        MctsPlayer {
+        Ok(MctsPlayer {
             name: name.to_owned(),
             search,
             evaluators: (0..self.threads).map(&mut make).collect(),
@@ -118,7 +126,7 @@ impl MctsOptions {
             own: self.own,
             default: OwnLimit { nodes: Some(self.default_sims), ..OwnLimit::default() },
             sims_per_second: 1000.0,
-        }
+        })
     }
 }
 
@@ -144,7 +152,7 @@ impl MctsPlayer {
         };
         let seed = self.seed.index(game.ply() as u64);
         self.search.start_among(game, &limit.only, simulations, seed);
-        let deadline = time.map(|time| started + time);
+        let deadline = time.and_then(|time| started.checked_add(time));
         let stop = limit.stop.as_deref().map(|stop: &AtomicBool| stop);
         let mut interval = FIRST_REPORT;
         loop {
@@ -271,6 +279,22 @@ mod tests {
             assert_eq!(notation::san(game.position(), choice.played), "Nf7#", "{text}");
             assert_eq!(choice.score, Some(Score::Mate(1)), "{text}");
             assert_eq!(choice.line, [choice.played], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_named_root_rule_replaces_that_of_the_kind() {
+        let registry = Registry::standard();
+        let rule = |text: &str, usual: SearchParams| {
+            let spec = registry.parse(text).unwrap();
+            let shelf = tables::TableShelf::default();
+            let options = SpecOptions { spec: &spec, seed: Seed::new(1), shelf: &shelf };
+            MctsOptions::read(&options, usual).unwrap().params.root
+        };
+        for usual in [SearchParams::default(), SearchParams::gumbel()] {
+            assert_eq!(rule("material:root=puct", usual.clone()), RootRule::Puct(None));
+            assert!(matches!(rule("material:root=gumbel", usual.clone()), RootRule::Gumbel(_)));
+            assert_eq!(rule("material", usual.clone()), usual.root);
         }
     }
 

@@ -21,10 +21,14 @@ use crate::pinned::{Loaded, content_hash};
 use crate::registry::PlayerKind;
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tables;
+use selfmate_run::bounded_file;
 
 /// Options that mean nothing to alpha-beta, and those that mean nothing to a tree search.
 const ONLY_MCTS: [&str; 5] = ["sims", "root", "cpuct", "policy_temperature", "temperature"];
 const ONLY_ALPHABETA: [&str; 3] = ["depth", "nodes", "scale"];
+
+/// No weight file is larger.
+const MAX_NETWORK: u64 = 1 << 30;
 
 /// `net:FILE,search=alphabeta`.
 pub(super) fn kind() -> PlayerKind {
@@ -34,7 +38,7 @@ pub(super) fn kind() -> PlayerKind {
             spec: options.label(),
             reason: error.to_string(),
         };
-        let bytes = std::fs::read(path)
+        let bytes = bounded_file::read(path, MAX_NETWORK)
             .map_err(|source| other(WeightsError::Io { path: path.to_owned(), source }))?;
         let (model, _) = Model::decode(&bytes).map_err(|error| {
             other(WeightsError::File { path: path.to_owned(), source: Box::new(error) })
@@ -95,13 +99,16 @@ pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>
 fn alphabeta(options: &SpecOptions<'_>, network: Network) -> Result<Box<dyn Player>, SpecError> {
     refuse(options, &ONLY_MCTS, "search=mcts")?;
     let memory = options.number("memory", 1..=1 << 20)?.unwrap_or(16);
-    let mut search = AlphaBeta::new(alphabeta::Weights::default(), memory as usize);
+    let no_memory = |error| SpecError::memory(&options.label(), error);
+    let mut search =
+        AlphaBeta::new(alphabeta::Weights::default(), memory as usize).map_err(no_memory)?;
     let judge = match options.decimal("scale", 1.0..=10_000.0)? {
         Some(scale) => NetworkJudge::with_scale(network, scale),
         None => NetworkJudge::new(network),
     };
     search.set_judge(Box::new(judge));
-    search.set_threads(options.number("threads", 1..=256)?.unwrap_or(1) as usize);
+    let threads = options.number("threads", 1..=256)?.unwrap_or(1) as usize;
+    search.set_threads(threads).map_err(no_memory)?;
     search.set_tables(tables::read(options)?);
     let own = OwnLimit::from_options(options)?;
     Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)))
@@ -115,7 +122,7 @@ fn mcts(
     refuse(options, &ONLY_ALPHABETA, "search=alphabeta")?;
     let params = SearchParams { expansion, ..SearchParams::default() };
     let settings = MctsOptions::read(options, params)?;
-    Ok(Box::new(settings.player(&options.label(), options.seed, make)))
+    Ok(Box::new(settings.player(&options.label(), options.seed, make)?))
 }
 
 /// Names an option that the chosen search does not have.

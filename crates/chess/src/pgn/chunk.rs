@@ -7,6 +7,9 @@ use std::io::{self, BufRead};
 
 use super::line::{LineRead, Lines};
 
+/// Reading does not look further for the end of a game that is too long.
+const MAX_CHUNK: usize = 64 << 20;
+
 /// The text of a game (or of several, if they have no tags).
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
@@ -54,6 +57,7 @@ impl<R: BufRead> Chunks<R> {
     pub(super) fn read(&mut self, chunk: &mut Chunk) -> io::Result<Option<()>> {
         chunk.text.clear();
         chunk.cut = false;
+        let mut bytes = 0;
         let mut state = State::default();
         loop {
             if self.pending.is_empty() {
@@ -68,6 +72,11 @@ impl<R: BufRead> Chunks<R> {
                 return Ok(Some(()));
             }
             state.take(&self.pending);
+            bytes += self.pending.len();
+            if bytes > MAX_CHUNK {
+                let what = format!("{} MB without the end of a game", MAX_CHUNK >> 20);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
             chunk.cut |= self.pending_read == LineRead::Cut
                 || chunk.text.len() + self.pending.len() > self.limit;
             if !chunk.cut {

@@ -3,6 +3,9 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
+/// So much of a line that is too long is skipped; what goes on longer is no text, or has no end.
+const MAX_SKIPPED: usize = 64 << 20;
+
 /// Reads lines and counts them.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
@@ -30,6 +33,7 @@ impl<R: BufRead> Lines<R> {
     pub(crate) fn read(&mut self, line: &mut Vec<u8>, limit: usize) -> io::Result<LineRead> {
         line.clear();
         let mut read = LineRead::End;
+        let mut skipped = 0;
         loop {
             let buffer = match self.input.fill_buf() {
                 Ok(buffer) => buffer,
@@ -51,6 +55,11 @@ impl<R: BufRead> Lines<R> {
             }
             line.extend_from_slice(&buffer[..taken.min(room)]);
             self.input.consume(taken);
+            skipped += taken - taken.min(room);
+            if skipped > MAX_SKIPPED {
+                let what = format!("a line of more than {} MB: expected text", MAX_SKIPPED >> 20);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
             if end.is_some() {
                 break;
             }

@@ -28,20 +28,20 @@ pub struct Args {
     #[arg(long = "grid", value_name = "NAME=A,B,C")]
     axes: Vec<Axis>,
     /// Runs of each combination
-    #[arg(long, value_name = "N", default_value = "3")]
-    seeds: std::num::NonZeroU64,
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    seeds: u64,
     /// Simulations of self-play that each run may spend
-    #[arg(long, value_name = "N", default_value = "1500000")]
-    budget: std::num::NonZeroU64,
+    #[arg(long, value_name = "N", default_value_t = 1_500_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    budget: u64,
     /// Exams of each run, the last at its end
-    #[arg(long, value_name = "N", default_value = "2")]
-    exams: std::num::NonZeroU64,
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    exams: u64,
     /// Won positions of an exam
-    #[arg(long, value_name = "N", default_value = "100")]
-    positions: std::num::NonZeroU64,
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    positions: u64,
     /// Simulations for a move of an exam
-    #[arg(long = "exam-sims", value_name = "N", default_value = "100")]
-    exam_sims: std::num::NonZeroU64,
+    #[arg(long = "exam-sims", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    exam_sims: u64,
     /// A setting of all runs, such as discount=0.99
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
@@ -123,15 +123,15 @@ impl Args {
         Ok(Plan {
             exam: ExamConfig {
                 every_rounds: 0,
-                positions: self.positions.get(),
-                simulations: self.exam_sims.get(),
+                positions: self.positions,
+                simulations: self.exam_sims,
                 moves: config.exam.moves,
             },
             config,
             axes,
-            seeds: self.seeds.get(),
-            budget: self.budget.get(),
-            exams: self.exams.get(),
+            seeds: self.seeds,
+            budget: self.budget,
+            exams: self.exams,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! `selfmate analyse`: what a search sees in a position.
 
+use std::io::{self, Write};
+
 use anyhow::Context;
 use selfmate_chess::notation::{parse_move, san, uci};
 use selfmate_chess::{Chess, Game, Move, Position};
@@ -107,7 +109,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         let chances = choice.wdl.map(|wdl| format!(", {}", wdl_text(wdl))).unwrap_or_default();
         writeln!(
             out,
-            "{} plays {}: {}{chances}; {} {} in {:.2} s\n",
+            "{} plays {}: {}{chances}; {} {} in {:.2} s",
             report.player,
             san(game.position(), choice.played),
             report.score.as_deref().unwrap_or("no opinion"),
@@ -115,15 +117,36 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             if thoughts.iter().any(|t| t.visits.is_some()) { "simulations" } else { "nodes" },
             report.seconds
         )?;
-        writeln!(out, "{:8}{:>9}{:>8}{:>8}{:>12}  line", "move", "visits", "prior", "q", "score")?;
-        for m in &report.moves {
-            let visits = m.visits.map_or("-".into(), |v| v.to_string());
-            let prior = m.prior.map_or("-".into(), |p| format!("{:.1}%", p * 100.0));
-            let q = m.q.map_or("-".into(), |q| format!("{q:+.3}"));
-            writeln!(out, "{:8}{visits:>9}{prior:>8}{q:>8}{:>12}  {}", m.san, m.score, m.san_line)?;
-        }
-        Ok(())
+        print_moves(&report.moves, out)
     })
+}
+
+/// A column of the table: its name, its width, and what it says of a move that has it.
+type Column = (&'static str, usize, fn(&MoveReport) -> Option<String>);
+
+const COLUMNS: [Column; 4] = [
+    ("visits", 9, |m| m.visits.map(|visits| visits.to_string())),
+    ("prior", 8, |m| m.prior.map(|prior| format!("{:.1}%", prior * 100.0))),
+    ("q", 8, |m| m.q.map(|q| format!("{q:+.3}"))),
+    ("score", 12, |m| Some(m.score.clone())),
+];
+
+/// The moves as a table, without the columns that this player has nothing to say in.
+fn print_moves(moves: &[MoveReport], out: &mut dyn Write) -> io::Result<()> {
+    if moves.is_empty() {
+        return Ok(());
+    }
+    let has = |(_, _, value): &&Column| moves.iter().any(|m| value(m).is_some());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(has).collect();
+    let names = columns.iter().map(|(name, width, _)| format!("{name:>width$}"));
+    writeln!(out, "\n{:8}{}  line", "move", names.collect::<String>())?;
+    for m in moves {
+        let values = columns.iter().map(|(_, width, value)| {
+            format!("{:>width$}", value(m).unwrap_or_else(|| "-".to_owned()))
+        });
+        writeln!(out, "{:8}{}  {}", m.san, values.collect::<String>(), m.san_line)?;
+    }
+    Ok(())
 }
 
 fn move_report(position: &Chess, thought: &Thought) -> MoveReport {

@@ -17,8 +17,10 @@ use selfmate_chess::{Chess, Game, Rules, Seed};
 use selfmate_encode::sparse::sparse768;
 use selfmate_encode::{MoveSpace, Planes};
 use selfmate_search::alphabeta;
+use selfmate_search::memory::check_room;
 use serde::Serialize;
 
+use crate::number;
 use crate::output::{Output, thousands};
 
 #[derive(clap::Args)]
@@ -27,7 +29,7 @@ pub struct Args {
     #[command(subcommand)]
     what: Option<What>,
     /// Seconds to spend on each part
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = number::seconds)]
     seconds: f64,
     /// Only this part; the JSON report names them
     #[arg(long, value_name = "NAME", value_parser = PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>())]
@@ -101,13 +103,17 @@ const PARTS: &[(&str, Measure)] = &[
     ("zero_training", zero::training),
 ];
 
+/// Why there is memory for every part.
+const ROOM: &str = "there was room for more at the start";
+
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     if let Some(What::Nets(args)) = &args.what {
         return nets::run(args, output);
     }
-    let time = duration(args.seconds)?;
+    let time = Duration::from_secs_f64(args.seconds);
     let started = Instant::now();
-    let nodes = alphabeta::bench();
+    check_room(2 << 30, "the benchmark")?;
+    let nodes = alphabeta::bench()?;
     let nodes_per_second = per_second("", nodes, started.elapsed(), "nodes").per_second;
     let signature = signature(nodes);
     let is_wanted = |name: &str| args.part.as_deref().is_none_or(|part| part == name);
@@ -132,15 +138,6 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         writeln!(out, "Nodes searched  : {}", report.nodes)?;
         writeln!(out, "Nodes/second    : {}", report.nodes_per_second)
     })
-}
-
-/// The time for each figure.
-fn duration(seconds: f64) -> anyhow::Result<Duration> {
-    anyhow::ensure!(
-        seconds > 0.0 && seconds <= 600.0,
-        "--seconds {seconds}: expected more than 0 and at most 600"
-    );
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Everything that must not change unnoticed as one number: random games with their moves,

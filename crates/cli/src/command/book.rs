@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use selfmate_arena::game::Termination;
 use selfmate_arena::store::RecordStore;
-use selfmate_arena::{BookRules, GameRecord, LearnedBook, PolyglotBook, write_whole};
+use selfmate_arena::{BookRules, GameRecord, LearnedBook, PolyglotBook};
 use selfmate_chess::pgn::{PgnResult, Reader};
 use selfmate_chess::{Chess, Position, notation};
 use serde::Serialize;
 
 use super::fen_argument;
+use crate::file;
+use crate::number;
 use crate::output::Output;
 use crate::runs;
 
@@ -50,7 +52,7 @@ struct Build {
     #[arg(long, default_value_t = BookRules::default().min_games, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_games: u32,
     /// A move may score so much less than the best of its position
-    #[arg(long, default_value_t = BookRules::default().tolerance, value_name = "SHARE", value_parser = share)]
+    #[arg(long, default_value_t = BookRules::default().tolerance, value_name = "SHARE", value_parser = number::share)]
     tolerance: f64,
 }
 
@@ -162,7 +164,8 @@ fn build(args: &Build, output: &Output) -> anyhow::Result<()> {
         text.display()
     );
     for source in &args.games {
-        let is_written = [&args.output, &text].into_iter().any(|path| is_same(path, source));
+        let is_written =
+            [&args.output, &text].into_iter().any(|path| file::is_same(path, Path::new(source)));
         ensure!(!is_written, "--output {}: {source} would be lost", args.output.display());
     }
     let mut book = LearnedBook::new(rules);
@@ -179,23 +182,8 @@ fn build(args: &Build, output: &Output) -> anyhow::Result<()> {
         bail!("{games} games make no book: expected more, or --min-games 1");
     }
     polyglot.write(&args.output)?;
-    write_whole(&text, |out| out.write_all(book.to_text().as_bytes()))
-        .with_context(|| format!("cannot write {}", text.display()))?;
+    file::write(&text, book.to_text().as_bytes())?;
     report(&args.output, Some(games), &polyglot, output)
-}
-
-/// True when both are the same file.
-fn is_same(path: &Path, source: &str) -> bool {
-    path == Path::new(source)
-        || path
-            .canonicalize()
-            .is_ok_and(|path| Path::new(source).canonicalize().is_ok_and(|source| source == path))
-}
-
-/// Reads a part of one.
-fn share(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "expected a share from 0 to 1".to_owned())
 }
 
 /// Adds all matches that a run has kept.

@@ -7,13 +7,17 @@ use anyhow::Context;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
 use selfmate_arena::elsewhere::Elsewhere;
 use selfmate_arena::tables::TableRule;
-use selfmate_arena::{GameSettings, MatchRun, MoveLimit, OpeningSource, Registry, TimeControl};
+use selfmate_arena::{
+    GameSettings, MatchRun, MoveLimit, OpeningSource, PlayerSpec, Registry, TimeControl,
+};
 use selfmate_chess::tablebase::Syzygy;
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::{Storage, Tournament, tournament};
 
 use crate::broker::AccessArgs;
-use crate::progress::stop_on_signal;
+use crate::file::check_distinct;
+use crate::number::whole_numbers;
+use crate::progress::CleanStop;
 use crate::think::ThinkArgs;
 
 /// How games are played.
@@ -94,12 +98,27 @@ impl GameArgs {
         }
     }
 
+    /// Says once that `--sims` also holds for UCI engines, which count something else.
+    pub fn note_nodes<'a>(&self, registry: &Registry, players: impl Iterator<Item = &'a String>) {
+        let Some(sims) = self.think.sims else { return };
+        let follows = |player: &&String| registry.parse(player).is_ok_and(|spec| is_led(&spec));
+        let engines: Vec<&str> = players.filter(follows).map(String::as_str).collect();
+        if !engines.is_empty() {
+            eprintln!(
+                "note: --sims {sims} gives {} {sims} nodes a move, because UCI engines count no \
+                 simulations; nodes=, depth= or movetime= in a spec sets another limit",
+                engines.join(" and ")
+            );
+        }
+    }
+
     pub fn openings(&self) -> OpeningSource {
         self.openings.clone().unwrap_or_default()
     }
 
     /// How the games are run: on all cores, until Ctrl-C.
     pub fn run(&self, registry: &Registry) -> anyhow::Result<MatchRun> {
+        check_distinct(&[("--store", self.store.as_deref()), ("--pgn", self.pgn.as_deref())]);
         let judge = match &self.tb {
             Some(folders) => {
                 Some(TableRule::new(registry.shelf().open(folders).context("--tb")?).1)
@@ -108,12 +127,14 @@ impl GameArgs {
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let concurrency = self.concurrency.map_or(cores, usize::from);
+        let CleanStop { stop, begun } = CleanStop::on_signal()?;
         Ok(MatchRun {
             concurrency,
             elsewhere: self.elsewhere(concurrency)?,
             store: self.store.clone(),
             pgn: self.pgn.clone(),
-            stop: stop_on_signal()?,
+            stop,
+            begun,
             judge,
         })
     }
@@ -136,6 +157,20 @@ impl GameArgs {
     }
 }
 
+/// Whether a player is a UCI engine that follows the match's limit.
+fn is_led(spec: &PlayerSpec) -> bool {
+    const OWN: [&str; 3] = ["nodes", "depth", "movetime"];
+    match spec.kind.as_str() {
+        "stockfish" => OWN.iter().all(|name| spec.option(name).is_none()),
+        "uci" => {
+            let words = spec.argument.as_deref().unwrap_or_default().split_whitespace();
+            let mut names = words.filter_map(|word| Some(word.split_once('=')?.0));
+            !names.any(|name| OWN.contains(&name))
+        }
+        _ => false,
+    }
+}
+
 /// The share of workers' games that are played again here.
 const AUDIT: f64 = 0.02;
 
@@ -150,21 +185,15 @@ fn openings(text: &str) -> Result<OpeningSource, String> {
 }
 
 fn draw_rule(text: &str) -> Result<DrawRule, String> {
-    match numbers(text)?[..] {
+    match whole_numbers(text)?[..] {
         [move_number, move_count, score] => Ok(DrawRule { move_number, move_count, score }),
         _ => Err("expected MOVE,COUNT,CENTIPAWNS such as 40,8,10".into()),
     }
 }
 
 fn resign_rule(text: &str) -> Result<ResignRule, String> {
-    match numbers(text)?[..] {
+    match whole_numbers(text)?[..] {
         [move_count, score] => Ok(ResignRule { move_count, score, sides: ResignSides::Loser }),
         _ => Err("expected COUNT,CENTIPAWNS such as 4,600".into()),
     }
-}
-
-fn numbers(text: &str) -> Result<Vec<u32>, String> {
-    let number =
-        |part: &str| part.trim().parse().map_err(|_| format!("'{part}' is no whole number"));
-    text.split(',').map(number).collect()
 }

@@ -67,7 +67,8 @@ impl Evaluator for Witness {
 fn mcts(position: &Chess, simulations: u64, out: &mut dyn Write) -> io::Result<()> {
     let game = Game::from_position(position.clone());
     let mut witness = Witness::default();
-    let mut search = Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() });
+    let params = SearchParams { memory_mb: 16, ..SearchParams::default() };
+    let mut search = Search::new(params).map_err(io::Error::other)?;
     let mut batch = Batch::new(&witness);
     search.start(&game, simulations, Seed::new(1));
     writeln!(

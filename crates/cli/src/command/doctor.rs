@@ -91,11 +91,15 @@ fn cores() -> Check {
     }
 }
 
+/// A number of the system's memory, such as `MemTotal`, in KiB.
+fn memory_kib(name: &str) -> Option<f64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 fn memory() -> Check {
-    let kib = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-        line.split_whitespace().nth(1)?.parse::<f64>().ok()
-    });
+    let kib = memory_kib("MemAvailable");
     Check {
         name: "memory",
         found: kib.is_none_or(|kib| kib > 2e6),

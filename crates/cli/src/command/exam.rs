@@ -18,13 +18,13 @@ pub struct Args {
     /// A run of krk, kqk or kpk
     run: String,
     /// Won positions to play out against each defender
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     positions: u64,
     /// Simulations for a move
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     sims: u64,
     /// Moves until it must have mated
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     moves: u32,
     /// The seed of the positions and of the defenders' choices
     #[arg(long, default_value_t = 1)]
@@ -49,12 +49,15 @@ struct Report {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
-    let Trained { config, step, network } = Trained::load(&run, None)?;
+    let Trained { config, step, network, passed_over } = Trained::load(&run, None)?;
+    if let Some(passed_over) = passed_over {
+        runs::warn(&passed_over);
+    }
     let exam = ExamConfig {
         every_rounds: 0,
-        positions: args.positions.max(1),
-        simulations: args.sims.max(1),
-        moves: args.moves.max(1),
+        positions: args.positions,
+        simulations: args.sims,
+        moves: args.moves,
     };
     let threads = args.threads.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;

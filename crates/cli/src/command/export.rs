@@ -1,16 +1,15 @@
 //! `selfmate export`: a network or the games of a run for other programs.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, ensure};
-use selfmate_arena::write_whole;
 use selfmate_chess::Seed;
 use selfmate_learn::dataset::{self, DatasetError, Output};
 use selfmate_learn::players;
 use selfmate_nn::onnx;
-use selfmate_run::RunReader;
+use selfmate_run::{RunReader, atomic};
 
+use crate::file;
 use crate::output::thousands;
 use crate::runs;
 
@@ -39,6 +38,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
+    file::check_distinct(&[
+        ("--onnx", args.onnx.as_deref()),
+        ("--examples", args.examples.as_deref()),
+        ("--pgn", args.pgn.as_deref()),
+        ("--jsonl", args.jsonl.as_deref()),
+        ("--parquet", args.parquet.as_deref()),
+    ]);
     if let Some(path) = &args.pgn {
         write_games(&args.network, path, dataset::write_games)?;
     }
@@ -52,10 +58,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         anyhow::bail!("{}: this program was built without the feature `parquet`", path.display());
     }
     let Some(onnx_file) = &args.onnx else { return Ok(()) };
-    let model = players::model(&args.network, runs::folder())
-        .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
+    let model =
+        players::model(&args.network, runs::folder(), &|passed_over| runs::warn(passed_over))
+            .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
     let write = |path: &PathBuf, bytes: Vec<u8>| {
-        fs::write(path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        file::write(path, &bytes)?;
         eprintln!("{}: {} bytes", path.display(), thousands(bytes.len() as u64));
         anyhow::Ok(())
     };
@@ -73,7 +80,7 @@ fn write_games(
     write: fn(&RunReader, &mut Output<'_>) -> Result<u64, DatasetError>,
 ) -> anyhow::Result<()> {
     let run = runs::find(run)?;
-    let games = write_whole(path, |out| {
+    let games = atomic::write_with(path, |out| {
         let games = write(&run, out)?;
         ensure!(games > 0, "run '{}' keeps no games of its own: nothing to write", run.name());
         anyhow::Ok(games)

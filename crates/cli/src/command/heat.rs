@@ -7,6 +7,7 @@ use anyhow::Context;
 use selfmate_chess::Color;
 use selfmate_learn::endgame::{self, Heat, Placement, Trained};
 
+use crate::file;
 use crate::output::Output;
 use crate::runs;
 
@@ -27,14 +28,16 @@ pub struct Args {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
-    let Trained { config, step, network } = Trained::load(&run, None)?;
+    let Trained { config, step, network, passed_over } = Trained::load(&run, None)?;
+    if let Some(passed_over) = passed_over {
+        runs::warn(&passed_over);
+    }
     let lab = endgame::lab(config.ending)?;
     let turn = Color::from_white(!args.black);
     let heat = Heat::new(&lab, &network, config.discount, &args.place, turn).context("--place")?;
     if let Some(path) = &args.svg {
         let title = format!("{} at step {step}: {}", run.name(), args.place);
-        std::fs::write(path, heat.svg(&title))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        file::write(path, heat.svg(&title).as_bytes())?;
     }
     output.report(&heat, print)
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::Context;
 use selfmate_arena::rating::Rated;
 use selfmate_arena::{
     LadderConfig, LadderEvent, LadderFormat, LadderReport, MatchEvent, MoveLimit, rating_svg,
@@ -12,6 +11,8 @@ use selfmate_arena::{
 
 use super::contest::GameArgs;
 use super::match_::live;
+use crate::file;
+use crate::number;
 use crate::output::{Output, or_unknown};
 use crate::player;
 use crate::progress::Progress;
@@ -53,6 +54,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         seed: args.game.seed,
         anchors: args.anchor.iter().map(anchored).collect::<anyhow::Result<_>>()?,
     };
+    args.game.note_nodes(&registry, args.players.iter());
     let mut progress = Progress::new();
     let mut place = String::new();
     let run = args.game.run(&registry)?;
@@ -69,8 +71,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     progress.finish();
     report_damage(&registry);
     if let Some(path) = &args.svg {
-        std::fs::write(path, rating_svg("Ratings", &report.players))
-            .with_context(|| format!("cannot write {}", path.display()))?;
+        file::write(path, rating_svg("Ratings", &report.players).as_bytes())?;
     }
     output.report(&report, print)
 }
@@ -78,8 +79,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 /// Reads `PLAYER=ELO`; the player's own options may contain `=` too.
 fn anchor(text: &str) -> Result<(String, f64), String> {
     let (player, elo) = text.rsplit_once('=').ok_or("expected PLAYER=ELO, such as random=0")?;
-    let elo = elo.parse().map_err(|_| format!("'{elo}' is no rating: expected PLAYER=ELO"))?;
-    Ok((player.to_owned(), elo))
+    Ok((player.to_owned(), number::elo(elo)?))
 }
 
 fn print(report: &LadderReport, out: &mut dyn Write) -> io::Result<()> {

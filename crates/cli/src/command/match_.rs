@@ -38,6 +38,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         seed: args.game.seed,
         sprt: args.sprt,
     };
+    args.game.note_nodes(&registry, [&args.a, &args.b].into_iter());
     let mut progress = Progress::new();
     let run = args.game.run(&registry)?;
     let report = run_match(&config, &run, &registry, &mut |event| match event {

@@ -2,14 +2,17 @@
 
 use std::io::{self, BufRead, Write};
 
+use selfmate_arena::PlayerSpec;
 use selfmate_chess::notation::{parse_move, san};
 use selfmate_chess::{Chess, Color, Game, Position, Seed};
+use selfmate_learn::endgame::{self, EndingName};
 use selfmate_search::Player;
 use selfmate_search::player::Limit;
 
 use super::fen_argument;
 use crate::board::board_text;
 use crate::player;
+use crate::runs;
 use crate::tables::TablesArgs;
 use crate::think::{ThinkArgs, score_text, wdl_text};
 
@@ -22,14 +25,15 @@ pub struct Args {
     /// Your colour
     #[arg(long, value_enum, default_value_t = Side::White)]
     color: Side,
-    /// The position to start from [default: the start position]
-    #[arg(long, value_parser = fen_argument, default_value = "startpos", hide_default_value = true)]
-    fen: Chess,
+    /// The position to start from [default: the start position; for a run of an ending, one of that
+    /// ending, drawn by the seed]
+    #[arg(long, value_parser = fen_argument)]
+    fen: Option<Chess>,
     #[command(flatten)]
     think: ThinkArgs,
     #[command(flatten)]
     tables: TablesArgs,
-    /// The seed of the opponent's randomness and of a random colour
+    /// The seed of the opponent's randomness, of a random colour and of an ending's position
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -44,16 +48,45 @@ enum Side {
 const HELP: &str = "Enter a move (e4, Nf3, e2e4), or: moves, undo, hint, board, fen, resign, quit.";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let (_, player) = player::build(&args.player, args.seed, &args.tables)?;
+    let (spec, player) = player::build(&args.player, args.seed, &args.tables)?;
     let human = match args.color {
         Side::White => Color::White,
         Side::Black => Color::Black,
         Side::Random if Seed::new(args.seed).rng().chance(0.5) => Color::White,
         Side::Random => Color::Black,
     };
-    let game = Game::from_position(args.fen.clone());
+    let mut out = io::stdout().lock();
+    let game = match &args.fen {
+        Some(position) => Game::from_position(position.clone()),
+        None => match ending_of(&spec)? {
+            Some(ending) => {
+                let game =
+                    endgame::lab(ending)?.draw(&mut Seed::new(args.seed).derive("play").rng());
+                writeln!(
+                    out,
+                    "It has learned {} alone, so the game starts there: {}\n\
+                     Another --seed gives another position, --fen any, --color black the other side.",
+                    ending.name(),
+                    selfmate_chess::fen::to_fen(game.position()),
+                )?;
+                game
+            }
+            None => Game::new(),
+        },
+    };
     let mut table = Table { game, human, player, limit: args.think.limit() };
-    table.play(&mut io::stdin().lock(), &mut io::stdout().lock())
+    table.play(&mut io::stdin().lock(), &mut out)
+}
+
+/// The ending that a player has learned, if it knows nothing else.
+fn ending_of(spec: &PlayerSpec) -> anyhow::Result<Option<EndingName>> {
+    if spec.kind != "run" {
+        return Ok(None);
+    }
+    let name = spec.argument.as_deref().unwrap_or_default();
+    let run = runs::find(name.split('@').next().unwrap_or(name))?;
+    let config = runs::config(&run)?;
+    Ok(config.get("learner").and_then(toml::Value::as_str).and_then(EndingName::by_name))
 }
 
 /// A game in progress between a person and a player.

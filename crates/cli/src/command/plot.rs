@@ -9,6 +9,7 @@ use selfmate_learn::tune::{IMPORTANCE, Row, picture};
 use selfmate_run::{Progress, Record, RunReader};
 use serde::Serialize;
 
+use crate::file;
 use crate::output::{Output, thousands};
 use crate::runs::{self, Summary};
 
@@ -39,7 +40,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     if args.importance {
         return importance(args, &run, output);
     }
-    let metrics = run.metrics()?;
+    let metrics = runs::metrics(&run)?;
     let config = runs::config(&run)?;
     let mut panels = panels(&metrics, args.all);
     anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", run.name());
@@ -71,8 +72,7 @@ fn write(
     panels: Vec<String>,
     output: &Output,
 ) -> anyhow::Result<()> {
-    std::fs::write(&args.output, svg)
-        .with_context(|| format!("cannot write {}", args.output.display()))?;
+    file::write(&args.output, svg.as_bytes())?;
     let report = Report { run: run.name(), file: args.output.display().to_string(), panels };
     output.report(&report, |report, out| {
         writeln!(out, "{}: {}", report.file, report.panels.join("; "))
@@ -81,8 +81,11 @@ fn write(
 
 /// Draws which weights matter.
 fn importance(args: &Args, run: &RunReader, output: &Output) -> anyhow::Result<()> {
-    let (checkpoint, _) = run.latest_checkpoint(&[IMPORTANCE])?;
-    let bytes = checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(IMPORTANCE));
+    let latest = run.latest_checkpoint(&[IMPORTANCE])?;
+    if let Some(passed_over) = latest.passed_over() {
+        runs::warn(&passed_over);
+    }
+    let bytes = latest.checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(IMPORTANCE));
     let bytes = bytes
         .with_context(|| format!("run '{}' does not tell: expected one of tune", run.name()))?;
     let rows: Vec<Row> = serde_json::from_slice(bytes).context(IMPORTANCE)?;
@@ -102,9 +105,14 @@ fn subtitle(summary: &Summary) -> String {
 
 /// What a move took in the games of a rating; older runs were rated by simulations.
 fn rating_effort(config: &toml::Table) -> Option<String> {
-    let rating = config.get("zero")?.get("rating")?;
+    let learner = config.get("learner")?.as_str()?;
+    let rating = config.get(learner)?.get("rating")?;
     let number = |name: &str| rating.get(name)?.as_integer();
-    let nodes = number("nodes").map(|nodes| format!("alpha-beta, {nodes} nodes"));
+    let nodes = number("nodes").map(|nodes| match learner {
+        // A residual network is too slow for alpha-beta, so its nodes are those of a tree.
+        "alphazero" => format!("{nodes} simulations"),
+        _ => format!("alpha-beta, {nodes} nodes"),
+    });
     nodes.or_else(|| number("sims").map(|sims| format!("{sims} simulations")))
 }
 

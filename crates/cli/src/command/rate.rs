@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use selfmate_arena::{MoveLimit, RateConfig, RateReport, run_rate};
 
 use super::contest::GameArgs;
+use crate::number;
 use crate::output::{Output, or_unknown};
 use crate::player;
 use crate::progress::Progress;
@@ -16,7 +17,7 @@ pub struct Args {
     /// The player
     player: String,
     /// Stop when half the 95 % interval is below this
-    #[arg(long, value_name = "ELO", default_value_t = 50.0)]
+    #[arg(long, value_name = "ELO", default_value_t = 50.0, value_parser = number::positive)]
     error: f64,
     /// The most games
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
@@ -26,11 +27,6 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        args.error.is_finite() && args.error > 0.0,
-        "--error {}: expected a number above 0",
-        args.error
-    );
     let registry = player::registry();
     let config = RateConfig {
         settings: args.game.settings(MoveLimit::movetime(100))?,
@@ -40,6 +36,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         max_error: args.error,
         ..RateConfig::new(&args.game.player(&registry, &args.player)?)
     };
+    // The levels of the scale are Stockfish's.
+    args.game.note_nodes(&registry, [&args.player, &"stockfish".to_owned()].into_iter());
     let mut progress = Progress::new();
     let run = args.game.run(&registry)?;
     let report = run_rate(&config, &run, &registry, &mut |_, report| {

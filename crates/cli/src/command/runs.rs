@@ -35,7 +35,7 @@ pub fn run(output: &Output) -> anyhow::Result<()> {
 }
 
 fn summary(run: &RunReader) -> anyhow::Result<Summary> {
-    runs::summary(run, &runs::config(run)?, &run.metrics()?)
+    runs::summary(run, &runs::config(run)?, &runs::metrics(run)?)
 }
 
 fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {

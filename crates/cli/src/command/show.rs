@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use selfmate_learn::knowledge::{Knowledge, describe};
 use selfmate_run::{Alarm, Rating, Record};
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
-use crate::runs::{self, Summary, span};
+use crate::runs::{self, Summary, setting_text, span};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -30,9 +31,12 @@ struct Report {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
     let config = runs::config(&run)?;
-    let metrics = run.metrics()?;
+    let metrics = runs::metrics(&run)?;
     let summary = runs::summary(&run, &config, &metrics)?;
-    let knows = selfmate_learn::knowledge::describe(&run)?;
+    let Knowledge { lines: knows, passed_over } = describe(&run)?;
+    if let Some(passed_over) = passed_over {
+        runs::warn(&passed_over);
+    }
     let mut report =
         Report { summary, ratings: vec![], alarms: vec![], notes: vec![], knows, config };
     for record in metrics {
@@ -105,23 +109,21 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     writeln!(out, "\nconfig")?;
-    print_config(&report.config, out)
+    print_config("", &report.config, out)
 }
 
-/// Tables take one line each, whatever stands outside of them the first.
-fn print_config(config: &toml::Table, out: &mut dyn Write) -> io::Result<()> {
-    let line = |table: &toml::Table| {
-        let values = table.iter().filter(|(_, value)| !value.is_table());
-        values.map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>().join(", ")
-    };
-    writeln!(out, "  {}", line(config))?;
-    for (name, table) in config.iter().filter_map(|(name, value)| Some((name, value.as_table()?))) {
-        writeln!(out, "  {name}: {}", line(table))?;
-        for (inner, table) in
-            table.iter().filter_map(|(name, value)| Some((name, value.as_table()?)))
-        {
-            writeln!(out, "  {name}.{inner}: {}", line(table))?;
-        }
+/// Tables take one line each, however deep, whatever stands outside of them the first.
+fn print_config(name: &str, config: &toml::Table, out: &mut dyn Write) -> io::Result<()> {
+    let values = config.iter().filter(|(_, value)| !value.is_table());
+    let values: Vec<String> =
+        values.map(|(key, value)| format!("{key} = {}", setting_text(value))).collect();
+    let colon = if name.is_empty() { "" } else { ": " };
+    if !values.is_empty() {
+        writeln!(out, "  {name}{colon}{}", values.join(", "))?;
+    }
+    for (key, table) in config.iter().filter_map(|(key, value)| Some((key, value.as_table()?))) {
+        let dot = if name.is_empty() { "" } else { "." };
+        print_config(&format!("{name}{dot}{key}"), table, out)?;
     }
     Ok(())
 }

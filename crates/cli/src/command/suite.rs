@@ -9,7 +9,7 @@ use selfmate_arena::{
 
 use crate::output::Output;
 use crate::player;
-use crate::progress::{Progress, stop_on_signal};
+use crate::progress::{CleanStop, Progress};
 use crate::think::ThinkArgs;
 
 #[derive(clap::Args)]
@@ -40,13 +40,14 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         clock: None,
     };
     let limit = if limit == MoveLimit::default() { MoveLimit::movetime(1000) } else { limit };
-    let stop = stop_on_signal()?;
+    let CleanStop { stop, begun } = CleanStop::on_signal()?;
     let mut progress = Progress::new();
     if args.book {
         let config = BookConfig {
             limit,
             seed: args.seed,
             stop,
+            begun,
             ..BookConfig::new(&args.file, &args.player)
         };
         let report = book_agreement(&config, &player::registry(), &mut |ply| {
@@ -59,6 +60,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         limit,
         seed: args.seed,
         stop,
+        begun,
         concurrency: usize::from(args.concurrency),
         ..SuiteConfig::new(&args.file, &args.player)
     };

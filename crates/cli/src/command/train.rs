@@ -8,12 +8,16 @@ use anyhow::{Context, bail, ensure};
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source as cluster;
 use selfmate_cluster::{Alone, Cluster, Storage};
+use selfmate_learn::config::{Change, differences};
 use selfmate_learn::selfplay::{Source, Threads};
 use selfmate_learn::{Budget, End, Hardware, RunConfig, Session, Settings, Watch, train_from};
 use selfmate_nn::Device;
-use selfmate_run::{Record, Run};
+use selfmate_run::{CONFIG, Record, Run, bounded_file, check_name};
+use selfmate_search::memory::limit_mb;
 
 use crate::broker::AccessArgs;
+use crate::number;
+use crate::output::{Output, wrong_usage};
 use crate::progress::stop_on_signal;
 use crate::runs;
 
@@ -29,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
     /// Stop after so many minutes of training, earlier sessions included
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = number::minutes)]
     minutes: Option<f64>,
     /// Stop after so many games, earlier sessions included; whole generations are played
     #[arg(long, value_name = "N")]
@@ -49,10 +53,14 @@ pub struct Args {
     /// Settings by name
     #[arg(long, value_name = "P")]
     preset: Option<String>,
-    /// One setting, such as selfplay.sims.to=200; `show RUN` lists them
+    /// One setting, such as selfplay.sims.to=200; --settings lists them
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Settings from a TOML file, as in a run's run.toml under the learner's name
+    /// List the learner's settings as they would be with these flags, and train nothing; `show RUN`
+    /// lists those of a run
+    #[arg(long = "settings")]
+    lists_settings: bool,
+    /// Settings from a TOML file, as --settings lists them
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
     /// Take games from workers, by way of this NATS server (several with commas)
@@ -61,7 +69,7 @@ pub struct Args {
     #[command(flatten)]
     access: AccessArgs,
     /// The share of workers' games that are played again here
-    #[arg(long, value_name = "SHARE", default_value_t = 0.02, requires = "nats")]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02, requires = "nats", value_parser = number::share)]
     audit: f64,
     /// NATS servers that keep a copy of everything
     #[arg(long, value_name = "N", default_value_t = 1, requires = "nats", value_parser = replicas)]
@@ -71,32 +79,22 @@ pub struct Args {
     plain: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<()> {
-    if let Some(minutes) = args.minutes {
-        ensure!(minutes.is_finite() && minutes >= 0.0, "--minutes {minutes}: expected a number");
+pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    args.check_preset();
+    if args.lists_settings {
+        return args.list_settings(output);
     }
-    ensure!(
-        (0.0..=1.0).contains(&args.audit),
-        "--audit {}: expected a share from 0 to 1",
-        args.audit
-    );
     let name = args.name();
-    ensure!(
-        // The characters of player specs would make `run:NAME` mean something else.
-        !name.is_empty()
-            && !name.contains(['/', '\\', '@', ',', ':', '='])
-            && !name.starts_with('.'),
-        "--run '{name}': expected a plain name",
-    );
+    if let Err(error) = check_name(name) {
+        wrong_usage(&format!("--run {error}"));
+    }
     let threads = args.threads.map_or_else(
         || thread::available_parallelism().map_or(1, NonZeroUsize::get),
         NonZeroUsize::get,
     );
     ensure!(threads <= MOST_THREADS, "--threads {threads}: expected at most {MOST_THREADS}");
-    args.check_preset();
     args.device.check()?;
     let hardware = Hardware { threads, device: args.device };
-    // Before there is a folder: settings that are refused leave nothing behind.
     let mut asked = args.asked()?;
     ensure!(
         args.nats.is_none() || asked.plays_itself(),
@@ -119,6 +117,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             || path.exists(),
         "--nats: say with --games or --set plan_games=N how many games the run is planned for",
     );
+    // Before there is a folder: settings that are refused leave nothing behind.
+    let new = if path.exists() { None } else { Some(args.new_config(hardware)?) };
     let mut run = Run::open(&path)?;
     let config = match run.config()? {
         Some(text) => {
@@ -127,13 +127,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                 // Whoever gave a wrong file or engine before gives the right one now.
                 Err(_) if run.is_blank()? => {
                     run.forget_metrics()?;
-                    args.begin(&mut run, hardware)?
+                    begin(&mut run, args.new_config(hardware)?)?
                 }
                 checked => checked.map(|()| stored)?,
             }
         }
-        None => args.begin(&mut run, hardware)?,
+        None => {
+            ensure!(run.is_blank()?, "{}", without_config(&run)?);
+            begin(&mut run, new.map_or_else(|| args.new_config(hardware), Ok)?)?
+        }
     };
+    args.check_memory(&config.settings, threads)?;
     let stop = stop_on_signal()?;
     let budget = Budget { minutes: args.minutes, games: args.games, steps: args.steps };
     let mut source = args.source(run.path(), threads)?;
@@ -141,7 +145,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let mut view = None;
     // The picture is that of self-play; other learners tell their own numbers in lines.
     if !args.plain && config.settings.rating().is_some() {
-        let scene = view::Scene::new(args.title(&config, budget, threads), run.metrics()?);
+        let scene = view::Scene::new(args.title(&config, budget, threads), runs::metrics(&run)?);
         view = view::View::open(scene, &stop);
     }
     let watch: &mut dyn Watch = match &mut view {
@@ -156,7 +160,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         bail!("{reason}");
     }
     let has_learned = run.steps()?.iter().any(|&step| step > 0);
-    let seconds = run.metrics()?.last().and_then(Record::elapsed_s).unwrap_or_default();
+    let seconds = runs::metrics(&run)?.last().and_then(Record::elapsed_s).unwrap_or_default();
     lines::say(&lines::closing(name, &end, seconds, has_learned));
     Ok(())
 }
@@ -167,13 +171,28 @@ impl Args {
         self.run.as_deref().unwrap_or(&self.learner)
     }
 
+    /// Lists the settings as TOML, which `--config` reads again.
+    fn list_settings(&self, output: &Output) -> anyhow::Result<()> {
+        let settings = self.asked()?;
+        let is_measured = matches!(settings, Settings::Zero(_) | Settings::AlphaZero(_));
+        output.report(&settings.to_table(), |table, out| {
+            for (name, value) in flat(table) {
+                write!(out, "{name} = {}", runs::setting_text(value))?;
+                if name == "plan_games" && is_measured && !self.plans_itself() {
+                    write!(out, " # unless it is set, measured when the run begins")?;
+                }
+                writeln!(out)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Ends the program as for any wrong flag when the learner has no such preset.
     fn check_preset(&self) {
         let Some(preset) = &self.preset else { return };
         if Settings::preset(&self.learner, preset).is_none() {
             let presets = Settings::presets(&self.learner).join(", ");
-            let message = format!("--preset '{preset}': {} has {presets}\n", self.learner);
-            clap::Error::raw(clap::error::ErrorKind::InvalidValue, message).exit();
+            wrong_usage(&format!("--preset '{preset}': {} has {presets}", self.learner));
         }
     }
 
@@ -203,8 +222,10 @@ impl Args {
         let mut settings =
             Settings::preset(&self.learner, preset).context("presets are checked first")?;
         if let Some(path) = &self.config {
-            let text = std::fs::read_to_string(path)
+            let bytes = bounded_file::read(path, MAX_CONFIG)
                 .with_context(|| format!("cannot read {}", path.display()))?;
+            let text = String::from_utf8(bytes)
+                .with_context(|| format!("{} is not a text", path.display()))?;
             settings = settings.merge(&path.display().to_string(), &text)?;
         }
         let settings = settings.set(&self.settings)?;
@@ -219,6 +240,12 @@ impl Args {
             let plan = match (self.games, self.minutes) {
                 (Some(games), _) => Some(games.max(1)),
                 (None, minutes) => {
+                    // To measure takes memory too, but for the games that are yet to be planned.
+                    let mut least = settings.clone();
+                    if let Some(games) = least.plan_games() {
+                        *games = 1;
+                    }
+                    self.check_memory(&least, hardware.threads)?;
                     settings.measure_plan(minutes.unwrap_or(DEFAULT_MINUTES), hardware)?
                 }
             };
@@ -226,14 +253,15 @@ impl Args {
                 *games = plan;
             }
         }
+        self.check_memory(&settings, hardware.threads)?;
         Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), settings))
     }
 
-    /// Starts a run.
-    fn begin(&self, run: &mut Run, hardware: Hardware) -> anyhow::Result<RunConfig> {
-        let config = self.new_config(hardware)?;
-        run.write_config(&config.to_toml())?;
-        Ok(config)
+    /// Refuses settings that need more memory than there is.
+    fn check_memory(&self, settings: &Settings, threads: usize) -> anyhow::Result<()> {
+        // Workers play, and here only one game of theirs at a time is played again.
+        let playing = if self.nats.is_some() { 1 } else { threads };
+        Ok(settings.check_memory(playing, limit_mb() as u64)?)
     }
 
     /// What a view of the run says about it.
@@ -281,9 +309,8 @@ impl Args {
         {
             *games = *plan;
         }
-        let (asked, stored) = (asked.to_table(), stored.settings.to_table());
-        match difference(&stored, &asked) {
-            Some((key, stored, asked)) => bail!(
+        match differences(&stored.settings.to_table(), &asked.to_table()).first() {
+            Some(Change { name: key, then: stored, now: asked, .. }) => bail!(
                 "run '{name}' was started with {key} = {stored}, not {asked}: choose another --run"
             ),
             None => Ok(()),
@@ -291,19 +318,38 @@ impl Args {
     }
 }
 
-/// The first setting that two tables do not share: its whole name, and both values.
-fn difference(one: &toml::Table, other: &toml::Table) -> Option<(String, String, String)> {
-    let shown = |value: Option<&toml::Value>| {
-        value.map_or_else(|| "nothing".to_owned(), ToString::to_string)
+/// Starts a run.
+fn begin(run: &mut Run, config: RunConfig) -> anyhow::Result<RunConfig> {
+    run.write_config(&config.to_toml())?;
+    Ok(config)
+}
+
+/// Why a run that has no config is not begun anew, and what to do.
+fn without_config(run: &Run) -> anyhow::Result<String> {
+    let checkpoints = run.path().join("checkpoints");
+    let copies = run.steps()?.into_iter().rev();
+    let copy = copies.map(|step| checkpoints.join(step.to_string()).join(CONFIG));
+    let what_to_do = match copy.into_iter().find(|copy| copy.is_file()) {
+        Some(copy) => format!("copy {} there", copy.display()),
+        None => "put it back".to_owned(),
     };
-    one.keys().chain(other.keys()).find_map(|key| match (one.get(key), other.get(key)) {
-        (one, other) if one == other => None,
-        (Some(toml::Value::Table(one)), Some(toml::Value::Table(other))) => {
-            let (rest, one, other) = difference(one, other)?;
-            Some((format!("{key}.{rest}"), one, other))
-        }
-        (one, other) => Some((key.clone(), shown(one), shown(other))),
-    })
+    Ok(format!(
+        "run '{}' has been trained, but its {} is missing: {what_to_do}, or choose another --run",
+        run.name(),
+        run.path().join(CONFIG).display(),
+    ))
+}
+
+/// Every setting under its whole name; those that have no parts come first.
+fn flat(table: &toml::Table) -> Vec<(String, &toml::Value)> {
+    let (parted, whole): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| value.is_table());
+    let mut settings: Vec<(String, &toml::Value)> =
+        whole.into_iter().map(|(name, value)| (name.clone(), value)).collect();
+    for (name, table) in parted.iter().filter_map(|(name, value)| Some((name, value.as_table()?))) {
+        let inner = flat(table).into_iter();
+        settings.extend(inner.map(|(key, value)| (format!("{name}.{key}"), value)));
+    }
+    settings
 }
 
 /// Reads how many servers have a copy.
@@ -317,6 +363,8 @@ fn replicas(text: &str) -> Result<usize, String> {
 }
 
 const DEFAULT_SEED: u64 = 1;
+/// No file of settings is larger.
+const MAX_CONFIG: u64 = 1 << 20;
 /// More would only wait for each other.
 const MOST_THREADS: usize = 1024;
 /// What ramps are planned for when nobody says how long to train.

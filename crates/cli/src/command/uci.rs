@@ -1,12 +1,13 @@
 //! `selfmate uci`: any player as a UCI engine on standard input and output.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use selfmate_arena::{PlayerSpec, Registry};
 use selfmate_chess::{Game, Seed};
+use selfmate_search::memory::{self, MemoryError};
 use selfmate_search::player::{Clock, Limit, Score, Thought};
 use selfmate_search::{Player, alphabeta};
 use selfmate_uci::{BestMove, Control, EngineOption, Go, Info, UciEngine};
@@ -25,7 +26,11 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let registry = player::registry();
+    let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&warnings);
+    let registry = player::registry_with(Arc::new(move |passed_over| {
+        heard.lock().unwrap_or_else(PoisonError::into_inner).push(passed_over.to_string());
+    }));
     let (spec, player) = player::build_from(&registry, &args.player, args.seed)?;
     let mut engine = Engine {
         registry,
@@ -36,6 +41,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         lines: 1,
         overhead_ms: DEFAULT_OVERHEAD_MS,
         told: Vec::new(),
+        warnings,
     };
     Ok(selfmate_uci::serve(&mut engine, io::stdin().lock(), io::stdout())?)
 }
@@ -57,12 +63,8 @@ const SETTINGS: &[Setting] = &[
         player: "threads",
         option: || EngineOption::spin("Threads", 1, 1, 256),
     },
-    Setting { uci: "Hash", player: "hash", option: || EngineOption::spin("Hash", 16, 1, 65_536) },
-    Setting {
-        uci: "Hash",
-        player: "memory",
-        option: || EngineOption::spin("Hash", 256, 1, 65_536),
-    },
+    Setting { uci: "Hash", player: "hash", option: || hash_option(16) },
+    Setting { uci: "Hash", player: "memory", option: || hash_option(256) },
     Setting { uci: "CPuct", player: "cpuct", option: || EngineOption::string("CPuct", "1.5") },
     Setting {
         uci: "PolicyTemperature",
@@ -91,6 +93,15 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
+/// `Hash`, up to what this process can have.
+fn hash_option(default: i64) -> EngineOption {
+    let most = i64::try_from(memory::limit_mb()).unwrap_or(i64::MAX).min(MOST_HASH);
+    EngineOption::spin("Hash", default, 1, most.max(default))
+}
+
+/// The most megabytes that players take, however large the machine.
+const MOST_HASH: i64 = 65_536;
+
 struct Engine {
     registry: Registry,
     /// The kind of player and its argument at the start.
@@ -101,8 +112,10 @@ struct Engine {
     /// Lines to report (MultiPV).
     lines: usize,
     overhead_ms: u64,
-    /// What was said of damaged tables.
+    /// What was said of damaged tables and checkpoints.
     told: Vec<String>,
+    /// Checkpoints that were passed over when the player was built.
+    warnings: Arc<Mutex<Vec<String>>>,
 }
 
 impl Engine {
@@ -219,6 +232,14 @@ impl UciEngine for Engine {
         control: &Control,
         report: &mut (dyn FnMut(Info) + Send),
     ) -> BestMove {
+        for warning in
+            std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+        {
+            if !self.told.contains(&warning) {
+                report(Info::text(format!("warning: {warning}")));
+                self.told.push(warning);
+            }
+        }
         let stop = Arc::new(AtomicBool::new(false));
         let limit = Limit { stop: Some(Arc::clone(&stop)), ..self.limit(game, go) };
         // A search that began on the opponent's time gets ours from the ponderhit on.
@@ -226,7 +247,7 @@ impl UciEngine for Engine {
             if go.ponder { go.budget(game.turn(), self.overhead_ms) } else { None };
         let done = AtomicBool::new(false);
         let choice = std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let watch = || {
                 while !done.load(Ordering::Relaxed) {
                     let spent = control.elapsed().zip(after_ponderhit);
                     let out_of_time = spent
@@ -237,7 +258,12 @@ impl UciEngine for Engine {
                     }
                     std::thread::park_timeout(Duration::from_millis(1));
                 }
-            });
+            };
+            if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, watch) {
+                // Nobody would hear a `stop`: what is found at once has to do.
+                report(Info::text(format!("cannot start a thread: {error}")));
+                stop.store(true, Ordering::Relaxed);
+            }
             let observe = &mut |thought: &Thought| report(info(thought, game));
             let choice = self.player.choose_observed(game, &limit, observe);
             done.store(true, Ordering::Relaxed);
@@ -260,9 +286,9 @@ impl UciEngine for Engine {
         }
     }
 
-    fn extra(&mut self, command: &str, game: &Game) -> Option<String> {
+    fn extra(&mut self, command: &str, game: &Game, control: &Control) -> Option<String> {
         match command.split_whitespace().next()? {
-            "bench" => Some(bench_lines()),
+            "bench" => Some(bench_lines(control).unwrap_or_else(|error| error.to_string())),
             "eval" => Some(self.evaluation(game)),
             _ => None,
         }
@@ -287,15 +313,17 @@ impl Engine {
 }
 
 /// The deterministic benchmark as Stockfish prints it.
-fn bench_lines() -> String {
+fn bench_lines(control: &Control) -> Result<String, MemoryError> {
     let started = Instant::now();
-    let nodes = alphabeta::bench();
+    let Some(nodes) = alphabeta::bench_until(control.stop_flag())? else {
+        return Ok(Info::text("bench stopped").to_string());
+    };
     let elapsed = started.elapsed();
     let per_second = (nodes as f64 / elapsed.as_secs_f64().max(1e-9)) as u64;
     let milliseconds = elapsed.as_millis();
-    format!(
+    Ok(format!(
         "Total time (ms) : {milliseconds}\nNodes searched  : {nodes}\nNodes/second    : {per_second}"
-    )
+    ))
 }
 
 /// A thought as an `info` line.

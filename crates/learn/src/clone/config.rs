@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::pgn::PgnConfig;
 use super::teacher::TeacherConfig;
-use crate::config::{
-    ConfigError, check_all, count, finite, from, memory, positive, share, start_plies,
-};
+use crate::bounds;
+use crate::config::ConfigError;
 use crate::rounds::SavingConfig;
 use crate::selfplay::Ramp;
 
@@ -145,23 +144,11 @@ impl CloneConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_common()?;
         self.network.check().map_err(|error| ConfigError::Parse {
             file: "network".to_owned(),
             message: error.to_string(),
-        })?;
-        let trainer = &self.trainer;
-        check_all(&[
-            from(0.0, "trainer.value_weight", f64::from(trainer.value_weight)),
-            from(0.0, "trainer.policy_weight", f64::from(trainer.policy_weight)),
-            memory("trainer.beta1", trainer.beta1),
-            memory("trainer.beta2", trainer.beta2),
-            positive("trainer.epsilon", f64::from(trainer.epsilon)),
-            from(0.0, "trainer.weight_decay", f64::from(trainer.weight_decay)),
-            positive("trainer.clip_norm", f64::from(trainer.clip_norm)),
-            share("trainer.average_rate", f64::from(trainer.average_rate)),
-            from(1.0, "trainer.average_every", trainer.average_every as f64),
-        ])?;
-        self.check_common()
+        })
     }
 }
 
@@ -188,29 +175,11 @@ impl ResidualCloneConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_common()?;
         self.network.check().map_err(|error| ConfigError::Parse {
             file: "network".to_owned(),
             message: error.to_string(),
-        })?;
-        let trainer = &self.trainer;
-        check_all(&[
-            from(0.0, "trainer.value_weight", f64::from(trainer.value_weight)),
-            from(0.0, "trainer.policy_weight", f64::from(trainer.policy_weight)),
-            from(0.0, "trainer.weight_decay", f64::from(trainer.weight_decay)),
-            positive("trainer.clip_norm", f64::from(trainer.clip_norm)),
-            share("trainer.average_rate", f64::from(trainer.average_rate)),
-        ])?;
-        match trainer.optimiser {
-            Optimiser::Sgd { momentum } => {
-                check_all(&[memory("trainer.optimiser.momentum", momentum)])?;
-            }
-            Optimiser::Adam { beta1, beta2, epsilon } => check_all(&[
-                memory("trainer.optimiser.beta1", beta1),
-                memory("trainer.optimiser.beta2", beta2),
-                positive("trainer.optimiser.epsilon", f64::from(epsilon)),
-            ])?,
-        }
-        self.check_common()
+        })
     }
 }
 
@@ -239,28 +208,12 @@ impl<N, T> Config<N, T> {
     }
 
     /// Says what makes no sense, if anything does, the network's shape apart.
-    pub fn check_common(&self) -> Result<(), ConfigError> {
-        check_all(&[
-            from(2.0, "games", self.games as f64),
-            count("chunk_games", self.chunk_games),
-            share("gathering_share", self.gathering_share),
-            from(1.0, "teacher.lines", self.teacher.lines as f64),
-            positive("teacher.temperature", self.teacher.temperature),
-            share("teacher.loose_share", self.teacher.loose_share),
-            from(1.0, "teacher.max_plies", f64::from(self.teacher.max_plies)),
-            from(2.0, "held_out", self.held_out as f64),
-            count("batch", self.batch as u64),
-            count("round_batches", self.round_batches),
-            positive("rate.from", self.rate.from),
-            positive("rate.to", self.rate.to),
-            finite("rate.begin", self.rate.begin),
-            finite("rate.end", self.rate.end),
-            start_plies("teacher.opening_plies", self.teacher.opening_plies),
-            from(1.0, "passes", self.passes as f64),
-            from(1.0, "patience", self.patience as f64),
-            share("result_weight", self.result_weight),
-            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
-        ])?;
+    pub fn check_common(&self) -> Result<(), ConfigError>
+    where
+        N: Serialize,
+        T: Serialize,
+    {
+        bounds::check(self)?;
         let wrong = |field, got: String, expected| ConfigError::Value { field, got, expected };
         if self.teacher.players.is_empty() {
             return Err(wrong("teacher.players", "empty".to_owned(), "at least one player"));

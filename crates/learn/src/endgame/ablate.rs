@@ -10,7 +10,7 @@ mod grid;
 mod table;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use selfmate_chess::Seed;
 use selfmate_nn::sparse::TrainError;
+use selfmate_run::atomic;
 use serde::{Deserialize, Serialize};
 
 pub use grid::{Axis, AxisError, Cell};
@@ -228,7 +229,8 @@ fn one(
             let played = learner.lessons(config, &logs, seed)?;
             outcome.play_seconds += begun.elapsed().as_secs_f64();
             let lesson = root.derive("learn").index(games);
-            let lap = pool.install(|| learner.learn(config, played, lesson))?;
+            let lap = pool.install(|| learner.learn(config, played, lesson, halt))?;
+            let Some(lap) = lap else { return Ok(None) };
             simulations += lap.walks.count.max(1);
             games += lap.games;
             positions += lap.positions;
@@ -283,9 +285,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, Ablate
 
 /// Writes a whole file or none.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), AblateError> {
-    let beside = path.with_extension("part");
-    fs::write(&beside, bytes).map_err(|error| file_error(&beside, error))?;
-    fs::rename(&beside, path).map_err(|error| file_error(path, error))
+    atomic::write_with(path, |out| out.write_all(bytes)).map_err(|error| file_error(path, error))
 }
 
 fn file_error(path: &Path, error: io::Error) -> AblateError {

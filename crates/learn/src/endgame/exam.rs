@@ -114,7 +114,7 @@ pub fn examine(
         let games: Option<Vec<Game>> = (0..exam.positions)
             .into_par_iter()
             .map_init(thinker, |thinker, number| {
-                (!halt()).then(|| play(thinker, exam, lab, defender, seed.index(number)))
+                play(thinker, exam, lab, defender, seed.index(number), halt)
             })
             .collect();
         let games = games?;
@@ -179,14 +179,15 @@ fn share(games: &[Game], counts: impl Fn(&Game) -> bool) -> f64 {
     games.iter().filter(|game| counts(game)).count() as f64 / games.len().max(1) as f64
 }
 
-/// Plays a won position out.
+/// Plays a won position out; `None` when told to halt.
 fn play(
     thinker: &mut Thinker,
     exam: &ExamConfig,
     lab: &Lab,
     defender: Defender,
     seed: Seed,
-) -> Game {
+    halt: &(dyn Fn() -> bool + Sync),
+) -> Option<Game> {
     let mut game = lab.draw_won(&mut seed.derive("position").rng());
     let mut rng = seed.derive("defence").rng();
     thinker.search.clear();
@@ -208,6 +209,9 @@ fn play(
         if played.moves >= exam.moves {
             break;
         }
+        if halt() {
+            return None;
+        }
         thinker.think(&game, exam.simulations, seed.index(game.ply() as u64));
         played.nodes += thinker.search.nodes();
         played.bytes += thinker.search.tree_bytes();
@@ -228,7 +232,7 @@ fn play(
         }
     }
     played.walks = thinker.take_walks();
-    played
+    Some(played)
 }
 
 /// The mean distance of values from the truth, over positions drawn from all of the ending.

@@ -47,6 +47,11 @@ impl SelfPlayer {
     /// Plays the game with this number from a random position of the ending. The seed is that of
     /// all games of the run.
     pub fn play(&mut self, seed: Seed, number: u64) -> Log {
+        self.play_until(seed, number, &|| false).expect("nobody tells it to halt")
+    }
+
+    /// The same; `None` when it was told to halt.
+    pub fn play_until(&mut self, seed: Seed, number: u64, halt: &dyn Fn() -> bool) -> Option<Log> {
         let seed = seed.index(number);
         let mut game = start(&self.lab, seed);
         let (mut plies, mut walks) = (Vec::new(), Walks::default());
@@ -55,7 +60,10 @@ impl SelfPlayer {
             let legal = game.legal_moves();
             let is_long = game.ply() >= self.config.max_plies as usize;
             if is_long || game.outcome_given(&legal).is_some() {
-                return Log { number, plies, walks };
+                return Some(Log { number, plies, walks });
+            }
+            if halt() {
+                return None;
             }
             let seed = seed.index(game.ply() as u64);
             self.thinker.think(&game, self.config.search.simulations, seed);

@@ -22,6 +22,14 @@ pub enum PlacementError {
     /// Not a list of men and squares.
     #[error("'{0}': expected men and squares such as Kc3,Rd4, Black's in small letters")]
     Text(String),
+    /// Two men on one square.
+    #[error("'{text}': two men on {square}: expected a square for each")]
+    Shared {
+        /// The placement.
+        text: String,
+        /// The square.
+        square: Square,
+    },
     /// Other men than those of the ending but one.
     #[error("'{text}': expected all men of {ending} but one")]
     Men {
@@ -40,7 +48,8 @@ pub enum PlacementError {
     },
     /// Men who cannot stand so.
     #[error(
-        "'{0}': no position, because two men share a square or the side that moved is in check"
+        "'{0}': no position, because kings touch, a pawn is on its first or last rank, or the side \
+         that moved is in check"
     )]
     Position(String),
 }
@@ -74,7 +83,16 @@ impl std::str::FromStr for Placement {
             Some((piece, letters.as_str().parse::<Square>().ok()?))
         };
         let men: Option<Vec<(Piece, Square)>> = text.split(',').map(man).collect();
-        men.map(Placement).ok_or_else(|| PlacementError::Text(text.to_owned()))
+        let men = men.ok_or_else(|| PlacementError::Text(text.to_owned()))?;
+        let is_taken = |(index, (_, square)): &(usize, &(Piece, Square))| {
+            men[..*index].iter().any(|(_, other)| other == square)
+        };
+        match men.iter().enumerate().find(is_taken) {
+            Some((_, &(_, square))) => {
+                Err(PlacementError::Shared { text: text.to_owned(), square })
+            }
+            None => Ok(Placement(men)),
+        }
     }
 }
 
@@ -268,6 +286,16 @@ mod tests {
     }
 
     #[test]
+    fn two_men_on_one_square_are_refused() {
+        for text in ["Ke3,Re3", "Kg6,kg8,Rg8", "Ke3, ke3"] {
+            let error = text.parse::<Placement>().unwrap_err().to_string();
+            let square = &text[text.len() - 2..];
+            assert_eq!(error, format!("'{text}': two men on {square}: expected a square for each"));
+        }
+        assert!("Ke3,Re4".parse::<Placement>().is_ok());
+    }
+
+    #[test]
     fn a_position_has_its_moves_the_best_first() {
         let lab = Lab::new(EndingName::Krk).unwrap();
         let shape = MlpConfig { first: 8, second: 8 };
@@ -292,7 +320,6 @@ mod tests {
             ("Kg6,kg8", Color::White),
             ("Kg6,kg8,Qa1", Color::White),
             ("Kg6,kg7,Ra1", Color::White),
-            ("Kg6,kg8,Rg8", Color::White),
             ("Kg6,kg8,Ra8", Color::White),
         ] {
             assert!(look(text, turn).is_err(), "{text}");

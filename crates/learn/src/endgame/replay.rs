@@ -1,6 +1,7 @@
 //! What was played, to learn from: the latest positions with their targets.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use selfmate_chess::Rng;
 use selfmate_nn::mlp::{Lesson, Target};
@@ -62,7 +63,8 @@ const VERSION: &[u8] = b"replay 2";
 /// The latest samples.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Replay {
-    samples: VecDeque<Sample>,
+    /// Shared, because a round that is given up goes back to what there was before.
+    samples: VecDeque<Arc<Sample>>,
     /// How many there ever were.
     seen: u64,
 }
@@ -75,7 +77,7 @@ impl Replay {
 
     /// Adds one and forgets the oldest.
     pub fn push(&mut self, sample: Sample, config: &ReplayConfig) {
-        self.samples.push_back(sample);
+        self.samples.push_back(Arc::new(sample));
         self.seen += 1;
         let extra = self.samples.len().saturating_sub(config.capacity(self.seen));
         self.samples.drain(..extra);
@@ -92,7 +94,7 @@ impl Replay {
     pub fn draw(&self, count: usize, rng: &mut Rng) -> Vec<&Sample> {
         match self.samples.len() {
             0 => Vec::new(),
-            all => (0..count).map(|_| &self.samples[rng.below(all)]).collect(),
+            all => (0..count).map(|_| &*self.samples[rng.below(all)]).collect(),
         }
     }
 
@@ -139,7 +141,7 @@ impl Replay {
             if !is_sound {
                 return Err(format!("sample {} makes no sense", samples.len()));
             }
-            samples.push_back(sample);
+            samples.push_back(Arc::new(sample));
         }
         Ok(Replay { samples, seen })
     }

@@ -12,7 +12,6 @@ use selfmate_search::{Cached, Evaluation, Evaluator, Leaf, Wdl};
 use serde::{Deserialize, Serialize};
 
 use super::view::View;
-use crate::config::{ConfigError, check_all, from, positive, share};
 
 /// How to search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,18 +90,6 @@ pub enum Manner {
 }
 
 impl ThinkConfig {
-    /// Says what makes no sense, if anything does.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        check_all(&[
-            from(1.0, "search.simulations", self.simulations as f64),
-            from(1.0, "search.candidates", self.candidates as f64),
-            positive("search.c_puct", self.c_puct),
-            positive("search.c_scale", self.c_scale),
-            positive("search.alpha", self.alpha),
-            share("search.epsilon", self.epsilon),
-        ])
-    }
-
     fn root(&self, manner: Manner) -> RootRule {
         let gumbel = |search| {
             RootRule::Gumbel(Gumbel {
@@ -148,10 +135,14 @@ impl ThinkConfig {
 
     /// The evaluator that searches with this network use.
     pub fn evaluator(&self, network: Arc<Network>) -> Box<dyn Evaluator> {
-        let plain = NetworkEvaluator::new(network, self.priors);
-        match self.transpositions {
-            0 => Box::new(plain),
-            positions => Box::new(Cached::new(plain, positions)),
+        let plain = NetworkEvaluator::new(Arc::clone(&network), self.priors);
+        if self.transpositions == 0 {
+            return Box::new(plain);
+        }
+        match Cached::new(plain, self.transpositions) {
+            Ok(cached) => Box::new(cached),
+            // Without memory for them the same is found, more slowly.
+            Err(_) => Box::new(NetworkEvaluator::new(network, self.priors)),
         }
     }
 }
@@ -228,6 +219,10 @@ pub struct Thinker {
 
 impl Thinker {
     /// A search with these settings and this network.
+    ///
+    /// # Panics
+    ///
+    /// When there is no memory for its tree, which is small.
     pub fn new(
         config: &ThinkConfig,
         manner: Manner,
@@ -236,7 +231,8 @@ impl Thinker {
     ) -> Thinker {
         let evaluator = config.evaluator(network);
         Thinker {
-            search: Search::new(config.params(manner, discount)),
+            search: Search::new(config.params(manner, discount))
+                .unwrap_or_else(|error| panic!("{error}")),
             batch: Batch::new(&*evaluator),
             evaluator,
         }

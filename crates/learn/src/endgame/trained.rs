@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use selfmate_nn::mlp::Network;
 use selfmate_nn::sparse::WeightsError;
-use selfmate_run::{RunError, RunReader};
+use selfmate_run::{PassedOver, RunError, RunReader};
 
 use super::{EndgameConfig, NETWORK};
 use crate::config::{ConfigError, RunConfig, Settings};
@@ -18,6 +18,8 @@ pub struct Trained {
     pub step: u64,
     /// What it knows.
     pub network: Arc<Network>,
+    /// Newer checkpoints that are damaged.
+    pub passed_over: Option<PassedOver>,
 }
 
 /// Why there is nothing.
@@ -69,9 +71,13 @@ impl Trained {
             let learner = settings.learner().to_owned();
             return Err(TrainedError::Learner { run: name, learner });
         };
-        let checkpoint = match step {
-            Some(step) => Some(run.load_checkpoint(step)?),
-            None => run.latest_checkpoint(&[NETWORK])?.0,
+        let (checkpoint, passed_over) = match step {
+            Some(step) => (Some(run.load_checkpoint(step)?), None),
+            None => {
+                let latest = run.latest_checkpoint(&[NETWORK])?;
+                let passed_over = latest.passed_over();
+                (latest.checkpoint, passed_over)
+            }
         };
         let found = checkpoint
             .as_ref()
@@ -82,6 +88,6 @@ impl Trained {
             step,
             error,
         })?;
-        Ok(Trained { config, step, network: Arc::new(network) })
+        Ok(Trained { config, step, network: Arc::new(network), passed_over })
     }
 }

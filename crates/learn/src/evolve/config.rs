@@ -3,8 +3,9 @@
 use selfmate_arena::Tuning;
 use serde::{Deserialize, Serialize};
 
+use crate::bounds;
 use crate::bout::BoutConfig;
-use crate::config::{ConfigError, check_all, count, from, positive};
+use crate::config::ConfigError;
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
 use crate::tuning::{Genome, first};
@@ -150,20 +151,11 @@ impl EvolveConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
-        check_all(&[
-            positive("sigma", self.sigma),
-            from(2.0, "population", self.population as f64),
-            count("population", self.population as u64),
-            count("parents", self.parents as u64),
-            count("pairs", self.pairs as u64),
-            from(1.0, "pool_every", self.pool_every as f64),
-            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
-        ])?;
+        bounds::check(self)?;
         if self.genome()?.is_empty() {
             let (got, expected) = ("empty".to_owned(), "at least one weight");
             return Err(ConfigError::Value { field: "genes", got, expected });
         }
-        self.games.check()?;
         self.exam.check()
     }
 }

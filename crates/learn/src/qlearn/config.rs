@@ -4,7 +4,8 @@ use selfmate_arena::Registry;
 use serde::{Deserialize, Serialize};
 
 use super::start::Starts;
-use crate::config::{ConfigError, check_all, count, finite, from, megabytes, positive, share};
+use crate::bounds;
+use crate::config::ConfigError;
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
 use crate::selfplay::Ramp;
@@ -143,24 +144,7 @@ impl QLearnConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
-        check_all(&[
-            from(1.0, "plan_games", self.plan_games as f64),
-            from(1.0, "max_plies", f64::from(self.max_plies)),
-            count("round_games", self.round_games),
-            megabytes("table_mb", self.table_mb),
-            positive("alpha.from", self.alpha.from),
-            positive("alpha.to", self.alpha.to),
-            share("alpha.from", self.alpha.from),
-            share("alpha.to", self.alpha.to),
-            finite("alpha.begin", self.alpha.begin),
-            finite("alpha.end", self.alpha.end),
-            share("gamma", self.gamma),
-            share("epsilon.from", self.epsilon.from),
-            share("epsilon.to", self.epsilon.to),
-            finite("epsilon.begin", self.epsilon.begin),
-            finite("epsilon.end", self.epsilon.end),
-            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
-        ])?;
+        bounds::check(self)?;
         Registry::standard().parse(&self.finisher).map_err(|_| ConfigError::Value {
             field: "finisher",
             got: self.finisher.clone(),

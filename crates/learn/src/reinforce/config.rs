@@ -5,11 +5,10 @@ use selfmate_nn::small::{AdamConfig, Shape};
 use serde::{Deserialize, Serialize};
 
 use super::game::Manner;
-use crate::config::{
-    ConfigError, check_all, count, finite, from, memory, positive, share, start_plies,
-};
+use crate::bounds;
+use crate::config::ConfigError;
 use crate::exam::ExamConfig;
-use crate::opponent::Opponent;
+use crate::opponent::{Opponent, check_opponents};
 use crate::rounds::SavingConfig;
 use crate::selfplay::Ramp;
 
@@ -132,41 +131,12 @@ impl ReinforceConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
+        bounds::check(self)?;
         self.network.check().map_err(|error| ConfigError::Parse {
             file: "network".to_owned(),
             message: error.to_string(),
         })?;
-        let least_pool = if self.opponents.contains(&Opponent::Pool) { 1.0 } else { 0.0 };
-        check_all(&[
-            from(1.0, "plan_games", self.plan_games as f64),
-            from(least_pool, "pool", self.pool as f64),
-            from(1.0, "pool_every", self.pool_every as f64),
-            count("round_games", self.round_games),
-            count("batch", self.batch as u64),
-            from(1.0, "max_plies", f64::from(self.max_plies)),
-            share("discount", self.discount),
-            share("trace", self.trace),
-            share("material", self.material),
-            positive("rate.from", self.rate.from),
-            positive("rate.to", self.rate.to),
-            from(0.0, "entropy.from", self.entropy.from),
-            from(0.0, "entropy.to", self.entropy.to),
-            from(0.0, "value_weight", self.value_weight),
-            finite("rate.begin", self.rate.begin),
-            finite("rate.end", self.rate.end),
-            finite("entropy.begin", self.entropy.begin),
-            finite("entropy.end", self.entropy.end),
-            start_plies("opening_plies", self.opening_plies),
-            memory("optimiser.beta1", self.optimiser.beta1),
-            memory("optimiser.beta2", self.optimiser.beta2),
-            positive("optimiser.epsilon", f64::from(self.optimiser.epsilon)),
-            positive("optimiser.clip_norm", f64::from(self.optimiser.clip_norm)),
-            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
-        ])?;
-        if self.opponents.is_empty() {
-            let (got, expected) = ("empty".to_owned(), "random, itself or pool");
-            return Err(ConfigError::Value { field: "opponents", got, expected });
-        }
+        check_opponents(&self.opponents, self.pool)?;
         self.exam.check()
     }
 }

@@ -1,9 +1,11 @@
 //! The settings that all learners from self-play have in common.
 
 use selfmate_search::mcts::Expansion;
+use selfmate_search::memory::{MemoryError, check_limit, check_rooms};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, check_all, finite, from, positive, share};
+use crate::bounds;
+use crate::config::ConfigError;
 
 /// The settings of a learner from self-play, with the shape of its network and the settings of
 /// its optimiser.
@@ -212,7 +214,7 @@ pub struct RatingConfig {
     pub every_seconds: f64,
     /// Games for each.
     pub games: u64,
-    /// Nodes of alpha-beta for a move.
+    /// Nodes of alpha-beta for a move; with a residual network, simulations.
     pub nodes: u64,
 }
 
@@ -317,60 +319,59 @@ impl Default for RatingConfig {
     }
 }
 
+impl SelfPlayConfig {
+    /// Says when there is not enough memory for the trees of so many threads.
+    pub fn check_memory(&self, threads: usize) -> Result<(), MemoryError> {
+        let purpose = "the search trees of all games at once";
+        check_limit(self.trees_mb(threads), purpose)?;
+        check_rooms(self.trees(threads), self.memory_mb.max(1) << 20, purpose)
+    }
+
+    /// The megabytes that the trees of so many threads can fill. One tree must have room for all
+    /// that it may take: a search refuses to begin without.
+    pub(crate) fn trees_mb(&self, threads: usize) -> usize {
+        let Ramp { from, to, .. } = self.sims;
+        let sims = (from.max(to).ceil() as usize)
+            .max(self.quick_sims as usize)
+            .max(self.blind.sims.try_into().unwrap_or(usize::MAX));
+        let filled = sims.saturating_mul(SIMULATION_BYTES).div_ceil(1 << 20).max(1);
+        let whole = self.memory_mb.max(1);
+        filled.min(whole).saturating_mul(self.trees(threads)).max(whole)
+    }
+
+    /// The trees of so many threads.
+    fn trees(&self, threads: usize) -> usize {
+        self.games_at_once.max(1).saturating_mul(threads.max(1))
+    }
+}
+
 impl<N, T> Config<N, T> {
+    /// The most positions that the replay window comes to.
+    pub(crate) fn window_positions(&self) -> u64 {
+        let plies = f64::from(self.selfplay.max_plies.min(LONG_GAME));
+        let all = self.plan_games as f64 * plies * self.learning.window_share.min(1.0);
+        (self.learning.window as u64).min(all as u64)
+    }
+}
+
+/// The most that a simulation adds to a tree, about: a node with 60 edges and two groups of children
+/// takes half a kilobyte. Twice that, as what is kept of a tree is copied to another; and four times,
+/// as what is kept of one search is there in the next.
+const SIMULATION_BYTES: usize = 4 << 10;
+
+/// Plies of a game that is not a short one.
+const LONG_GAME: u32 = 150;
+
+impl<N: Serialize, T: Serialize> Config<N, T> {
     /// Says what makes no sense, if anything does, the network's shape apart.
     pub fn check_common(&self) -> Result<(), ConfigError> {
-        let (play, learning) = (&self.selfplay, &self.learning);
-        check_all(&[
-            from(1.0, "plan_games", self.plan_games as f64),
-            from(1.0, "selfplay.generation_games", play.generation_games as f64),
-            from(play.blind.games.min(1) as f64, "selfplay.blind.sims", play.blind.sims as f64),
-            share("selfplay.blind.kept", play.blind.kept),
-            from(1.0, "selfplay.sims.from", play.sims.from),
-            from(1.0, "selfplay.sims.to", play.sims.to),
-            finite("selfplay.sims.begin", play.sims.begin),
-            finite("selfplay.sims.end", play.sims.end),
-            finite("learning.rate.begin", learning.rate.begin),
-            finite("learning.rate.end", learning.rate.end),
-            finite("learning.result_weight.begin", learning.result_weight.begin),
-            finite("learning.result_weight.end", learning.result_weight.end),
-            share("selfplay.resign_value", f64::from(play.resign_value)),
-            from(1.0, "rating.games", self.rating.games as f64),
-            from(1.0, "selfplay.games_at_once", play.games_at_once as f64),
-            positive("selfplay.dirichlet_alpha", f64::from(play.dirichlet_alpha)),
-            share("selfplay.dirichlet_share", f64::from(play.dirichlet_share)),
-            from(1.0, "selfplay.candidates", play.candidates as f64),
-            from(1.0, "selfplay.quick_sims", f64::from(play.quick_sims)),
-            from(1.0, "selfplay.max_plies", f64::from(play.max_plies)),
-            from(1.0, "selfplay.resign_plies", f64::from(play.resign_plies)),
-            from(1.0, "selfplay.memory_mb", play.memory_mb as f64),
-            from(0.0, "selfplay.c_visit", f64::from(play.c_visit)),
-            from(0.0, "selfplay.c_scale", f64::from(play.c_scale)),
-            from(0.0, "selfplay.c_puct", f64::from(play.c_puct)),
-            from(0.0, "selfplay.first_play_urgency", f64::from(play.first_play_urgency)),
-            share("selfplay.discount", f64::from(play.discount)),
-            share("selfplay.quick_share", play.quick_share),
-            share("selfplay.wild_share", play.wild_share),
-            share("selfplay.endgame_share", play.endgame_share),
-            share("selfplay.resign_share", play.resign_share),
-            from(1.0, "learning.batch", learning.batch as f64),
-            from(0.0, "learning.reuse", learning.reuse),
-            from(1.0, "learning.window", learning.window as f64),
-            from(1.0, "learning.keep_steps", learning.keep_steps as f64),
-            positive("learning.rate.from", learning.rate.from),
-            positive("learning.rate.to", learning.rate.to),
-            positive("learning.window_share", learning.window_share),
-            share("learning.result_weight.from", learning.result_weight.from),
-            share("learning.result_weight.to", learning.result_weight.to),
-            from(0.0, "learning.checkpoint_seconds", learning.checkpoint_seconds),
-            from(0.0, "rating.every_seconds", self.rating.every_seconds),
-            from(1.0, "rating.nodes", self.rating.nodes as f64),
-        ])?;
-        if !(3..=32).contains(&play.endgame_men) {
+        bounds::check(self)?;
+        let Blind { games, sims, .. } = self.selfplay.blind;
+        if games > 0 && sims == 0 {
             return Err(ConfigError::Value {
-                field: "selfplay.endgame_men",
-                got: play.endgame_men.to_string(),
-                expected: "3 to 32",
+                field: "selfplay.blind.sims",
+                got: sims.to_string(),
+                expected: "at least 1 where there are blind games",
             });
         }
         Ok(())
@@ -380,6 +381,30 @@ impl<N, T> Config<N, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trees_that_the_machine_has_no_memory_for_are_refused() {
+        let usual = SelfPlayConfig::default();
+        assert_eq!(usual.check_memory(2), Ok(()));
+        for (memory_mb, games_at_once, threads) in
+            [(usize::MAX, 1, 1), (1 << 30, 1, 1), (1 << 10, 1 << 20, 1), (1 << 10, 1, 1 << 20)]
+        {
+            let config = SelfPlayConfig { memory_mb, games_at_once, ..usual.clone() };
+            let refused = config.check_memory(threads);
+            assert!(matches!(refused, Err(MemoryError::TooLarge { .. })), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn trees_count_with_what_their_searches_can_fill() {
+        let few = SelfPlayConfig { games_at_once: 256, ..SelfPlayConfig::default() };
+        assert_eq!(few.trees_mb(9), 256 * 9);
+        let sims = Ramp::new(32.0, 1e20, 0.0, 1.0);
+        let many = SelfPlayConfig { sims, ..few.clone() };
+        assert_eq!(many.trees_mb(9), 256 * 9 * few.memory_mb);
+        let one = SelfPlayConfig { memory_mb: 4096, games_at_once: 1, ..few };
+        assert_eq!(one.trees_mb(2), 4096);
+    }
 
     #[test]
     fn a_ramp_stands_moves_and_stands() {

@@ -128,9 +128,15 @@ pub struct Played {
 
 impl SelfPlayer {
     /// A player with this evaluator.
+    ///
+    /// # Panics
+    ///
+    /// When there is no memory for its trees; see [`SelfPlayConfig::check_memory`].
     pub fn new(config: &SelfPlayConfig, evaluator: Box<dyn Evaluator>) -> SelfPlayer {
         let params = params(config);
-        let table = |_| Table { seat: Seat::new(params.clone(), &*evaluator), game: None };
+        let seat = || Seat::new(params.clone(), &*evaluator);
+        let table =
+            |_| Table { seat: seat().unwrap_or_else(|error| panic!("{error}")), game: None };
         let tables = (0..config.games_at_once.max(1)).map(table).collect();
         SelfPlayer { tables, evaluator, lockstep: Lockstep::default(), window: None }
     }
@@ -141,26 +147,25 @@ impl SelfPlayer {
     }
 
     /// Plays the games whose numbers `next` gives, until it gives no more or `stop` is set; games
-    /// under way are then forgotten.
+    /// under way are then forgotten. The simulations that went into those.
     pub fn play(
         &mut self,
         generation: &Generation,
         mut next: impl FnMut() -> Option<u64>,
         mut done: impl FnMut(Played),
         stop: &AtomicBool,
-    ) {
+    ) -> u64 {
         loop {
             for table in self.tables.iter_mut().filter(|table| table.game.is_none()) {
                 let Some(number) = next() else { break };
                 table.begin(generation, number);
             }
             if self.tables.iter().all(|table| table.game.is_none()) {
-                return;
+                return 0;
             }
             self.think(stop);
             if stop.load(Relaxed) {
-                self.tables.iter_mut().for_each(|table| table.game = None);
-                return;
+                return self.tables.iter_mut().map(Table::forget).sum();
             }
             for table in self.tables.iter_mut().filter(|table| !table.seat.is_busy()) {
                 if let Some(played) = table.move_on(generation) {
@@ -187,7 +192,7 @@ impl SelfPlayer {
         let mut in_play = table.game.take()?;
         let (first, mut moves) = (in_play.first, Vec::new());
         loop {
-            table.seat.run(&mut **evaluator);
+            table.seat.run(&mut **evaluator, stop);
             if stop.load(Relaxed) {
                 return None;
             }
@@ -208,7 +213,7 @@ impl SelfPlayer {
     fn think(&mut self, stop: &AtomicBool) {
         let SelfPlayer { evaluator, tables, lockstep, .. } = self;
         if let [table] = &mut tables[..] {
-            return table.seat.run(&mut **evaluator);
+            return table.seat.run(&mut **evaluator, stop);
         }
         let has_ended = |table: &Table| table.game.is_some() && !table.seat.is_busy();
         while !stop.load(Relaxed) && !tables.iter().any(has_ended) {
@@ -260,6 +265,12 @@ impl Table {
         self.seat.search().clear();
         in_play.think(&mut self.seat, generation);
         self.game = Some(in_play);
+    }
+
+    /// Gives up the game, if there is one; the simulations that went into it.
+    fn forget(&mut self) -> u64 {
+        let Some(in_play) = self.game.take() else { return 0 };
+        in_play.simulations + self.seat.search().simulations()
     }
 
     /// Plays the move that was searched for; the game, if it ends with that.
@@ -543,6 +554,26 @@ mod tests {
         let stop = AtomicBool::new(true);
         player.play(&generation, || Some(1), |_| panic!("a game has ended"), &stop);
         assert_eq!(play(&mut player, &generation, &[3])[0].record.number, 3);
+    }
+
+    #[test]
+    fn games_that_are_cut_tell_what_went_into_them() {
+        let config = ZeroConfig::tiny();
+        let network = Network::new(&Weights::random(config.network, Seed::new(1)).unwrap());
+        // At a second table it is asked for a game after each move of the first.
+        let selfplay = SelfPlayConfig { games_at_once: 2, quick_share: 0.0, ..config.selfplay };
+        let mut player = SelfPlayer::new(&selfplay, Box::new(network));
+        let generation = Generation { config: selfplay, seed: Seed::new(2), sims: 8, network: 0 };
+        let (stop, mut asked) = (AtomicBool::new(false), 0);
+        let next = || {
+            asked += 1;
+            stop.store(asked == 5, Relaxed);
+            (asked == 1).then_some(3)
+        };
+        let cut = player.play(&generation, next, |_| panic!("a game has ended"), &stop);
+        assert_eq!(cut, 3 * 8);
+        let stop = AtomicBool::new(false);
+        assert_eq!(player.play(&generation, || None, |_| panic!("there is no game"), &stop), 0);
     }
 
     #[test]

@@ -155,6 +155,7 @@ impl<'a> Tray<'a> {
     /// Keeps a game; a kill after this returns does not lose it. The caller sees to it that no
     /// number comes twice.
     pub fn add(&mut self, played: Played) -> Result<(), RunError> {
+        self.run.check_present()?;
         self.simulations += played.simulations;
         self.positions += played.record.positions.len() as u64;
         self.watch.game(&played.record);

@@ -74,6 +74,7 @@ impl Source for Threads {
         if work.numbers.is_empty() {
             return Ok(Harvest::Ripe);
         }
+        work.generation.config.check_memory(self.0)?;
         let next = AtomicUsize::new(0);
         let cut = AtomicBool::new(false);
         let (sender, receiver) = channel();

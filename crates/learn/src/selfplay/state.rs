@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::guards::Guards;
+use super::statistics::Statistics;
 
 /// Files of a checkpoint.
 pub const MODEL: &str = "model.safetensors";
@@ -11,7 +12,7 @@ pub const TRAINER: &str = "trainer.safetensors";
 /// A [`State`] as JSON.
 pub const STATE: &str = "learner.json";
 
-/// Where a run stands between two generations.
+/// Where a run stands between two generations, or in the middle of learning from one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Generations played and learned.
@@ -28,6 +29,38 @@ pub struct State {
     pub guards: Guards,
     /// The generations of the replay window, oldest first.
     pub window: Vec<WindowEntry>,
+    /// What is being learned from the newest of them; `None` between two generations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lesson: Option<Lesson>,
+}
+
+/// A generation that was played and is being learned from. Its games and positions are counted, but
+/// it is not.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lesson {
+    /// What its games look like.
+    pub statistics: Statistics,
+    /// Simulations that were searched for it now.
+    pub simulations: u64,
+    /// Seconds that it took to play.
+    pub play_s: f64,
+    /// Seconds that were spent on learning so far.
+    pub learn_s: f64,
+    /// Batches so far, and the sums of their losses.
+    pub batches: u64,
+    /// See `batches`.
+    pub losses: MeanLosses,
+}
+
+/// Losses of several batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeanLosses {
+    /// Of the value.
+    pub value: f64,
+    /// Of the policy.
+    pub policy: f64,
+    /// The length of the gradient.
+    pub gradient_norm: f64,
 }
 
 /// A generation in the replay window.

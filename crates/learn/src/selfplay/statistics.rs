@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use selfmate_chess::Reason;
 use selfmate_run::GameRecord;
+use serde::{Deserialize, Serialize};
 
 use super::config::SelfPlayConfig;
 use super::game::would_resign;
 
 /// What the games of a generation look like. All of it follows from the stored games, so that a
 /// run that was killed counts the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Games.
     pub games: u64,

@@ -1,5 +1,7 @@
 //! The seam between the loop of self-play and the network that it trains.
 
+use std::fmt::Debug;
+
 use selfmate_chess::Seed;
 pub use selfmate_nn::device::Evaluators;
 use selfmate_nn::{Model, residual, sparse};
@@ -37,7 +39,7 @@ pub struct Losses {
 /// any number of threads.
 pub trait Student: Sized {
     /// The shape of the network.
-    type Shape;
+    type Shape: PartialEq + Debug;
     /// The settings of its optimiser.
     type Training;
     /// A position with what to say of it.
@@ -59,6 +61,9 @@ pub trait Student: Sized {
         training: &Self::Training,
         hardware: Hardware,
     ) -> Result<Self, LearnError>;
+
+    /// The shape that it has.
+    fn shape(&self) -> Self::Shape;
 
     /// Everything needed to go on as if nothing had happened.
     fn state(&self) -> Result<Vec<u8>, LearnError>;

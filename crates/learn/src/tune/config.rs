@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use super::loss::LossConfig;
 use super::spsa::SpsaConfig;
 use super::texel::TexelConfig;
+use crate::bounds;
 use crate::bout::BoutConfig;
-use crate::config::{ConfigError, check_all, count, from, positive, share};
+use crate::config::ConfigError;
 use crate::exam::ExamConfig;
 use crate::rounds::SavingConfig;
 use crate::tuning::{Genome, first};
@@ -158,27 +159,7 @@ impl TuneConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
-        check_all(&[
-            positive("vary.share", self.vary.share),
-            from(1.0, "vary.growth", self.vary.growth),
-            positive("vary.most", self.vary.most),
-            count("spsa.iterations", self.spsa.iterations),
-            count("spsa.pairs", self.spsa.pairs as u64),
-            positive("spsa.width", self.spsa.width),
-            positive("spsa.step", self.spsa.step),
-            positive("spsa.stability", self.spsa.stability),
-            count("texel.games", self.texel.games as u64),
-            from(1.0, "texel.positions", self.texel.positions as f64),
-            share("texel.result_weight", self.texel.result_weight),
-            positive("texel.rate", self.texel.rate),
-            from(0.0, "texel.pull", self.texel.pull),
-            from(2.0, "trial.games", self.trial.games as f64),
-            count("trial.games", self.trial.games),
-            from(1.0, "losses.nodes", self.losses.nodes as f64),
-            from(1.0, "book.plies", f64::from(self.book.plies)),
-            share("book.tolerance", self.book.tolerance),
-            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
-        ])?;
+        bounds::check(self)?;
         if self.cycle.is_empty() {
             let (got, expected) = ("empty".to_owned(), "vary, spsa or texel");
             return Err(ConfigError::Value { field: "cycle", got, expected });
@@ -189,7 +170,6 @@ impl TuneConfig {
             expected: "a test that makes sense",
         })?;
         self.genome()?;
-        self.games.check()?;
         self.exam.check()
     }
 }

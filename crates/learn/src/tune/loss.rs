@@ -1,7 +1,7 @@
 //! Where lost games turned: the loser's move after which a deeper search thinks much less of its
 //! chances, and what it should have played.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_arena::Tuning;
 use selfmate_arena::game::PlayedGame;
@@ -42,17 +42,26 @@ pub struct Turn {
 const MOST: i32 = 1500;
 
 /// The loser's move that cost most; `None` when the game was not lost or never turned.
-pub fn turn(number: u64, game: &PlayedGame, tuning: &Tuning, nodes: u64) -> Option<Turn> {
+/// Gives up when `stop` is set.
+pub fn turn(
+    number: u64,
+    game: &PlayedGame,
+    tuning: &Tuning,
+    nodes: u64,
+    stop: &AtomicBool,
+) -> Option<Turn> {
     let loser = !Color::from(game.winner?);
     let replayed = game.replay().ok()?;
-    let mut engine = tuning.engine(8);
-    let never = AtomicBool::new(false);
+    let mut engine = tuning.engine(8).ok()?;
     let mut current = Game::from_position(replayed.start().clone());
     // Of each position in which the loser was to move: the ply, what a search says, what was played.
     let mut looked = Vec::new();
     for (ply, m) in replayed.moves().enumerate() {
         if current.turn() == loser && ply >= game.opening_plies {
-            let found = engine.search(&current, &AlphaBetaLimit::nodes(nodes), &never, &mut |_| {});
+            let found = engine.search(&current, &AlphaBetaLimit::nodes(nodes), stop, &mut |_| {});
+            if stop.load(Relaxed) {
+                return None;
+            }
             let score = found.score.centipawns().clamp(-MOST, MOST);
             looked.push((ply, score, found.best?, m, current.position().clone()));
         }
@@ -101,10 +110,11 @@ mod tests {
             termination: Termination::Rules(Reason::Checkmate),
             detail: None,
         };
-        let found = turn(3, &played, &Tuning::default(), 3000).unwrap();
+        let never = AtomicBool::new(false);
+        let found = turn(3, &played, &Tuning::default(), 3000, &never).unwrap();
         assert!(["Qg5", "Qxg2"].contains(&found.played.as_str()), "{found:?}");
         assert!(found.before - found.after > 400 && found.better != found.played, "{found:?}");
         let drawn = PlayedGame { winner: None, ..played };
-        assert_eq!(turn(3, &drawn, &Tuning::default(), 100), None);
+        assert_eq!(turn(3, &drawn, &Tuning::default(), 100, &never), None);
     }
 }

@@ -4,9 +4,10 @@ use selfmate_nn::small::{AdamConfig, Shape};
 use selfmate_nn::valuenet::ValueNetConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ConfigError, check_all, count, from, memory, positive, share, start_plies};
+use crate::bounds;
+use crate::config::ConfigError;
 use crate::exam::ExamConfig;
-use crate::opponent::Opponent;
+use crate::opponent::{Opponent, check_opponents};
 use crate::rounds::SavingConfig;
 
 /// The settings of the `value` learner.
@@ -138,36 +139,12 @@ impl ValueConfig {
 
     /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
+        bounds::check(self)?;
         self.network.check().map_err(|error| ConfigError::Parse {
             file: "network".to_owned(),
             message: error.to_string(),
         })?;
-        let least_pool = if self.opponents.contains(&Opponent::Pool) { 1.0 } else { 0.0 };
-        check_all(&[
-            from(least_pool, "pool", self.pool as f64),
-            from(1.0, "pool_every", self.pool_every as f64),
-            share("epsilon.from", self.epsilon.from),
-            share("epsilon.to", self.epsilon.to),
-            share("late_share", self.late_share),
-            from(1.0, "max_plies", f64::from(self.max_plies)),
-            count("round_games", self.round_games),
-            count("round_batches", self.round_batches),
-            count("batch", self.batch as u64),
-            from(1.0, "replay", self.replay as f64),
-            positive("rate", self.rate),
-            start_plies("late_plies", self.late_plies),
-            start_plies("opening_plies", self.opening_plies),
-            memory("optimiser.beta1", self.optimiser.beta1),
-            memory("optimiser.beta2", self.optimiser.beta2),
-            positive("optimiser.epsilon", f64::from(self.optimiser.epsilon)),
-            positive("optimiser.clip_norm", f64::from(self.optimiser.clip_norm)),
-            share("best_from", self.best_from),
-            from(0.0, "saving.checkpoint_seconds", self.saving.checkpoint_seconds),
-        ])?;
-        if self.opponents.is_empty() {
-            let (got, expected) = ("empty".to_owned(), "random, itself or pool");
-            return Err(ConfigError::Value { field: "opponents", got, expected });
-        }
+        check_opponents(&self.opponents, self.pool)?;
         self.exam.check()
     }
 }

@@ -84,14 +84,15 @@ pub fn served(network: &Network, searches: usize, threads: usize, time: Duration
             scope.spawn(move || {
                 let seed = Seed::new(number);
                 let (mut rng, mut game) = (seed.rng(), Game::new());
-                let mut seat = Seat::new(SearchParams::alphazero(), &client);
+                let params = SearchParams { memory_mb: 16, ..SearchParams::alphazero() };
+                let mut seat = Seat::new(params, &client).expect("a small tree");
                 while !is_over.load(Ordering::Relaxed) {
                     match rng.choose(&game.legal_moves()) {
                         Some(&m) if game.outcome().is_none() => game.play_unchecked(m),
                         _ => game = Game::new(),
                     }
                     seat.start(&game, 64, seed.index(game.ply() as u64));
-                    seat.run(&mut client);
+                    seat.run(&mut client, is_over);
                 }
             });
         }

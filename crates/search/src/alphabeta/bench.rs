@@ -1,10 +1,11 @@
 //! A fixed set of searches whose node count is the signature of the whole search.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_chess::fen;
 
 use super::{AlphaBeta, AlphaBetaLimit, Weights};
+use crate::memory::MemoryError;
 
 const DEPTH: u32 = 11;
 
@@ -27,18 +28,37 @@ const POSITIONS: [&str; 12] = [
 /// Searches the positions to a fixed depth and returns the nodes visited.
 ///
 /// The number changes when, and only when, the behaviour of search or evaluation changes.
-pub fn bench() -> u64 {
-    bench_search(&mut AlphaBeta::new(Weights::default(), 16))
+pub fn bench() -> Result<u64, MemoryError> {
+    Ok(bench_search(&mut AlphaBeta::new(Weights::default(), 16)?))
+}
+
+/// The same; `None` when it was told to stop before the end.
+pub fn bench_until(stop: &AtomicBool) -> Result<Option<u64>, MemoryError> {
+    let nodes = search_all(&mut AlphaBeta::new(Weights::default(), 16)?, stop);
+    Ok((!stop.load(Relaxed)).then_some(nodes))
 }
 
 /// The same searches with another mind: its settings, table and judge.
 pub fn bench_search(search: &mut AlphaBeta) -> u64 {
-    let never = AtomicBool::new(false);
+    search_all(search, &AtomicBool::new(false))
+}
+
+fn search_all(search: &mut AlphaBeta, stop: &AtomicBool) -> u64 {
     let mut nodes = 0;
     for text in POSITIONS {
         let game = fen::parse_game(text).expect("the positions of the bench are positions");
         search.clear();
-        nodes += search.search(&game, &AlphaBetaLimit::depth(DEPTH), &never, &mut |_| {}).nodes;
+        nodes += search.search(&game, &AlphaBetaLimit::depth(DEPTH), stop, &mut |_| {}).nodes;
     }
     nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bench_that_is_stopped_has_no_result() {
+        assert_eq!(bench_until(&AtomicBool::new(true)), Ok(None));
+    }
 }

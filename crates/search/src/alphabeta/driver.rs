@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
+use std::thread::Builder;
 
 use selfmate_chess::{Game, Move, Position};
 
@@ -28,14 +29,18 @@ pub(super) fn run(
     }
     std::thread::scope(|scope| {
         for memory in helpers {
-            scope.spawn(move || {
+            let help = move || {
                 let mut worker = Worker::new(game, shared, memory, settings, true);
                 let until_stopped = AlphaBetaLimit {
                     searchmoves: limit.searchmoves.clone(),
                     ..AlphaBetaLimit::default()
                 };
                 Driver::new(&mut worker, game, &until_stopped).run(&until_stopped, &mut |_| {});
-            });
+            };
+            // A system that starts no more threads has let the first one run: it can play alone.
+            if Builder::new().spawn_scoped(scope, help).is_err() {
+                break;
+            }
         }
         let result = Driver::new(&mut worker, game, limit).run(limit, report);
         shared.done.store(true, Relaxed);

@@ -3,9 +3,10 @@
 //! Fixed in size and free of locks. An entry is two words, the data and the key xored with
 //! it; a pair torn by two writers fails the check and reads as absent (Hyatt & Mann 2002).
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::score::TABLE_BOUND;
+use crate::memory::{MemoryError, Pages, Zeroed, ZeroedSlice, check_limit};
 
 /// What a stored score says about the true one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +44,11 @@ pub(super) struct Entry {
 
 /// The table itself; many threads may use it at once.
 pub(super) struct Table {
-    buckets: Vec<Bucket>,
+    buckets: ZeroedSlice<Bucket>,
     generation: AtomicU8,
+    /// Nothing was stored since the table was made or cleared: clearing it again would only touch
+    /// memory that the system has not provided yet.
+    is_blank: AtomicBool,
 }
 
 /// One cache line.
@@ -58,18 +62,26 @@ struct Slot {
     data: AtomicU64,
 }
 
+// SAFETY: atomic integers, for which zero is a value.
+unsafe impl Zeroed for Bucket {}
+
 const GENERATIONS: u8 = 64;
+const BUCKETS_IN_MB: usize = (1 << 20) / size_of::<Bucket>();
 
 impl Table {
-    pub(super) fn new(megabytes: usize) -> Table {
-        let count = (megabytes.max(1) << 20) / size_of::<Bucket>();
-        let mut buckets = Vec::new();
-        buckets.resize_with(count, Bucket::default);
-        Table { buckets, generation: AtomicU8::new(0) }
+    /// An empty table, unless there is no memory for it.
+    pub(super) fn new(megabytes: usize) -> Result<Table, MemoryError> {
+        let (megabytes, purpose) = (megabytes.max(1), "the transposition table");
+        check_limit(megabytes, purpose)?;
+        let buckets = ZeroedSlice::new(megabytes * BUCKETS_IN_MB, Pages::Usual)
+            .ok_or(MemoryError::Refused { purpose, megabytes })?;
+        Ok(Table { buckets, generation: AtomicU8::new(0), is_blank: AtomicBool::new(true) })
     }
 
     pub(super) fn clear(&mut self) {
-        self.buckets.fill_with(Bucket::default);
+        if !std::mem::replace(self.is_blank.get_mut(), true) {
+            self.buckets.fill_with(Bucket::default);
+        }
         *self.generation.get_mut() = 0;
     }
 
@@ -77,6 +89,7 @@ impl Table {
     pub(super) fn age(&self) {
         let next = (self.generation.load(Relaxed) + 1) % GENERATIONS;
         self.generation.store(next, Relaxed);
+        self.is_blank.store(false, Relaxed);
     }
 
     /// Mates and known wins are stored as counted from the position and returned as counted from the
@@ -215,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_goes_in_comes_out() {
-        let table = Table::new(1);
+        let table = Table::new(1).unwrap();
         table.store(42, 0, ENTRY);
         assert_eq!(table.probe(42, 0), Some(ENTRY));
         assert_eq!(table.probe(43, 0), None);
@@ -223,7 +236,7 @@ mod tests {
 
     #[test]
     fn mates_are_counted_from_the_position() {
-        let table = Table::new(1);
+        let table = Table::new(1).unwrap();
         let score = MATE - 5;
         table.store(42, 3, Entry { score, ..ENTRY });
         assert_eq!(table.probe(42, 1).map(|entry| entry.score), Some(MATE - 3));
@@ -233,7 +246,7 @@ mod tests {
 
     #[test]
     fn old_entries_give_way_first() {
-        let table = Table::new(1);
+        let table = Table::new(1).unwrap();
         for key in 0..4 {
             table.store(key, 0, Entry { depth: 20, ..ENTRY });
         }
@@ -247,9 +260,28 @@ mod tests {
     }
 
     #[test]
+    fn a_cleared_table_knows_nothing() {
+        let mut table = Table::new(1).unwrap();
+        for _ in 0..2 {
+            table.age();
+            table.store(42, 0, ENTRY);
+            table.clear();
+            assert_eq!(table.probe(42, 0), None);
+        }
+    }
+
+    #[test]
+    fn a_table_larger_than_the_machine_is_refused() {
+        for megabytes in [usize::MAX, usize::MAX >> 20, 1 << 40] {
+            let error = Table::new(megabytes).err().unwrap();
+            assert!(matches!(error, MemoryError::TooLarge { .. }), "{error}");
+        }
+    }
+
+    #[test]
     fn torn_entries_read_as_absent() {
         // Four threads write to the same few buckets; every entry says which key it belongs to.
-        let table = Table::new(1);
+        let table = Table::new(1).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4u64 {
                 let table = &table;

@@ -48,6 +48,9 @@ pub(super) struct Memory {
 }
 
 impl Memory {
+    /// What one takes at most, with the stack of its thread and a judge that is a network.
+    pub(super) const BYTES: usize = 8 << 20;
+
     pub(super) fn new(weights: Weights, settings: &Settings) -> Memory {
         Memory {
             eval: StaticEval::new(weights),
@@ -120,7 +123,8 @@ impl<'a> Worker<'a> {
         is_helper: bool,
     ) -> Worker<'a> {
         let root = Node::new(game.position(), &memory.eval.tables);
-        let reversible = game.position().halfmoves() as usize;
+        // A position that was set up says how long nothing was captured, and has no history of it.
+        let reversible = (game.position().halfmoves() as usize).min(game.ply());
         let mut keys: Vec<u64> = Vec::with_capacity(reversible + MAX_PLY);
         keys.extend(game.positions_back().take(reversible + 1).map(position_key));
         keys.reverse();

@@ -2,36 +2,22 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::memory::ask_for_large_pages;
+use crate::memory::{Pages, Zeroed, ZeroedSlice};
 
 /// Items side by side; shared by threads, taken back all at once.
 pub(super) struct Arena<T> {
-    items: Box<[T]>,
+    items: ZeroedSlice<T>,
     /// The first index not given out yet.
     next: AtomicU32,
     /// The most that was ever given out.
     touched: AtomicU32,
 }
 
-/// A type for which zero bytes are a value.
-///
-/// # Safety
-///
-/// A value whose bytes are all zero must be valid.
-pub(super) unsafe trait Zeroed {}
-
-// SAFETY: an atomic integer has the same bit validity as the integer.
-unsafe impl Zeroed for AtomicU32 {}
-
 impl<T: Zeroed> Arena<T> {
-    /// Room for this many items. The system provides memory as it is first touched, so a large
-    /// limit costs nothing by itself.
-    pub fn new(items: usize) -> Arena<T> {
-        let mut items = Box::new_zeroed_slice(items.min(u32::MAX as usize));
-        ask_for_large_pages(&mut items);
-        // SAFETY: the bytes are zero, which `T` says is a value.
-        let items = unsafe { items.assume_init() };
-        Arena { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) }
+    /// Room for this many items; `None` when there is no such memory.
+    pub fn new(items: usize) -> Option<Arena<T>> {
+        let items = ZeroedSlice::new(items.min(u32::MAX as usize), Pages::Large)?;
+        Some(Arena { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) })
     }
 
     /// Takes everything back; items keep what was in them.

@@ -64,12 +64,10 @@ pub fn run_in(
 
 /// As [`run`], with a thread for each evaluator in the one tree.
 pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], limit: &Limit<'_>) {
-    let [first, _, ..] = evaluators else {
-        if let [evaluator] = evaluators {
-            run(search, evaluator.as_mut(), limit);
-        }
-        return;
-    };
+    let [first, others @ ..] = evaluators else { return };
+    if others.is_empty() {
+        return run(search, first.as_mut(), limit);
+    }
     // Alone until the root has its children: there is nothing to share before.
     let mut batch = Batch::new(first.as_ref());
     search.gather(&mut batch, INLINE);
@@ -81,29 +79,35 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
     loop {
         let shared = &*search;
         let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            for evaluator in evaluators.iter_mut() {
-                let done = &done;
-                scope.spawn(move || {
-                    let mut batch = Batch::new(evaluator.as_ref());
-                    let mut watch = Watch::new(shared);
-                    while !done.load(Relaxed) {
-                        let busy = work(shared, &mut batch, evaluator.as_mut());
-                        if shared.is_full()
-                            || shared.is_solved()
-                            || limit.reached()
-                            || watch.is_settled(shared, limit)
-                        {
-                            done.store(true, Relaxed);
-                        }
-                        // Not busy with simulations left: another thread stands in the way.
-                        if !busy && shared.remaining() == 0 && !batch.has_budget() {
-                            break;
-                        }
-                    }
-                    finish(shared, &mut batch, evaluator.as_mut());
-                });
+        let simulate = |evaluator: &mut dyn Evaluator| {
+            let mut batch = Batch::new(evaluator);
+            let mut watch = Watch::new(shared);
+            while !done.load(Relaxed) {
+                let busy = work(shared, &mut batch, evaluator);
+                if shared.is_full()
+                    || shared.is_solved()
+                    || limit.reached()
+                    || watch.is_settled(shared, limit)
+                {
+                    done.store(true, Relaxed);
+                }
+                // Not busy with simulations left: another thread stands in the way.
+                if !busy && shared.remaining() == 0 && !batch.has_budget() {
+                    break;
+                }
             }
+            finish(shared, &mut batch, evaluator);
+        };
+        std::thread::scope(|scope| {
+            for evaluator in others.iter_mut() {
+                let simulate = &simulate;
+                let help = move || simulate(evaluator.as_mut());
+                // A system that starts no more threads has let this one run: it can search alone.
+                if std::thread::Builder::new().spawn_scoped(scope, help).is_err() {
+                    break;
+                }
+            }
+            simulate(first.as_mut());
         });
         if !search.is_full() || limit.reached() || !search.recycle() {
             break;

@@ -188,7 +188,7 @@ mod tests {
 
     /// A tree whose root has children with these (prior, visits, value).
     fn tree(table: &[(f32, u32, f32)]) -> Tree {
-        let tree = Tree::new(1 << 20);
+        let tree = Tree::new(1 << 20).unwrap();
         let edges: Vec<Edge> =
             table.iter().map(|&(prior, ..)| Edge::new(PackedMove::default(), prior)).collect();
         assert!(tree.expand(tree.node(ROOT), &edges));

@@ -3,6 +3,8 @@
 //!
 //! Every search grows the tree that it would grow alone.
 
+use std::sync::atomic::AtomicBool;
+
 use selfmate_chess::{Game, Seed};
 
 use super::batch::Batch;
@@ -10,6 +12,7 @@ use super::driver::{Limit, run_in};
 use super::params::SearchParams;
 use super::search::Search;
 use crate::evaluator::{Evaluation, Evaluator, Leaf};
+use crate::memory::MemoryError;
 
 /// A search among others.
 pub struct Seat {
@@ -27,8 +30,9 @@ pub struct Lockstep {
 
 impl Seat {
     /// A search for this evaluator that has nothing to do yet.
-    pub fn new(params: SearchParams, evaluator: &dyn Evaluator) -> Seat {
-        Seat { search: Search::new(params), batch: Batch::new(evaluator), is_busy: false }
+    pub fn new(params: SearchParams, evaluator: &dyn Evaluator) -> Result<Seat, MemoryError> {
+        let search = Search::new(params)?;
+        Ok(Seat { search, batch: Batch::new(evaluator), is_busy: false })
     }
 
     /// The search.
@@ -42,9 +46,10 @@ impl Seat {
         self.is_busy = true;
     }
 
-    /// Searches to the end, alone.
-    pub fn run(&mut self, evaluator: &mut dyn Evaluator) {
-        run_in(&mut self.search, &mut self.batch, evaluator, &Limit::default());
+    /// Searches to the end, alone, unless `stop` is set before.
+    pub fn run(&mut self, evaluator: &mut dyn Evaluator, stop: &AtomicBool) {
+        let limit = Limit { stop: Some(stop), ..Limit::default() };
+        run_in(&mut self.search, &mut self.batch, evaluator, &limit);
         self.is_busy = false;
     }
 

@@ -9,8 +9,8 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 
-use super::arena::Zeroed;
 use super::result::Proof;
+use crate::memory::Zeroed;
 
 #[derive(Debug, Default)]
 pub(super) struct Node {

@@ -17,6 +17,7 @@ use super::select::{Choice, Growth};
 use super::tree::{Children, Keep, ROOT, Tree};
 use crate::evaluator::{Leaf, Need};
 use crate::math::softmax;
+use crate::memory::{MemoryError, check_limit};
 use crate::packed_move::PackedMove;
 use crate::terminal::terminal;
 use crate::value::Wdl;
@@ -80,16 +81,19 @@ enum Walk {
 }
 
 impl Search {
-    /// An empty search.
-    pub fn new(params: SearchParams) -> Search {
+    /// An empty search, unless the memory that it may take cannot be had.
+    pub fn new(params: SearchParams) -> Result<Search, MemoryError> {
+        let (megabytes, purpose) = (params.memory_mb.max(1), "a search tree");
+        check_limit(megabytes, purpose)?;
         // Two trees share the limit: what is kept of one is copied to the other. The last fifth is
         // for nodes and edges not being at their most at the same time.
-        let bytes = params.memory_mb.max(1) * 1_048_576 / 5 * 2;
-        Search {
+        let bytes = megabytes * 1_048_576 / 5 * 2;
+        let tree = || Tree::new(bytes).ok_or(MemoryError::Refused { purpose, megabytes });
+        Ok(Search {
             growth: Growth::new(&params.interior),
             params,
-            tree: Tree::new(bytes),
-            spare: Tree::new(bytes),
+            tree: tree()?,
+            spare: tree()?,
             game: Game::new(),
             seed: Seed::new(0),
             only: Vec::new(),
@@ -101,7 +105,7 @@ impl Search {
             full: AtomicBool::new(false),
             root: Mutex::new(Root { raw: Wdl::EVEN, gumbel: None }),
             probes: Probes::default(),
-        }
+        })
     }
 
     /// Looks positions up in these tables from the next start on, and forgets the tree.

@@ -47,19 +47,20 @@ pub(super) struct Keep {
 }
 
 impl Tree {
-    /// A tree of at most this many bytes, holding only an unvisited root.
-    pub fn new(max_bytes: usize) -> Tree {
-        let nodes: Arena<Node> = Arena::new(max_bytes / size_of::<Node>());
+    /// A tree of at most this many bytes, holding only an unvisited root; `None` when there is no
+    /// such memory.
+    pub fn new(max_bytes: usize) -> Option<Tree> {
+        let nodes: Arena<Node> = Arena::new(max_bytes / size_of::<Node>())?;
         let is_even =
             |node: &usize| (nodes.address(0) + node * size_of::<Node>()).is_multiple_of(32);
         let tree = Tree {
             padding: (1..5).find(is_even).unwrap_or(1) - 1,
             nodes,
-            edges: Arena::new(max_bytes / size_of::<AtomicU32>()),
+            edges: Arena::new(max_bytes / size_of::<AtomicU32>())?,
             max_bytes,
         };
         tree.clear();
-        tree
+        Some(tree)
     }
 
     /// Forgets everything; keeps the memory for the next tree.

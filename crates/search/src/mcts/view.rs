@@ -91,7 +91,8 @@ mod tests {
     use crate::mcts::{Limit, SearchParams, run};
 
     fn searched(simulations: u64) -> (Search, Game) {
-        let mut search = Search::new(SearchParams { memory_mb: 4, ..SearchParams::default() });
+        let mut search =
+            Search::new(SearchParams { memory_mb: 4, ..SearchParams::default() }).unwrap();
         let game = Game::new();
         search.start(&game, simulations, Seed::new(1));
         run(&mut search, &mut Material, &Limit::default());

@@ -5,7 +5,7 @@ import { refuseToken, token } from './token';
 
 export interface Learner { name: string; presets: string[] }
 export interface Live { number: number; fen: string; last: string | null; plies: number; value: number | null }
-export interface Kind { name: string; description: string; options: [string, string][] }
+export interface Kind { name: string; description: string; options: [string, string][]; searches_tree: boolean }
 export interface About {
   version: string;
   cores: number;
@@ -16,6 +16,7 @@ export interface About {
 }
 
 export interface RatingShort { elo: number; low: number; high: number; step: number }
+export interface Budget { minutes: number | null; games: number | null; steps: number | null; is_spent: boolean }
 export type RunState = 'training' | 'stopping' | 'elsewhere' | 'stopped';
 export interface RunSummary {
   name: string;
@@ -26,11 +27,16 @@ export interface RunSummary {
   age_s: number | null;
   recorded_s: number | null;
   elapsed_s: number;
+  /** Until now, also while nothing new is recorded. */
+  trained_s: number;
+  budget: Budget | null;
+  threads: number | null;
   generation: number;
   games: number;
   positions: number;
   simulations: number;
   steps: number;
+  searches_tree: boolean;
   checkpoints: number[];
   rating: RatingShort | null;
   alarm_count: number;
@@ -52,6 +58,8 @@ export interface RunDetail extends RunSummary {
   ratings: Rating[];
   alarms: Alarm[];
   notes: string[];
+  /** What is damaged and passed over. */
+  warnings: string[];
   config: Record<string, unknown> | null;
   said: string[];
 }
@@ -83,6 +91,7 @@ export type Record_ =
   | ({ kind: 'alarm' } & Alarm)
   | { kind: 'start' | 'resume' | 'end' };
 
+export type Side = 'white' | 'black';
 export interface Move { uci: string; san: string }
 export interface Outcome { result: string; reason: string }
 export interface Position {
@@ -125,8 +134,9 @@ export interface Thought {
   kind: 'thought';
   rank: number;
   line: Move[];
-  score: Score;
-  value: number;
+  /** Null for a move without a visit. */
+  score: Score | null;
+  value: number | null;
   wdl: [number, number, number] | null;
   visits: number | null;
   prior: number | null;
@@ -144,6 +154,8 @@ export interface Choice {
   depth: number | null;
   nodes: number | null;
   ms: number;
+  /** Why it is not the newest checkpoint of its run that has played. */
+  warning?: string;
 }
 export interface Verdict {
   kind: 'verdict';
@@ -154,12 +166,18 @@ export interface Verdict {
   value: number | null;
   best: Move | null;
 }
-export interface Branch extends Move { visits: number; prior: number; q: number | null; proof?: string }
+/** What is proven for the side that moves. */
+export type Proof = 'win' | 'draw' | 'loss';
+/** Values are those of the side that makes the move. */
+export interface Branch extends Move { visits: number; prior: number; q: number | null; proof?: Proof }
 export interface Snapshot {
   kind: 'snapshot';
+  /** Simulations that were allowed, and those that were taken: fewer once the result is proven. */
   sims: number;
+  simulations: number;
   best: Move;
-  value: number | null;
+  value: number;
+  proof: Proof | null;
   moves: Branch[];
 }
 export interface Ready { kind: 'ready'; tree: string }
@@ -168,7 +186,7 @@ export interface TreeNode {
   fen: string;
   visits: number;
   value: number;
-  proof: string | null;
+  proof: Proof | null;
   moves: Branch[];
 }
 
@@ -180,8 +198,11 @@ export interface MatchReport {
   draws: number;
   losses: number;
   score: number;
-  elo: number;
-  elo_error: number;
+  /** Null without games; the ends of the 95 % interval are null where nothing bounds them. */
+  elo: number | null;
+  elo_error: number | null;
+  elo_low: number | null;
+  elo_high: number | null;
   elo_is_bound: boolean;
   los: number;
   pentanomial: number[];
@@ -249,6 +270,8 @@ export interface EndingPosition {
   moves: EndingMove[];
 }
 
+export interface PlayerInfo { spec: string; searches_tree: boolean }
+
 export interface Effort { sims?: number; depth?: number; movetime_ms?: number }
 
 /** What the server said was wrong. */
@@ -258,12 +281,21 @@ export class ApiError extends Error {
   }
 }
 
+const SILENT = 'The server does not answer. Is `selfmate serve` still running?';
+
+/** What browsers say when nobody answers is of no help: each has words of its own for it. */
+function readable(error: unknown): unknown {
+  return error instanceof TypeError ? new ApiError(0, SILENT) : error;
+}
+
 async function request(path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   const known = token();
   if (known !== null) headers.set('Authorization', `Bearer ${known}`);
   if (init.body !== undefined) headers.set('Content-Type', 'application/json');
-  const response = await fetch(path, { ...init, headers });
+  const response = await fetch(path, { ...init, headers }).catch((error: unknown) => {
+    throw readable(error);
+  });
   if (!response.ok) {
     if (response.status === 401) refuseToken();
     const text = await response.text();
@@ -301,7 +333,9 @@ export async function stream<T>(
   if (reader === undefined) return;
   let rest = '';
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      throw readable(error);
+    });
     if (done) return;
     const lines = (rest + value).split('\n');
     rest = lines.pop() ?? '';

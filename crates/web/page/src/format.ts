@@ -1,6 +1,6 @@
 // Numbers and times as people read them.
 
-import type { Score } from './api';
+import type { Score, Side } from './api';
 
 export function count(value: number): string {
   return Math.round(value).toLocaleString('en-US').replace('-', '−');
@@ -22,10 +22,12 @@ export function tick(value: number): string {
   return short(value).replace(/(\.\d*?)0+(?=$| )/, '$1').replace(/\.(?=$| )/, '');
 }
 
-/** `45 s`, `12 min`, `3 h 05`, `2 d 4 h`. */
+/** `45 s`, `1 min 30 s`, `12 min`, `3 h 05`, `2 d 4 h`. */
 export function span(seconds: number): string {
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
+  const whole = Math.round(seconds);
+  if (whole < 90) return `${whole} s`;
+  const minutes = Math.floor(whole / 60);
+  if (minutes < 10 && whole % 60 > 0) return `${minutes} min ${whole % 60} s`;
   if (minutes < 90) return `${minutes} min`;
   if (minutes < 2880) return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')}`;
   return `${Math.floor(minutes / 1440)} d ${Math.floor((minutes % 1440) / 60)} h`;
@@ -42,8 +44,13 @@ export function signed(value: number, digits = 2): string {
   return `${value < 0 && Number(text) !== 0 ? '−' : '+'}${text}`;
 }
 
+/** An expected result from -1 (lost) to 1 (won), with whose it is and its scale. */
+export function expected(value: number, side: Side): string {
+  return `${side === 'white' ? 'White' : 'Black'} expects ${signed(value)} (−1 lost, +1 won)`;
+}
+
 /** A score for the side to move as White sees it. */
-export function score(value: Score | null, turn: 'white' | 'black'): string {
+export function score(value: Score | null, turn: Side): string {
   if (value === null) return '–';
   const sign = turn === 'white' ? 1 : -1;
   if (value.mate !== undefined) {

@@ -34,8 +34,10 @@ pub struct Ending {
 
 /// Which squares to look at.
 #[derive(Clone, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct HeatAsked {
     /// Men and their squares such as `Ke3,Rd4`, Black's in small letters.
+    #[param(max_length = 32, pattern = r"^[KQRBNPkqrbnp][a-h][1-8](,[KQRBNPkqrbnp][a-h][1-8])*$")]
     place: String,
     /// Who is to move; White when it is left out.
     #[serde(default)]
@@ -181,7 +183,7 @@ pub async fn heat(
     let placement = parse(&asked.place)?;
     let (trained, lab) = open(&app, run.clone(), asked.step).await?;
     work(&app, move |_| {
-        let Trained { config, step, network } = &*trained;
+        let Trained { config, step, network, .. } = &*trained;
         let (turn, discount) = (asked.turn, config.discount);
         let heat =
             selfmate_learn::endgame::Heat::new(&lab, network, discount, &placement, turn.color())
@@ -216,7 +218,7 @@ pub async fn position(
     let placement = parse(&asked.place)?;
     let (trained, lab) = open(&app, run, asked.step).await?;
     work(&app, move |_| {
-        let Trained { config, step, network } = &*trained;
+        let Trained { config, step, network, .. } = &*trained;
         let (turn, discount) = (asked.turn, config.discount);
         let found = Insight::new(&lab, network, discount, &placement, turn.color())
             .map_err(|error| ApiError::Bad(error.to_string()))?;
@@ -241,9 +243,25 @@ pub async fn position(
     .await
 }
 
-fn parse(place: &str) -> Result<Placement, ApiError> {
-    if place.len() > 32 {
-        return Err(ApiError::Bad("place: expected at most 32 characters".into()));
+fn is_piece_on_square(text: &str) -> bool {
+    match *text.as_bytes() {
+        [piece, file, rank] => {
+            b"KQRBNPkqrbnp".contains(&piece)
+                && (b'a'..=b'h').contains(&file)
+                && (b'1'..=b'8').contains(&rank)
+        }
+        _ => false,
     }
-    place.parse().map_err(|error| ApiError::Bad(format!("place: {error}")))
+}
+
+fn parse(text: &str) -> Result<Placement, ApiError> {
+    if text.len() > 32 {
+        return Err(ApiError::Malformed("place: expected at most 32 characters".into()));
+    }
+    let place = text.parse::<Placement>();
+    // As the pattern of the description: what is wrong beyond that only the board knows.
+    place.map_err(|error| match text.split(',').all(is_piece_on_square) {
+        true => ApiError::Bad(format!("place: {error}")),
+        false => ApiError::Malformed(format!("place: {error}")),
+    })
 }

@@ -11,6 +11,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::{Stream, StreamExt, stream};
 use selfmate_run::Record;
 use serde::Deserialize;
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::bridge::work;
@@ -25,10 +26,12 @@ const TURN: usize = 500;
 
 /// Where a feed begins.
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct FeedFrom {
     /// What is known already: a number of records, or better the id of an event or `place` of the
     /// curves, which also knows which records those were; nothing when it is left out.
     #[serde(default)]
+    #[param(pattern = r"^[0-9]{1,18}(-[0-9a-f]{1,16})?$")]
     after: Option<String>,
 }
 
@@ -78,10 +81,22 @@ impl fmt::Display for FeedPlace {
     }
 }
 
+/// An event of a feed, for the description of the API; what is sent is axum's.
+#[derive(ToSchema)]
+#[allow(dead_code, reason = "only described")]
+pub struct FeedEvent {
+    /// `record` or `restart`.
+    event: String,
+    /// The place after this record; a feed goes on from there.
+    id: Option<String>,
+    /// A line of metrics.jsonl.
+    data: String,
+}
+
 /// What is added to a run's metrics, as server-sent events: `record` with a line of metrics.jsonl,
 /// `restart` when what was told before no longer counts.
 #[utoipa::path(get, path = "/api/runs/{run}/feed", tag = "runs", params(("run" = String, Path), FeedFrom),
-    responses((status = 200, body = String, content_type = "text/event-stream"), (status = 404, body = Problem)))]
+    responses((status = 200, body = FeedEvent, content_type = "text/event-stream"), (status = 404, body = Problem)))]
 pub async fn feed(
     State(app): State<Arc<App>>,
     Named(name): Named<String>,
@@ -98,7 +113,7 @@ pub async fn feed(
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let from = last.or(from.after.as_deref()).unwrap_or("0");
     let from = FeedPlace::parse(from).ok_or_else(|| {
-        ApiError::Bad(format!("after '{from}': expected a number, or the id of an event"))
+        ApiError::Malformed(format!("after '{from}': expected a number, or the id of an event"))
     })?;
     let state = Feed { app, name, from, _place: place };
     let events = stream::unfold(state, |mut feed| async {

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::bridge::{Cost, search, work};
 use crate::error::{ApiError, Asked, Named, Posted, Problem};
-use crate::tree::{NodeInfo, Root, Snapshot, tree_spec};
+use crate::tree::{self, NodeInfo, Root, Snapshot, tree_spec};
 use crate::view::Line;
 
 /// The longest that all searches of a request take.
@@ -23,17 +23,20 @@ const LONGEST: Duration = Duration::from_secs(120);
 #[serde(deny_unknown_fields)]
 pub struct Inside {
     /// The player's spec; how it searches is said here.
+    #[schema(min_length = 1, max_length = 300)]
     player: String,
     /// The start position; the usual one when it is left out.
     #[serde(default)]
     fen: Option<String>,
     /// Moves in UCI or SAN.
     #[serde(default)]
+    #[schema(max_items = 2000)]
     moves: Vec<String>,
     /// The rule at the root.
     #[serde(default)]
     root: Root,
     /// Simulations of the largest search.
+    #[schema(minimum = 1, maximum = 200_000)]
     sims: u64,
 }
 
@@ -46,6 +49,7 @@ pub async fn grow(
     Posted(inside): Posted<Inside>,
 ) -> Result<Response, ApiError> {
     let game = Line { fen: inside.fen, moves: inside.moves }.game()?;
+    tree::check(&game, inside.sims)?;
     let spec = tree_spec(&app.players, &inside.player, inside.root)?;
     let cost = Cost { threads: 1, at_most: LONGEST };
     search(&app, cost, move |app, teller| {
@@ -56,6 +60,7 @@ pub async fn grow(
 
 /// Which node.
 #[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct NodeLine {
     /// Moves from the root in UCI, comma separated; none for the root.
     #[serde(default)]

@@ -16,13 +16,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::{Cost, search, work};
-use crate::error::{ApiError, Posted, Problem};
+use crate::bridge::{self, Cost, search, work};
+use crate::error::{ApiError, Posted, Problem, int64};
 use crate::player::{Effort, threads};
 use crate::view::{ChoiceView, Line, MoveView, PositionView, ThoughtView};
 
 /// Lines that are told of a thought.
-const MAX_LINES: usize = 32;
+const MAX_LINES: u64 = 32;
+/// The longest that a player takes to be built.
+const LONGEST_START: Duration = Duration::from_secs(30);
+/// Characters of a date: `YYYY.MM.DD`.
+const MAX_DATE: usize = 10;
 /// The longest that anybody thinks about a move.
 const LONGEST_THOUGHT: Duration = Duration::from_secs(60);
 /// The longest that anybody looks at a game.
@@ -38,26 +42,68 @@ pub async fn position(
     work(&app, move |_| Ok(Json(PositionView::new(&line.game()?)))).await
 }
 
+/// Who is to play.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Opponent {
+    /// The player's spec.
+    #[schema(min_length = 1, max_length = 300)]
+    player: String,
+    /// How long it is to think about a move.
+    #[serde(default)]
+    effort: Effort,
+}
+
+/// A player that can play.
+#[derive(Serialize, ToSchema)]
+pub struct PlayerView {
+    /// Its spec with the limits of this server.
+    spec: String,
+    /// It searches a tree, which tells several lines at no cost. Alpha-beta has to search for each
+    /// line and plays weaker for it.
+    searches_tree: bool,
+}
+
+/// Whether a player can play: its spec is right, and what it names is there.
+#[utoipa::path(post, path = "/api/player", tag = "play", request_body = Opponent,
+    responses((status = 200, body = PlayerView), (status = 422, body = Problem), (status = 503, body = Problem)))]
+pub async fn player(
+    State(app): State<Arc<App>>,
+    Posted(asked): Posted<Opponent>,
+) -> Result<Json<PlayerView>, ApiError> {
+    asked.effort.limit()?;
+    let spec = app.players.parse_for(&asked.player, asked.effort)?;
+    // Building one may take as much memory as a search.
+    bridge::think(&app, LONGEST_START, move |app, _| {
+        let searches_tree = app.players.build(&spec, 1)?.look(&[]).is_some();
+        Ok(Json(PlayerView { spec: spec.to_string(), searches_tree }))
+    })
+    .await
+}
+
 /// Who is to think about what.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Think {
     /// The player's spec.
+    #[schema(min_length = 1, max_length = 300)]
     player: String,
     /// The start position; the usual one when it is left out.
     #[serde(default)]
     fen: Option<String>,
     /// Moves in UCI or SAN.
     #[serde(default)]
+    #[schema(max_items = 2000)]
     moves: Vec<String>,
     /// How long.
     #[serde(default)]
     effort: Effort,
     /// How many of the best lines to tell; one when it is left out.
     #[serde(default)]
-    lines: Option<usize>,
+    #[schema(minimum = 1, maximum = 32)]
+    lines: Option<u64>,
     /// The seed of the player's randomness.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "int64")]
     seed: Option<u64>,
 }
 
@@ -75,7 +121,11 @@ pub async fn think(
     }
     let spec = app.players.parse_for(&think.player, think.effort)?;
     let limit = think.effort.limit()?;
-    let lines = think.lines.unwrap_or(1).clamp(1, MAX_LINES);
+    let lines = think.lines.unwrap_or(1);
+    if !(1..=MAX_LINES).contains(&lines) {
+        return Err(ApiError::Malformed(format!("lines is {lines}: expected 1 to {MAX_LINES}")));
+    }
+    let lines = lines as usize;
     let seed = think.seed.unwrap_or(1);
     let cost = Cost { threads: threads(&spec), at_most: LONGEST_THOUGHT };
     search(&app, cost, move |app, teller| {
@@ -87,7 +137,8 @@ pub async fn think(
             })
         })?;
         let ms = started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
-        teller.tell(&ChoiceView::new(&game, &choice, ms));
+        let warning = app.passed_over(&spec);
+        teller.tell(&ChoiceView { warning, ..ChoiceView::new(&game, &choice, ms) });
         Ok(())
     })
 }
@@ -97,12 +148,14 @@ pub async fn think(
 #[serde(deny_unknown_fields)]
 pub struct Review {
     /// The player's spec.
+    #[schema(min_length = 1, max_length = 300)]
     player: String,
     /// The start position; the usual one when it is left out.
     #[serde(default)]
     fen: Option<String>,
     /// Moves in UCI or SAN.
     #[serde(default)]
+    #[schema(max_items = 2000)]
     moves: Vec<String>,
     /// How long, for each position.
     #[serde(default)]
@@ -185,6 +238,7 @@ pub struct Written {
     fen: Option<String>,
     /// Moves in UCI or SAN.
     #[serde(default)]
+    #[schema(max_items = 2000)]
     moves: Vec<String>,
     /// Who has White.
     #[serde(default)]
@@ -194,9 +248,11 @@ pub struct Written {
     black: String,
     /// The date as `YYYY.MM.DD`.
     #[serde(default)]
+    #[schema(max_length = 10)]
     date: Option<String>,
     /// The result when the rules have not ended the game, such as `0-1` after a resignation.
     #[serde(default)]
+    #[schema(pattern = r"^(1-0|0-1|1/2-1/2|\*)$")]
     result: Option<String>,
 }
 
@@ -213,11 +269,15 @@ pub async fn pgn(
         let mut pgn = PgnGame::new(game);
         if let (Some(text), false) = (&written.result, is_over) {
             pgn.result = PgnResult::parse(text).ok_or_else(|| {
-                ApiError::Bad(format!("result '{text}': expected 1-0, 0-1, 1/2-1/2 or *"))
+                ApiError::Malformed(format!("result '{text}': expected 1-0, 0-1, 1/2-1/2 or *"))
             })?;
         }
         pgn.set("Event", "selfmate");
-        if let Some(date) = written.date.filter(|date| date.len() <= 10) {
+        if let Some(date) = written.date {
+            if date.chars().count() > MAX_DATE {
+                let text = format!("date '{date}': expected at most {MAX_DATE} characters");
+                return Err(ApiError::Malformed(text));
+            }
             pgn.set("Date", date);
         }
         pgn.set("White", named(written.white));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,12 +14,15 @@ use utoipa::ToSchema;
 use crate::api::feed::FeedPlace;
 use crate::app::App;
 use crate::bridge::work;
-use crate::child::Order;
-use crate::error::{ApiError, Named, Posted, Problem};
+use crate::child::{MAX_MINUTES, Order};
+use crate::error::{ApiError, Named, Posted, Problem, int64};
 use crate::run::{Metrics, RunSummary};
 
 /// Points of a curve; of longer ones every second, third… is left out.
 const POINTS: usize = 2000;
+
+/// The longest that a training takes to make its folder.
+const LONGEST_START: Duration = Duration::from_secs(10);
 
 /// A run with all that is not a curve.
 #[derive(Serialize, ToSchema)]
@@ -34,6 +38,8 @@ pub struct RunDetail {
     pub alarms: Vec<Alarm>,
     /// What resumes had to say.
     pub notes: Vec<String>,
+    /// What is damaged and passed over, such as a checkpoint newer than the one that plays.
+    pub warnings: Vec<String>,
     /// The config as run.toml has it.
     #[schema(value_type = Object)]
     pub config: serde_json::Value,
@@ -121,8 +127,11 @@ pub async fn start(
             );
             return Err(ApiError::Conflict(text));
         }
+        order.check()?;
+        order.check_settings()?;
         app.trainings.start(&order)?;
-        // Its folder is there in a moment.
+        // Whoever asks for the run now must find it.
+        app.trainings.wait_for(&order.name, LONGEST_START, || app.runs.find(&order.name).is_ok());
         let state = app.trainings.state(&order.name);
         let summary = RunSummary::starting(&order.name, state.as_ref());
         Ok((StatusCode::CREATED, Json(summary)))
@@ -149,6 +158,7 @@ pub async fn show(
                     ratings: Vec::new(),
                     alarms: Vec::new(),
                     notes: Vec::new(),
+                    warnings: Vec::new(),
                     config: serde_json::Value::Null,
                     said,
                 }));
@@ -161,6 +171,7 @@ pub async fn show(
             ratings: Vec::new(),
             alarms: Vec::new(),
             notes: Vec::new(),
+            warnings: app.runs.warnings(&name),
             config: serde_json::Value::Null,
             said,
         };
@@ -196,40 +207,97 @@ pub async fn curves(
     .await
 }
 
-/// How long a run is to go on.
+/// How long a run is to go on: without any bound, until the budget of its last session is spent.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Resume {
-    /// Minutes of training in all.
+    /// Minutes of training in all, earlier sessions included.
+    #[schema(exclusive_minimum = 0, maximum = 1_000_000)]
     minutes: Option<f64>,
-    /// Games in all.
+    /// Minutes of training on top of those that are done; not beside `minutes`.
+    #[schema(exclusive_minimum = 0, maximum = 1_000_000)]
+    more_minutes: Option<f64>,
+    /// Games in all, earlier sessions included.
+    #[serde(deserialize_with = "int64")]
     games: Option<u64>,
-    /// Threads.
+    /// Threads; those of the last session when it is left out.
+    #[schema(minimum = 1, maximum = 1024)]
     threads: Option<u16>,
+}
+
+impl Resume {
+    /// The order for a run that stands so.
+    fn order(self, run: &RunSummary) -> Result<Order, ApiError> {
+        let bad = |text: String| Err(ApiError::Bad(text));
+        let Resume { minutes, more_minutes, games, threads } = self;
+        let trained = run.elapsed_s / 60.0;
+        let minutes = match (minutes, more_minutes) {
+            (Some(_), Some(_)) => return bad("minutes, more_minutes: expected one of them".into()),
+            (_, Some(more)) if !(more > 0.0 && more <= MAX_MINUTES) => {
+                return Err(ApiError::Malformed(format!(
+                    "more_minutes is {more}: expected a number above 0, at most {MAX_MINUTES}"
+                )));
+            }
+            (minutes, more) => minutes.or(more.map(|more| (trained + more).min(MAX_MINUTES))),
+        };
+        if let Some(minutes) = minutes.filter(|minutes| *minutes <= trained) {
+            return bad(format!(
+                "minutes is {minutes}: expected more than the {trained:.1} that the run has \
+                 trained, or more_minutes"
+            ));
+        }
+        if let Some(games) = games.filter(|games| *games <= run.games) {
+            let done = run.games;
+            return bad(format!("games is {games}: expected more than the {done} already played"));
+        }
+        let mut order = Order {
+            name: run.name.clone(),
+            learner: run.learner.clone(),
+            minutes,
+            games,
+            // A machine with fewer cores than the last one still goes on.
+            threads: threads.or(run.threads.map(at_most_the_cores)),
+            ..Order::default()
+        };
+        if let Some(budget) = &run.budget {
+            let asks_nothing = minutes.is_none() && games.is_none();
+            if asks_nothing && budget.is_spent {
+                let text = "the budget of this run is spent: say with more_minutes how long it is \
+                    to go on";
+                return bad(text.into());
+            }
+            // Bounds that were not reached stay.
+            if asks_nothing {
+                order.minutes = budget.minutes;
+            }
+            order.games = games.or(budget.games.filter(|most| *most > run.games));
+            order.steps = budget.steps.filter(|most| *most > run.steps);
+        }
+        Ok(order)
+    }
+}
+
+fn at_most_the_cores(threads: u64) -> u16 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u16::try_from(threads.clamp(1, cores as u64)).unwrap_or(u16::MAX)
 }
 
 /// Lets a run go on.
 #[utoipa::path(post, path = "/api/runs/{run}/resume", tag = "runs", params(("run" = String, Path)),
-    request_body = Resume, responses((status = 202), (status = 404, body = Problem), (status = 409, body = Problem)))]
+    request_body = Resume, responses((status = 202), (status = 404, body = Problem), (status = 409, body = Problem),
+    (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn resume(
     State(app): State<Arc<App>>,
     Named(name): Named<String>,
     Posted(resume): Posted<Resume>,
 ) -> Result<StatusCode, ApiError> {
     work(&app, move |app| {
-        let reader = app.runs.find(&name).map_err(|error| app.absent(&error))?;
-        let config = reader.config().map_err(|error| app.fault(&error))?.unwrap_or_default();
-        let config = config.parse::<toml::Table>().unwrap_or_default();
-        let learner = config.get("learner").and_then(toml::Value::as_str).map(str::to_owned);
-        let Resume { minutes, games, threads } = resume;
-        app.trainings.start(&Order {
-            name,
-            learner,
-            minutes,
-            games,
-            threads,
-            ..Order::default()
-        })?;
+        app.runs.find(&name).map_err(|error| app.absent(&error))?;
+        let run = app.runs.summary(&name, &app.trainings);
+        if let Some(error) = run.error {
+            return Err(ApiError::Conflict(error));
+        }
+        app.trainings.start(&resume.order(&run)?)?;
         Ok(StatusCode::ACCEPTED)
     })
     .await

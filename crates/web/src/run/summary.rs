@@ -2,11 +2,12 @@
 
 use std::time::SystemTime;
 
-use selfmate_run::{Progress, Rating, Record, RunError, RunReader};
+use selfmate_run::{Budget, Progress, Rating, Record, RunError, RunReader};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::child::TrainingState;
+use crate::learner::{Thinking, thinking};
 
 /// A run that was written to within so many seconds is probably being trained by somebody.
 const RECENT_S: f64 = 120.0;
@@ -30,8 +31,15 @@ pub struct RunSummary {
     pub age_s: Option<f64>,
     /// Seconds since something was last recorded.
     pub recorded_s: Option<f64>,
-    /// Seconds of training.
+    /// Seconds of training, as last recorded.
     pub elapsed_s: f64,
+    /// Seconds of training until now: while this server trains the run, the time since the last
+    /// record is counted too.
+    pub trained_s: f64,
+    /// When its last session was to stop; `null` when that is not known.
+    pub budget: Option<BudgetView>,
+    /// Threads of its last session; `null` when that is not known.
+    pub threads: Option<u64>,
     /// Generations finished.
     pub generation: u64,
     /// Games played.
@@ -42,6 +50,8 @@ pub struct RunSummary {
     pub simulations: u64,
     /// Batches learned from.
     pub steps: u64,
+    /// Whether `/api/inside` can show how it searches.
+    pub searches_tree: bool,
     /// The steps of its checkpoints.
     pub checkpoints: Vec<u64>,
     /// The newest rating.
@@ -69,6 +79,19 @@ pub enum RunState {
     /// It ended, or was never begun.
     #[default]
     Stopped,
+}
+
+/// When a training stops. Without any bound it goes on until it is told to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
+pub struct BudgetView {
+    /// Minutes of training, earlier sessions included.
+    pub minutes: Option<f64>,
+    /// Games, earlier sessions included.
+    pub games: Option<u64>,
+    /// Batches learned from, earlier sessions included.
+    pub steps: Option<u64>,
+    /// A bound is reached: a resume has to say how much more.
+    pub is_spent: bool,
 }
 
 /// A rating with its error.
@@ -118,6 +141,9 @@ impl RunSummary {
             checkpoints: run.steps()?,
             ..RunSummary::default()
         };
+        summary.searches_tree =
+            summary.learner.as_deref().is_some_and(|name| thinking(name) != Thinking::NoTree);
+        let mut session: (Option<u64>, Option<Budget>) = (None, None);
         let mut progress = &Progress::default();
         let mut ratings: Vec<&Rating> = Vec::new();
         for record in records {
@@ -125,7 +151,8 @@ impl RunSummary {
             summary.elapsed_s = summary.elapsed_s.max(seconds);
             summary.reason = None;
             match record {
-                Record::Start { .. } | Record::Resume { .. } => {}
+                Record::Start { threads, budget, .. } => session = (Some(*threads), *budget),
+                Record::Resume { threads, budget, .. } => session = (*threads, *budget),
                 Record::Progress(newer) => progress = newer,
                 Record::Rating(rating) => ratings.push(rating),
                 Record::Alarm(_) => summary.alarm_count += 1,
@@ -137,6 +164,14 @@ impl RunSummary {
         summary.positions = progress.positions;
         summary.simulations = progress.simulations;
         summary.steps = progress.steps;
+        let (threads, budget) = session;
+        summary.threads = threads;
+        summary.budget = budget.map(|budget| BudgetView {
+            minutes: budget.minutes,
+            games: budget.games,
+            steps: budget.steps,
+            is_spent: budget.is_spent(summary.elapsed_s, summary.games, summary.steps),
+        });
         summary.rating = ratings.last().map(|rating| RatingView::from(*rating));
         if ratings.len() >= 2 {
             summary.spark = thin(ratings.iter().map(|rating| rating.elo).collect());
@@ -167,8 +202,8 @@ impl RunSummary {
 
     fn judge_state(&mut self, training: Option<&TrainingState>) {
         match training {
-            Some(TrainingState::Running) => self.state = RunState::Training,
-            Some(TrainingState::Stopping) => self.state = RunState::Stopping,
+            Some(TrainingState::Running(_)) => self.state = RunState::Training,
+            Some(TrainingState::Stopping(_)) => self.state = RunState::Stopping,
             // Newer than what the run's last session had to say.
             Some(TrainingState::Failed(reason)) => self.reason = Some(reason.clone()),
             Some(TrainingState::Ended) | None => {
@@ -177,6 +212,14 @@ impl RunSummary {
                     self.state = RunState::Elsewhere;
                 }
             }
+        }
+        self.trained_s = self.elapsed_s;
+        if let Some(TrainingState::Running(begun) | TrainingState::Stopping(begun)) = training
+            && self.reason.is_none()
+        {
+            // What was last recorded may be from an earlier session.
+            let session_s = begun.elapsed().as_secs_f64();
+            self.trained_s += self.recorded_s.unwrap_or_default().min(session_s);
         }
     }
 }
@@ -205,6 +248,26 @@ mod tests {
         assert_eq!((thinned.len(), thinned[0], thinned[SPARK - 1]), (SPARK, 0.0, 999.0));
         assert!(thinned.is_sorted());
         assert_eq!(thin(vec![1.0, 2.0]), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn training_time_goes_on_between_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = selfmate_run::Run::open(folder.path()).unwrap();
+        run.write_config("learner = \"zero\"").unwrap();
+        let start = Record::Start { version: "1".into(), seed: 1, threads: 1, budget: None };
+        run.append_metric(&start).unwrap();
+        let begun = std::time::Instant::now();
+        let running = TrainingState::Running(begun);
+        let summary =
+            |records: &[Record], training| RunSummary::new(&run, records, training).unwrap();
+        // In the first generation, too.
+        let first = summary(std::slice::from_ref(&start), Some(&running));
+        assert!(first.elapsed_s == 0.0 && first.trained_s > 0.0, "{first:?}");
+        assert!(first.trained_s <= begun.elapsed().as_secs_f64());
+        // A session that has ended counts as recorded.
+        let end = Record::End { elapsed_s: 24.0, reason: "stopped".to_owned() };
+        assert_eq!(summary(&[start, end], None).trained_s, 24.0);
     }
 
     #[test]

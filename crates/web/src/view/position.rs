@@ -19,6 +19,7 @@ pub struct Line {
     pub fen: Option<String>,
     /// Moves in UCI or SAN.
     #[serde(default)]
+    #[schema(max_items = 2000)]
     pub moves: Vec<String>,
 }
 
@@ -27,7 +28,8 @@ impl Line {
     pub fn game(&self) -> Result<Game, ApiError> {
         if self.moves.len() > MAX_MOVES {
             let count = self.moves.len();
-            return Err(ApiError::Bad(format!("{count} moves: expected at most {MAX_MOVES}")));
+            let text = format!("{count} moves: expected at most {MAX_MOVES}");
+            return Err(ApiError::Malformed(text));
         }
         let bad = |error: &dyn std::fmt::Display| ApiError::Bad(error.to_string());
         let mut game = match self.fen.as_deref().map(str::trim).filter(|fen| !fen.is_empty()) {

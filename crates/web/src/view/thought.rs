@@ -37,10 +37,10 @@ pub struct ThoughtView {
     pub rank: usize,
     /// The moves, at least one.
     pub line: Vec<MoveView>,
-    /// For the side to move.
-    pub score: ScoreView,
-    /// Expected result for the side to move, from -1 to 1.
-    pub value: f32,
+    /// For the side to move; `null` for a move that the search has not visited.
+    pub score: Option<ScoreView>,
+    /// Expected result for the side to move, from -1 to 1; `null` where `score` is.
+    pub value: Option<f32>,
     /// Chances of the side to move to win, draw and lose, if the player thinks in those.
     pub wdl: Option<[f32; 3]>,
     /// Walks through the first move, for tree searches.
@@ -57,13 +57,16 @@ pub struct ThoughtView {
 
 impl ThoughtView {
     pub fn new(game: &Game, thought: &Thought) -> ThoughtView {
+        // Of a move without a visit nothing is known, whatever number stands there.
+        let is_known = thought.visits != Some(0);
+        let value = || thought.wdl.map_or_else(|| value_of(thought.score), Wdl::value);
         ThoughtView {
             kind: "thought",
             rank: thought.rank,
             line: written(game.position(), &thought.line),
-            score: thought.score.into(),
-            value: thought.wdl.map_or_else(|| value_of(thought.score), Wdl::value),
-            wdl: thought.wdl.map(|wdl| [wdl.win, wdl.draw, wdl.loss]),
+            score: is_known.then(|| thought.score.into()),
+            value: is_known.then(value),
+            wdl: thought.wdl.filter(|_| is_known).map(|wdl| [wdl.win, wdl.draw, wdl.loss]),
             visits: thought.visits,
             prior: thought.prior,
             depth: thought.depth,
@@ -94,6 +97,9 @@ pub struct ChoiceView {
     pub nodes: Option<u64>,
     /// Milliseconds.
     pub ms: u64,
+    /// Why it is not the newest of its run that has played.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl ChoiceView {
@@ -109,6 +115,7 @@ impl ChoiceView {
             depth: choice.depth,
             nodes: choice.nodes,
             ms,
+            warning: None,
         }
     }
 }

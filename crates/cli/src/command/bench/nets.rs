@@ -12,13 +12,14 @@ use selfmate_nn::residual::{
 };
 use serde::Serialize;
 
+use crate::number;
 use crate::output::{Output, thousands};
 use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
     /// Seconds to spend on each figure
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = number::seconds)]
     seconds: f64,
     /// The networks (4, 5, 15 and 19 blocks of 32, 64, 192 and 256 filters)
     #[arg(long, value_delimiter = ',', default_value = "toy")]
@@ -80,7 +81,7 @@ struct Row {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let time = super::duration(args.seconds)?;
+    let time = Duration::from_secs_f64(args.seconds);
     let mut threads: Vec<usize> = args.threads.iter().map(|&count| count.into()).collect();
     if threads.is_empty() {
         threads = vec![1, std::thread::available_parallelism().map_or(1, Into::into)];
@@ -126,7 +127,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 
 /// Compares the bytes of a network with its floats, on positions that it was not rounded by.
 fn agreement(text: &str) -> anyhow::Result<Agreement> {
-    let model = players::model(text, runs::folder()).map_err(anyhow::Error::msg)?;
+    let model = players::model(text, runs::folder(), &|passed| runs::warn(passed))
+        .map_err(anyhow::Error::msg)?;
     let Model::Residual(weights) = model else {
         anyhow::bail!("{text} is no residual network");
     };

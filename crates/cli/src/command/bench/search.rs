@@ -7,7 +7,7 @@ use selfmate_search::Evaluator;
 use selfmate_search::evaluator::{Material, Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{Limit, Search, SearchParams, run, run_parallel};
 
-use super::{Part, per_second};
+use super::{Part, ROOM, per_second};
 
 /// A large tree that knows nothing: the speed of the tree itself, with plain UCT.
 pub fn mcts_uniform(_: Duration) -> Part {
@@ -22,7 +22,8 @@ pub fn mcts_uniform_threads(_: Duration) -> Part {
 
 fn large_tree(label: &'static str, threads: usize) -> Part {
     const SIMULATIONS: u64 = 1_000_000;
-    let mut search = Search::new(SearchParams { memory_mb: 1024, ..SearchParams::uct() });
+    let mut search =
+        Search::new(SearchParams { memory_mb: 1024, ..SearchParams::uct() }).expect(ROOM);
     let mut evaluators: Vec<Box<dyn Evaluator>> =
         (0..threads).map(|_| -> Box<dyn Evaluator> { Box::new(Uniform) }).collect();
     let started = Instant::now();
@@ -40,7 +41,8 @@ pub fn mcts_material(time: Duration) -> Part {
 
 /// Fresh trees of 800 simulations, as self-play grows them.
 pub fn mcts_800(time: Duration) -> Part {
-    let mut search = Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() });
+    let mut search =
+        Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() }).expect(ROOM);
     let mut simulations = 0;
     let started = Instant::now();
     while started.elapsed() < time {
@@ -70,7 +72,7 @@ fn timed(
     params: SearchParams,
     evaluator: &mut dyn Evaluator,
 ) -> Part {
-    let mut search = Search::new(params);
+    let mut search = Search::new(params).expect(ROOM);
     let started = Instant::now();
     search.start(&Game::new(), u64::MAX, Seed::new(1));
     run(&mut search, evaluator, &Limit { deadline: Some(started + time), ..Limit::default() });
@@ -86,7 +88,7 @@ pub fn fingerprint(add: &mut dyn FnMut(u64)) {
         SearchParams::uct(),
     ];
     for params in rules {
-        let mut search = Search::new(SearchParams { memory_mb: 16, ..params });
+        let mut search = Search::new(SearchParams { memory_mb: 16, ..params }).expect(ROOM);
         search.start(&Game::new(), 2_000, Seed::new(1));
         run(&mut search, &mut Scripted::new(Seed::new(1)), &Limit::default());
         let result = search.result();

@@ -11,7 +11,7 @@ use selfmate_nn::sparse::{Network, Trainer, TrainerConfig, bench};
 use selfmate_search::mcts::{Batch, Limit, Search, SearchParams, run_in};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
 
-use super::{Part, Shares, per_second, sample_games};
+use super::{Part, ROOM, Shares, per_second, sample_games};
 
 /// Values of positions.
 pub fn values(time: Duration) -> Part {
@@ -49,7 +49,8 @@ pub fn trees(time: Duration) -> Part {
 }
 
 fn grow(evaluator: &mut dyn Evaluator, time: Duration) -> (u64, Duration) {
-    let mut search = Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() });
+    let mut search =
+        Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() }).expect(ROOM);
     let mut batch = Batch::new(evaluator);
     let games = sample_games();
     let mut simulations = 0;

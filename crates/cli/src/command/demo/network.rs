@@ -42,7 +42,7 @@ fn shape(text: &str) -> Result<Config, String> {
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let weights = match &args.network {
         None => Weights::random(args.shape, Seed::new(1))?,
-        Some(text) => match players::model(text, runs::folder()) {
+        Some(text) => match players::model(text, runs::folder(), &|passed| runs::warn(passed)) {
             Ok(Model::Residual(weights)) => weights,
             Ok(Model::Sparse(_)) => bail!("network '{text}' is no residual network"),
             Err(error) => return Err(anyhow!("network '{text}': {error}")),

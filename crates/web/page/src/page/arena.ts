@@ -3,21 +3,27 @@
 import { failure, get, post } from '../api';
 import type { Game, Ladder, Match, MatchDetail, MatchReport } from '../api';
 import { announce, field, h, replace, select } from '../dom';
-import { count, percent } from '../format';
+import { count, percent, signed } from '../format';
 import { PlayerChoice } from '../part/opponent';
 import { Poll } from '../part/poll';
 import { Replay } from '../part/replay';
 import { bar } from '../part/spark';
 
 const PAUSE = 2500;
+/** A share of fewer games is told as so many of so many; of fewest, no Elo is told. */
+const FEW_GAMES = 20;
+const TOO_FEW_GAMES = 10;
 
 const limits: [string, string][] = [
-  ['', 'as the players say'],
+  ['movetime_ms:20', '0.02 s a move'],
+  ['movetime_ms:100', '0.1 s a move'],
+  ['movetime_ms:500', '0.5 s a move'],
   ['sims:100', '100 simulations or nodes'],
   ['sims:800', '800 simulations or nodes'],
-  ['movetime_ms:50', '0.05 s a move'],
-  ['movetime_ms:200', '0.2 s a move'],
+  ['', 'each player’s own limit'],
 ];
+/** The same time for all: their own limits differ by a factor of a thousand. */
+const USUAL_LIMIT = 'movetime_ms:100';
 
 export function arenaPage(root: HTMLElement): () => void {
   const control = new AbortController();
@@ -54,9 +60,9 @@ export function arenaPage(root: HTMLElement): () => void {
 /** A form for a new match or ladder. */
 function form(done: () => void): HTMLElement {
   const choices = [new PlayerChoice('First player'), new PlayerChoice('Second player', { wanted: 'greedy' })];
-  const more = h('textarea', { rows: 2, spellcheck: 'false', placeholder: 'random' });
+  const more = h('textarea', { rows: 2, spellcheck: 'false', maxlength: 5000, placeholder: 'random' });
   const games = h('input', { type: 'number', min: 2, max: 10_000, step: 2, value: 20, required: true });
-  const limit = select(limits);
+  const limit = select(limits, USUAL_LIMIT);
   const problem = h('div');
   return h(
     'form',
@@ -82,7 +88,7 @@ function form(done: () => void): HTMLElement {
     h('h2', {}, 'New match'),
     ...choices.map((choice) => choice.element),
     field('More players', more, 'One a line; each meets each'),
-    h('div', { class: 'columns' }, field('Games of each pair', games), field('Time to think', limit)),
+    h('div', { class: 'columns' }, field('Games of each pair', games), field('Time to think', limit, 'A limit in a player’s spec comes first')),
     problem,
     h('button', { type: 'submit', class: 'primary' }, 'Start'),
   );
@@ -123,7 +129,7 @@ function matchTable(all: Match[]): HTMLElement {
   return h(
     'table',
     { class: 'numbers' },
-    h('thead', {}, h('tr', {}, ...['Match', 'Players', 'Score', 'Elo', 'Games', 'State'].map((text) => h('th', { scope: 'col' }, text)))),
+    h('thead', {}, h('tr', {}, ...['Match', 'Players', 'Score', 'Elo difference (95\u00a0%)', 'Games', 'State'].map((text) => h('th', { scope: 'col' }, text)))),
     h(
       'tbody',
       {},
@@ -149,11 +155,20 @@ function breakable(spec: string): HTMLElement {
   return h('span', {}, ...parts.flatMap((part, index) => (index === 0 ? [part] : [h('wbr'), part])));
 }
 
-function eloText(report: MatchReport): string {
-  if (report.games === 0 || report.elo_error === 0) return '–';
-  const sign = report.elo < 0 ? '−' : '+';
-  const elo = `${sign}${count(Math.abs(report.elo))}`;
-  return report.elo_is_bound ? `beyond ${elo}` : `${elo} ± ${count(report.elo_error)}`;
+/** The interval, which is all that few games say; the best guess only where they show a spread. */
+function eloText({ games, elo, elo_error: error, elo_low: low, elo_high: high }: MatchReport): string {
+  const write = (value: number): string => signed(value, 0);
+  // The spread of a few pairs of games says nothing of how uncertain their mean is.
+  if (error !== null && games < TOO_FEW_GAMES) return 'too few games';
+  if (elo === null || (low === null && high === null)) return '–';
+  if (low === null) return `${write(high as number)} or less`;
+  if (high === null) return `${write(low)} or more`;
+  const interval = `${write(low)} to ${write(high)}`;
+  return error === null ? interval : `${write(elo)} (${interval})`;
+}
+
+function pointsText({ wins, draws, games, score }: MatchReport): string {
+  return games < FEW_GAMES ? `${wins + draws / 2} of ${games} points` : percent(score, 1);
 }
 
 export function matchPage(root: HTMLElement, parts: string[]): () => void {
@@ -215,8 +230,8 @@ function matchHead(detail: MatchDetail, acted: (error?: unknown) => void): HTMLE
       'p',
       {},
       h('strong', {}, `+${report.wins} =${report.draws} −${report.losses}`),
-      ` · ${percent(report.score, 1)} · Elo ${eloText(report)} · game ${report.games} of ${detail.total}`,
-      report.games > 0 && ` · the first is the stronger with ${percent(report.los, 1)}`,
+      ` · ${pointsText(report)} · Elo difference (95\u00a0%): ${eloText(report)} · game ${report.games} of ${detail.total}`,
+      report.elo_error !== null && report.games >= TOO_FEW_GAMES && ` · the first is the stronger with a likelihood of ${percent(report.los, 1)}`,
     ),
     h(
       'div',

@@ -3,6 +3,7 @@
 import { failure, get } from '../api';
 import { h, replace } from '../dom';
 import { count, short, span } from '../format';
+import { Poll } from '../part/poll';
 import { fact } from './runs';
 
 interface Worker {
@@ -40,8 +41,7 @@ export function clusterPage(root: HTMLElement): () => void {
   const problem = h('div');
   const body = h('div');
   root.append(h('h1', {}, 'Cluster'), problem, body);
-  let timer = 0;
-  const look = async (): Promise<void> => {
+  const poll = new Poll(async () => {
     try {
       const cluster = await get<Cluster>('/api/cluster', control.signal);
       replace(problem);
@@ -49,12 +49,10 @@ export function clusterPage(root: HTMLElement): () => void {
     } catch (error) {
       replace(problem, failure(error));
     }
-    if (!control.signal.aborted) timer = window.setTimeout(() => void look(), PAUSE);
-  };
-  void look();
+  }, PAUSE);
   return () => {
     control.abort();
-    clearTimeout(timer);
+    poll.stop();
   };
 }
 

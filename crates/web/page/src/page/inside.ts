@@ -2,7 +2,7 @@
 // and the tree, one node at a time.
 
 import { failure, get, post, stream } from '../api';
-import type { Branch, Position, Ready, Snapshot, TreeNode } from '../api';
+import type { Branch, Position, Proof, Ready, Side, Snapshot, TreeNode } from '../api';
 import { field, h, replace, select } from '../dom';
 import { count, percent, signed } from '../format';
 import { Board } from '../part/board';
@@ -18,7 +18,7 @@ const rules: Record<Rule, { title: string; hint: string }> = {
 export function insidePage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
   const player = new PlayerChoice('Whose search', { wanted: query.get('player'), onlyTrees: true });
   const sims = select(['64', '256', '1024', '4096', '16384'].map((text) => [text, count(Number(text))]), '1024');
-  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', placeholder: 'the usual start' });
+  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 200, placeholder: 'the usual start' });
   fen.value = query.get('fen') ?? '';
   const colour = select([['prior', 'the priors'], ['visits', 'the visits'], ['none', 'nothing']]);
   const slider = h('input', { type: 'range', min: 0, max: 0, value: 0, step: 1 });
@@ -33,13 +33,14 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
   const fail = (error: unknown): void => replace(problem, failure(error));
   const line = (): { fen: string | null; moves: string[] } => ({ fen: fen.value.trim() || null, moves });
 
-  const update = async (): Promise<void> => {
+  /** Shows the position that was asked for; false when there is none. */
+  const update = async (): Promise<boolean> => {
     try {
       position = await post<Position>('/api/position', line(), control.signal);
       replace(problem);
     } catch (error) {
       fail(error);
-      return;
+      return false;
     }
     board.show({ fen: position.fen, lastMove: position.played.at(-1)?.uci ?? null, check: position.check });
     board.allow(position.legal, (uci) => {
@@ -48,19 +49,22 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
     });
     board.arrows([]);
     board.warm(new Map());
+    return true;
   };
 
   const search = async (): Promise<void> => {
     control.abort();
-    control = new AbortController();
-    await update();
-    if (position === null || position.outcome !== null) {
+    const mine = new AbortController();
+    control = mine;
+    if (!(await update()) || position === null) return;
+    if (position.outcome !== null) {
       replace(problem, h('p', { class: 'problem' }, 'The game is over here: there is nothing to search.'));
       return;
     }
+    const { turn } = position;
     const grow = async (rule: Rule): Promise<void> => {
       const column = columns[rule];
-      column.clear();
+      column.clear(turn);
       const request = { ...line(), player: player.value, root: rule, sims: Number(sims.value) };
       await stream<Snapshot | Ready>(
         '/api/inside',
@@ -74,13 +78,17 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
             show();
           }
         },
-        control.signal,
+        mine.signal,
       );
     };
     slider.max = '0';
     try {
       await Promise.all([grow('puct'), grow('gumbel')]);
     } catch (error) {
+      if (mine.signal.aborted) return;
+      // One has failed: the other is of no use alone.
+      mine.abort();
+      for (const column of Object.values(columns)) column.empty();
       fail(error);
     }
   };
@@ -89,7 +97,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
     const index = Number(slider.value);
     for (const column of Object.values(columns)) column.show(index);
     const snapshot = columns.puct.at(index) ?? columns.gumbel.at(index);
-    shownSims.textContent = snapshot === undefined ? '' : `${count(snapshot.sims)} simulations`;
+    shownSims.textContent = snapshot === undefined ? '' : `at most ${count(snapshot.sims)} simulations`;
     slider.setAttribute('aria-valuetext', shownSims.textContent);
     if (snapshot === undefined) return;
     board.warm(colour.value === 'none' ? new Map() : heat(snapshot.moves, colour.value as 'prior' | 'visits'));
@@ -174,6 +182,8 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
 class Column {
   readonly element: HTMLElement;
   snapshots: Snapshot[] = [];
+  /** Who is to move at the root: all values are those of this side. */
+  private turn: Side = 'white';
   private readonly table = h('div');
   private readonly tree = h('div');
 
@@ -188,9 +198,15 @@ class Column {
     );
   }
 
-  clear(): void {
-    this.snapshots = [];
+  clear(turn: Side): void {
+    this.empty();
+    this.turn = turn;
     replace(this.table, h('p', { class: 'hint' }, 'Searching…'));
+  }
+
+  empty(): void {
+    this.snapshots = [];
+    replace(this.table);
     replace(this.tree);
   }
 
@@ -205,26 +221,50 @@ class Column {
   show(index: number): void {
     const snapshot = this.at(index);
     if (snapshot === undefined) return;
-    const value = snapshot.value === null ? '' : `, expects ${signed(snapshot.value)}`;
+    const { best, moves, proof, simulations, sims, value } = snapshot;
+    const q = moves.find(({ uci }) => uci === best.uci)?.q ?? null;
+    const facts = [
+      q !== null && `Q of this move ${signed(q)}`,
+      proof === null && `mean of all simulations ${signed(value)}`,
+      proof !== null && `proven ${proofText(proof, this.turn)}`,
+    ].filter((text) => text !== false);
+    const ended = simulations < sims ? ` of ${count(sims)}: ${proof === null ? 'it ended early' : 'the result is proven, so it ended'}` : '';
     replace(
       this.table,
-      h('p', {}, h('strong', {}, `Plays ${snapshot.best.san}`), value),
-      branches(snapshot.moves.slice(0, 12), snapshot.best.uci),
+      h('p', {}, h('strong', {}, `Plays ${best.san}`), ` · ${facts.join(' · ')}`),
+      h('p', { class: 'hint' }, `${count(simulations)} simulations${ended}. ${scaleText(this.turn)}`),
+      branches(moves.slice(0, 12), best.uci, this.turn),
     );
   }
 
   /** Lets the tree of the last search be opened. */
   open(tree: string): void {
-    replace(this.tree, h('h3', {}, 'The tree'), h('ul', { class: 'tree' }, nodeView(tree, [], 'root', null)));
+    replace(this.tree, h('h3', {}, 'The tree'), h('ul', { class: 'tree' }, nodeView(tree, this.turn, [], 'root', null)));
   }
 }
 
-function branches(moves: Branch[], best: string): HTMLElement {
+/** What Q means, and whose it is. */
+function scaleText(side: Side): string {
+  return `Q and mean: the result that ${colour(side)} expects, from −1 (lost) to +1 (won).`;
+}
+
+function colour(side: Side): string {
+  return side === 'white' ? 'White' : 'Black';
+}
+
+/** What is proven for this side, in words. */
+function proofText(proof: Proof, side: Side): string {
+  if (proof === 'draw') return 'draw';
+  const winner: Side = (proof === 'win') === (side === 'white') ? 'white' : 'black';
+  return `win for ${colour(winner)}`;
+}
+
+function branches(moves: Branch[], best: string, turn: Side): HTMLElement {
   const most = Math.max(1, ...moves.map(({ visits }) => visits));
   return h(
     'table',
     { class: 'numbers' },
-    h('thead', {}, h('tr', {}, ...['Move', 'Visits', '', 'Prior', 'Q'].map((text) => h('th', { scope: 'col' }, text === '' ? h('span', { class: 'visually-hidden' }, 'Share') : text)))),
+    h('thead', {}, h('tr', {}, ...['Move', 'Visits', '', 'Prior', `Q (${colour(turn)}, −1 to +1)`].map((text) => h('th', { scope: 'col' }, text === '' ? h('span', { class: 'visually-hidden' }, 'Share') : text)))),
     h(
       'tbody',
       {},
@@ -236,17 +276,21 @@ function branches(moves: Branch[], best: string): HTMLElement {
           h('td', {}, count(move.visits)),
           h('td', { class: 'meter-cell' }, h('meter', { value: move.visits, min: 0, max: most, 'aria-hidden': 'true' })),
           h('td', {}, percent(move.prior, 1)),
-          h('td', {}, move.q === null ? '–' : signed(move.q)),
+          h('td', {}, move.q === null ? '–' : signed(move.q), move.proof !== undefined && `, proven ${proofText(move.proof, turn)}`),
         ),
       ),
     ),
   );
 }
 
-/** A node that opens when it is asked to. */
-function nodeView(tree: string, line: string[], label: string, branch: Branch | null): HTMLElement {
+/** A node that opens when it is asked to. `turn` is the side to move at the root, whose values these are. */
+function nodeView(tree: string, turn: Side, line: string[], label: string, branch: Branch | null): HTMLElement {
   const children = h('ul', { hidden: true });
-  const facts = branch === null ? '' : ` ${count(branch.visits)} visits, prior ${percent(branch.prior)}, Q ${branch.q === null ? '–' : signed(branch.q)}${branch.proof === undefined ? '' : `, proven ${branch.proof}`}`;
+  const other: Side = turn === 'white' ? 'black' : 'white';
+  const mover = line.length % 2 === 1 ? turn : other;
+  const q = branch === null || branch.q === null ? '–' : signed(mover === turn ? branch.q : -branch.q);
+  const proof = branch?.proof === undefined ? '' : `, proven ${proofText(branch.proof, mover)}`;
+  const facts = branch === null ? '' : ` ${count(branch.visits)} visits, prior ${percent(branch.prior)}, Q ${q} (${colour(turn)})${proof}`;
   const button = h('button', { type: 'button', class: 'link node', 'aria-expanded': 'false' }, label);
   const item = h('li', {}, button, h('span', { class: 'hint' }, facts), children);
   let isLoaded = false;
@@ -261,7 +305,7 @@ function nodeView(tree: string, line: string[], label: string, branch: Branch | 
         const visited = node.moves.filter(({ visits }) => visits > 0).slice(0, 12);
         replace(
           children,
-          ...visited.map((move) => nodeView(tree, [...line, move.uci], move.san, move)),
+          ...visited.map((move) => nodeView(tree, turn, [...line, move.uci], move.san, move)),
           visited.length === 0 && h('li', { class: 'hint' }, 'A leaf: no simulation has gone further.'),
         );
       })

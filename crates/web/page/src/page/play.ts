@@ -1,17 +1,26 @@
 // A game against any player: by mouse, by keyboard, with hints, takeback and a review after it.
+//
+// The game changes only when the server has accepted the change: what is refused leaves it as it was.
 
 import { failure, post, stream } from '../api';
-import type { Choice, Effort, Game, Ply, Position, Thought, Verdict } from '../api';
+import type { Choice, Effort, Game, PlayerInfo, Ply, Position, Side, Thought, Verdict } from '../api';
 import { announce, field, h, replace, select } from '../dom';
-import { count, numbered, percent, score, signed } from '../format';
+import { numbered, signed } from '../format';
+import { ask } from '../part/ask';
 import { Board } from '../part/board';
+import { EvalBar } from '../part/evalbar';
 import { turningPoints } from '../part/evalgraph';
 import { PlayerChoice } from '../part/opponent';
 import { Replay } from '../part/replay';
+import { saveGame, savedGame } from '../part/saved';
+import type { SavedGame } from '../part/saved';
+import { ranked, takeThought, thoughtTable, withPlayed } from '../part/thoughts';
 
 const HINT: Effort = { movetime_ms: 600 };
 const JUDGE = 'default';
 const REVIEW: Effort = { movetime_ms: 80 };
+/** Lines of the opponent's thoughts. */
+const LINES = 4;
 
 const strengths: [string, string][] = [
   ['sims:1', '1 simulation: the network alone'],
@@ -26,44 +35,59 @@ const strengths: [string, string][] = [
   ['', 'as the player says'],
 ];
 
-type Side = 'white' | 'black';
-
 export function playPage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
+  const saved = savedGame();
   const board = new Board('The game');
-  const opponent = new PlayerChoice('Opponent', { wanted: query.get('player') });
-  const strength = select(strengths, 'movetime_ms:500');
-  const side = select([['white', 'White'], ['black', 'Black'], ['random', 'either']], query.get('side') ?? undefined);
-  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', placeholder: 'the usual start' });
-  fen.value = query.get('fen') ?? '';
-  const typed = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', 'data-test': 'move' });
+  const bar = new EvalBar();
+  const wanted = (name: string, known: string | null | undefined): string => query.get(name) ?? known ?? '';
+  const opponent = new PlayerChoice('Opponent', { wanted: wanted('player', saved?.rival) });
+  const strength = select(strengths, saved === null ? 'movetime_ms:500' : paceText(saved.pace));
+  const side = select([['white', 'White'], ['black', 'Black'], ['random', 'either']], wanted('side', saved?.human));
+  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 200, placeholder: 'the usual start' });
+  fen.value = query.toString() === '' ? (saved?.start ?? '') : wanted('fen', null);
+  const typed = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 20, 'data-test': 'move' });
   const showThoughts = h('input', { type: 'checkbox', id: 'show-thoughts', checked: true });
   const problem = h('div');
+  const warning = h('p', { class: 'hint', role: 'status', hidden: true });
+  const refusal = h('div');
   const status = h('p', { class: 'game-status', role: 'status' });
   const moves = h('p', { class: 'move-text', tabindex: 0, role: 'region', 'aria-label': 'Moves' });
   const thoughts = h('div');
-  const bar = h('div', { class: 'eval-bar', role: 'img', 'aria-label': 'Evaluation' }, h('div', { class: 'eval-white' }));
   const review = h('div');
 
-  let start: string | null = null;
-  let played: string[] = [];
+  let game: SavedGame | null = null;
+  /** The game of this tab until it is on the board; the server may not answer. */
+  let unrestored = saved;
   let position: Position | null = null;
-  let human: Side = 'white';
-  let seed = 1;
-  let resigned: string | null = null;
+  /** Ends what is going on in this position; `leaving` ends everything. */
   let control = new AbortController();
-  // As they were when the game began: what is chosen afterwards is for the next one.
-  let rival = opponent.value;
-  let pace: Effort = {};
-  let asking: AbortController | null = null;
+  const leaving = new AbortController();
+  /** A hint, or the opponent's thoughts after its move: neither is part of the game. */
+  let beside: AbortController | null = null;
+  let attempts = 0;
   let replay: Replay | null = null;
 
   const effort = (): Effort => {
     const [key, value] = strength.value.split(':');
     return key === '' || value === undefined ? {} : { [key as string]: Number(value) };
   };
-  const fail = (error: unknown): void => replace(problem, failure(error));
-  const line = (): { fen: string | null; moves: string[] } => ({ fen: start, moves: played });
-  const result = (): string | null => position?.outcome?.result ?? resigned;
+  const line = (of: SavedGame): { fen: string | null; moves: string[] } => ({ fen: of.start, moves: of.played });
+  const result = (): string | null => position?.outcome?.result ?? game?.resigned ?? null;
+  const rival = (): string => (game ?? unrestored)?.rival ?? '';
+  /** Whether there is a game that somebody would miss. */
+  const isUnderWay = (): boolean => {
+    const at = game ?? unrestored;
+    if (at === null || at.resigned !== null || result() !== null) return false;
+    const first: Side = (position?.start ?? at.start)?.split(' ')[1] === 'b' ? 'black' : 'white';
+    return at.played.length > (at.human === first ? 0 : 1);
+  };
+  /** Says what went wrong. `again` and `goOn` are offered when nothing else goes on. */
+  const fail = (error: unknown, again?: () => void, goOn?: () => void): void => {
+    // The buttons go with the message: a second click must not do it twice.
+    const offer = (label: string, act: (() => void) | undefined): HTMLElement | false =>
+      act !== undefined && h('button', { type: 'button', onclick: () => { replace(problem); act(); } }, label);
+    replace(problem, failure(error), offer('Try again', again), ' ', offer('Let the opponent move', goOn));
+  };
 
   const closeReview = (): void => {
     replay?.close();
@@ -71,132 +95,272 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     replace(review);
   };
 
-  const newGame = async (): Promise<void> => {
-    asking?.abort();
+  /** Ends searches for the position. */
+  const interrupt = (): void => {
+    beside?.abort();
     control.abort();
     control = new AbortController();
-    rival = opponent.value;
-    pace = effort();
-    replace(problem);
-    closeReview();
-    replace(thoughts);
-    resigned = null;
-    played = [];
-    start = fen.value.trim() === '' ? null : fen.value.trim();
-    seed = Math.floor(Math.random() * 2 ** 31);
-    const chosen = side.value === 'random' ? (Math.random() < 0.5 ? 'white' : 'black') : side.value;
-    human = chosen as Side;
-    board.turn(human);
-    await update();
   };
 
-  /** Asks the server about the position and goes on from there. */
-  const update = async (): Promise<void> => {
+  /** Begins the game of the form, once the server has accepted its position and its player. */
+  const begin = async (): Promise<void> => {
+    attempts += 1;
+    const attempt = attempts;
+    replace(refusal);
+    const chosen = side.value === 'random' ? (Math.random() < 0.5 ? 'white' : 'black') : side.value;
+    const next: SavedGame = {
+      start: fen.value.trim() === '' ? null : fen.value.trim(),
+      played: [],
+      human: chosen as Side,
+      rival: opponent.value,
+      pace: effort(),
+      searchesTree: false,
+      seed: Math.floor(Math.random() * 2 ** 31),
+      resigned: null,
+      values: [],
+    };
     try {
-      position = await post<Position>('/api/position', line(), control.signal);
+      const [found, player] = await Promise.all([
+        post<Position>('/api/position', line(next), leaving.signal),
+        post<PlayerInfo>('/api/player', { player: next.rival, effort: next.pace }, leaving.signal),
+      ]);
+      if (attempt !== attempts) return;
+      const question = `The game against ${rival()} is not over. Give it up for a new one?`;
+      if (isUnderWay() && !(await ask(question, 'Begin a new game', 'Go on with this one'))) return;
+      next.searchesTree = player.searches_tree;
+      open(next, found);
     } catch (error) {
-      fail(error);
-      return;
+      if (attempt !== attempts) return;
+      replace(refusal, failure(error));
+      if (game === null) status.textContent = 'There is no game yet.';
     }
-    const last = position.played.at(-1)?.uci ?? null;
-    board.show({ fen: position.fen, lastMove: last, check: position.check });
+  };
+
+  /** Shows a game from here on. */
+  const open = (next: SavedGame, found: Position): void => {
+    // The address has had its effect: reloading brings this game back.
+    history.replaceState(null, '', '#/play');
+    interrupt();
+    replace(problem);
+    replace(thoughts);
+    warning.hidden = true;
+    closeReview();
+    game = next;
+    unrestored = null;
+    turn(next.human);
+    enter(found);
+  };
+
+  /** Goes on with the game of this tab; false if it could not be put on the board. */
+  const restore = async (old: SavedGame): Promise<boolean> => {
+    try {
+      const found = await post<Position>('/api/position', line(old), leaving.signal);
+      // A new game has begun meanwhile.
+      if (game !== null) return false;
+      open(old, found);
+      return true;
+    } catch (error) {
+      if (game === null) fail(error, () => void start());
+      return false;
+    }
+  };
+
+  const start = async (): Promise<void> => {
+    if (saved !== null && !(await restore(saved))) return;
+    // An address with a player or a position wants a new game; that of the tab is kept until it is given up.
+    if (saved === null || query.toString() !== '') await begin();
+  };
+
+  const turn = (below: Side): void => {
+    board.turn(below);
+    bar.turn(below);
+  };
+
+  /** Goes to the position after these moves, once the server has accepted them. */
+  const go = async (played: string[], resigned: string | null = null): Promise<void> => {
+    if (game === null) return;
+    const { signal } = control;
+    const next: SavedGame = { ...game, played, resigned, values: game.values.slice(0, played.length + 1) };
+    try {
+      const found = await post<Position>('/api/position', line(next), signal);
+      game = next;
+      enter(found);
+    } catch (error) {
+      if (signal.aborted) return;
+      // The piece goes back to where it was.
+      if (position !== null) show(position);
+      // Taking back and resigning have ended the opponent's search.
+      const isRivalsTurn = result() === null && position !== null && position.turn !== game.human;
+      if (isRivalsTurn) status.textContent = `It is the turn of ${rival()}.`;
+      fail(error, () => void go(played, resigned), isRivalsTurn ? () => void engineMove() : undefined);
+    }
+  };
+
+  /** Ends a hint and clears what it has shown: it is of no use in the next position. */
+  const dropHint = (): void => {
+    beside?.abort();
+    replace(thoughts);
+  };
+
+  /** The position is there: shows it and goes on. */
+  const enter = (found: Position): void => {
+    if (game === null) return;
+    // A hint may have been asked for while the move was on its way.
+    dropHint();
+    position = found;
+    saveGame(game);
+    replace(problem);
+    show(found);
+    showBar();
+    if (result() !== null) over();
+    else if (found.turn !== game.human) void engineMove();
+  };
+
+  const show = (found: Position): void => {
+    const last = found.played.at(-1)?.uci ?? null;
+    board.show({ fen: found.fen, lastMove: last, check: found.check });
     board.arrows([]);
     // Word by word, or the browser would break O-O in two.
-    const words = numbered(position.played, position.start).split(' ').filter(Boolean);
+    const words = numbered(found.played, found.start).split(' ').filter(Boolean);
     replace(moves, ...(words.length === 0 ? ['No move yet.'] : words.flatMap((word) => [h('span', {}, word), ' '])));
-    if (result() !== null) {
-      over();
-    } else if (position.turn === human) {
-      status.textContent = position.check ? 'Check! Your move.' : 'Your move.';
-      board.allow(position.legal, (uci) => void humanMove(uci));
-    } else {
-      status.textContent = `${rival} thinks…`;
-      await engineMove();
+    if (result() === null && found.turn === game?.human) {
+      status.textContent = found.check ? 'Check! Your move.' : 'Your move.';
+      board.allow(found.legal, (uci) => void humanMove(uci));
     }
+  };
+
+  /** The result once there is one, else the newest judgement of this line. */
+  const showBar = (): void => {
+    const ended = result();
+    const known = game?.values.slice(0, game.played.length + 1) ?? [];
+    const newest = known.findLast((value) => typeof value === 'number') ?? null;
+    bar.show(ended === null ? newest : ended === '1-0' ? 1 : ended === '0-1' ? -1 : 0);
+  };
+
+  /** Remembers what the side to move expects after so many moves. */
+  const judge = (of: SavedGame, ply: number, value: number | null, mover: Side): void => {
+    if (value === null) return;
+    while (of.values.length < ply) of.values.push(null);
+    of.values[ply] = mover === 'white' ? value : -value;
+    showBar();
   };
 
   const humanMove = async (uci: string): Promise<void> => {
-    // A hint for the position before is of no use in the next one.
-    asking?.abort();
-    replace(problem);
-    played = [...played, uci];
-    await update();
+    dropHint();
+    await go([...(game?.played ?? []), uci]);
   };
 
   const engineMove = async (): Promise<void> => {
-    const turn = position?.turn ?? 'white';
-    let chosen: Choice | null = null;
+    if (game === null || position === null) return;
+    const [at, from, { signal }] = [game, position, control];
+    const mover = from.turn;
     const round = new Map<number, Thought>();
+    let chosen: Choice | null = null;
+    status.textContent = `${at.rival} thinks…`;
     try {
-      const request = { ...line(), player: rival, effort: pace, lines: 4, seed };
+      // Alpha-beta plays weaker when it has to find several lines: those are asked for afterwards.
+      const lines = at.searchesTree ? LINES : 1;
       await stream<Thought | Choice>(
         '/api/think',
-        request,
+        { ...line(at), player: at.rival, effort: at.pace, lines, seed: at.seed },
         (message) => {
           if (message.kind === 'choice') chosen = message;
           else {
-            take(round, message);
-            if (message.rank === 1) evaluate(message.value, turn);
-            if (showThoughts.checked) showRound([...round.values()], turn);
+            takeThought(round, message);
+            if (message.rank === 1) judge(at, at.played.length, message.value, mover);
+            if (showThoughts.checked) showLines(ranked(round), mover, `${at.rival} thinks`);
           }
         },
-        control.signal,
+        signal,
       );
+      if (chosen === null) throw new Error(`${at.rival} gave no move.`);
     } catch (error) {
-      fail(error);
+      if (signal.aborted) return;
+      status.textContent = `${at.rival} has no move.`;
+      fail(error, () => void go(at.played));
       return;
     }
+    if (signal.aborted) return;
     // The stream has filled it in a callback, which the compiler does not see.
-    const choice = chosen as Choice | null;
-    if (choice === null) return;
-    if (choice.value !== null) evaluate(choice.value, turn);
-    played = [...played, choice.played.uci];
-    announce(`${rival} plays ${choice.played.san}`);
-    await update();
+    const choice = chosen as Choice;
+    judge(at, at.played.length, choice.value, mover);
+    warning.hidden = choice.warning === undefined;
+    warning.textContent = choice.warning ?? '';
+    announce(`${at.rival} plays ${choice.played.san}`);
+    await go([...at.played, choice.played.uci]);
+    if (signal.aborted || game?.played.length !== at.played.length + 1) return;
+    judge(game, game.played.length, choice.value, mover);
+    saveGame(game);
+    if (showThoughts.checked && choice.score !== null) void think(at, from, choice, ranked(round));
   };
 
-  /** The bar: White's part of the expected points. */
-  const evaluate = (value: number, turn: Side): void => {
-    const white = turn === 'white' ? value : -value;
-    const share = (white + 1) / 2;
-    bar.style.setProperty('--white', `${(100 * share).toFixed(1)}%`);
-    bar.setAttribute('aria-label', `White expects ${signed(white)}`);
+  /** Shows what the opponent thought, and looks for the other lines of one that knows only one. */
+  const think = async (at: SavedGame, from: Position, choice: Choice, lines: Thought[]): Promise<void> => {
+    let whose = `${at.rival} before ${numbered([choice.played], from.fen)}`;
+    const showThem = (found: Thought[]): void => {
+      if (showThoughts.checked) replace(thoughts, thoughtTable(withPlayed(found, choice).slice(0, LINES), from.turn, whose, choice.played.uci));
+    };
+    showThem(lines);
+    if (at.searchesTree || result() !== null) return;
+    const asked = new AbortController();
+    beside = asked;
+    const round = new Map<number, Thought>();
+    try {
+      await stream<Thought | Choice>(
+        '/api/think',
+        // With another seed it is another player, so that the one that plays knows nothing of it.
+        { ...line(at), player: at.rival, effort: at.pace, lines: LINES, seed: at.seed + 1 },
+        (message) => {
+          if (message.kind === 'thought') takeThought(round, message);
+        },
+        asked.signal,
+      );
+      whose += ', the others by a search of their own';
+      showThem(ranked(round));
+    } catch {
+      // Nobody misses them: the game goes on.
+    }
   };
 
-  const showRound = (lines: Thought[], turn: Side): void => {
-    lines.sort((a, b) => a.rank - b.rank);
+  const showLines = (lines: Thought[], mover: Side, whose: string): void => {
     board.arrows(
       lines.map(({ line: [first] }, index) => ({
         uci: first?.uci ?? 'a1a1',
         brush: index === 0 ? 'blue' : 'paleBlue',
       })),
     );
-    replace(thoughts, thoughtTable(lines, turn));
+    replace(thoughts, thoughtTable(lines, mover, whose));
   };
+  showThoughts.addEventListener('change', () => {
+    if (!showThoughts.checked) replace(thoughts);
+  });
 
   const hint = async (): Promise<void> => {
-    if (position === null || position.turn !== human || result() !== null) return;
-    const turn = position.turn;
+    if (game === null || position === null || position.turn !== game.human || result() !== null) return;
+    const [at, mover] = [game, position.turn];
     const round = new Map<number, Thought>();
-    asking?.abort();
+    beside?.abort();
     const asked = new AbortController();
-    asking = asked;
+    beside = asked;
     status.textContent = 'Looking for a good move…';
     try {
       await stream<Thought | Choice>(
         '/api/think',
-        { ...line(), player: JUDGE, effort: HINT, lines: 3 },
+        { ...line(at), player: JUDGE, effort: HINT, lines: 3 },
         (message) => {
           if (message.kind !== 'thought') return;
-          take(round, message);
-          const found = [...round.values()].sort((a, b) => a.rank - b.rank);
+          takeThought(round, message);
+          const found = ranked(round);
+          if (message.rank === 1) judge(at, at.played.length, message.value, mover);
           board.arrows(found.map(({ line: [first] }, index) => ({ uci: first?.uci ?? 'a1a1', brush: index === 0 ? 'green' : 'paleGreen' })));
-          replace(thoughts, thoughtTable(found, turn));
+          replace(thoughts, thoughtTable(found, mover, `Hint by ${JUDGE}`));
         },
         asked.signal,
       );
+      if (game !== at) return;
       const best = round.get(1)?.line[0];
       status.textContent = best === undefined ? 'Your move.' : `Hint: ${best.san}`;
+      saveGame(at);
     } catch (error) {
       if (asked.signal.aborted) return;
       status.textContent = 'Your move.';
@@ -205,50 +369,48 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   };
 
   const takeBack = async (): Promise<void> => {
-    asking?.abort();
-    control.abort();
-    control = new AbortController();
-    resigned = null;
+    if (game === null) return;
+    interrupt();
     closeReview();
-    const isMine = position?.turn === human || result() !== null;
+    replace(thoughts);
     // Back to the last position in which it was the player's move.
-    const back = isMine && position?.turn === human ? 2 : 1;
-    played = played.slice(0, Math.max(0, played.length - back));
-    await update();
+    const back = position?.turn === game.human ? 2 : 1;
+    await go(game.played.slice(0, Math.max(0, game.played.length - back)));
   };
 
   const resign = async (): Promise<void> => {
-    if (position === null || result() !== null) return;
-    asking?.abort();
-    control.abort();
-    control = new AbortController();
-    resigned = human === 'white' ? '0-1' : '1-0';
-    await update();
+    if (game === null || result() !== null) return;
+    if (!(await ask('Resign this game?', 'Resign', 'Go on'))) return;
+    if (result() !== null) return;
+    interrupt();
+    await go(game.played, game.human === 'white' ? '0-1' : '1-0');
   };
 
   const over = (): void => {
     const reason = position?.outcome?.reason ?? 'resignation';
-    const won = result() === (human === 'white' ? '1-0' : '0-1');
-    const lost = result() === (human === 'white' ? '0-1' : '1-0');
+    const won = result() === (game?.human === 'white' ? '1-0' : '0-1');
+    const lost = result() === (game?.human === 'white' ? '0-1' : '1-0');
     status.textContent = `${result()} by ${reason}. ${won ? 'You have won.' : lost ? 'You have lost.' : ''}`;
     replace(review, h('button', { type: 'button', class: 'primary', onclick: () => void openReview() }, 'Review the game'));
   };
 
   const openReview = async (): Promise<void> => {
+    if (game === null) return;
+    const at = game;
     const text = h('p', { class: 'hint', role: 'status' }, 'Looking at every position…');
     replace(review, text);
     const verdicts: Verdict[] = [];
     try {
-      await stream<Verdict>('/api/review', { ...line(), player: JUDGE, effort: REVIEW }, (verdict) => {
+      await stream<Verdict>('/api/review', { ...line(at), player: JUDGE, effort: REVIEW }, (verdict) => {
         verdicts.push(verdict);
-        text.textContent = `Looking at every position: ${verdicts.length} of ${played.length + 1}`;
+        text.textContent = `Looking at every position: ${verdicts.length} of ${at.played.length + 1}`;
       }, control.signal);
-      const game = reviewed(verdicts);
+      const whole = reviewed(verdicts);
       replay?.close();
       replay = new Replay();
-      replace(review, h('h2', {}, 'Review'), turns(game, verdicts), replay.element);
+      replace(review, h('h2', {}, 'Review'), turns(whole, verdicts), replay.element);
       // Where it turned first.
-      replay.show(game, turningPoints(verdicts.map(({ value }) => value), game.start.split(' ')[1] !== 'b')[0] ?? 0);
+      replay.show(whole, turningPoints(verdicts.map(({ value }) => value), whole.start.split(' ')[1] !== 'b')[0] ?? 0);
     } catch (error) {
       replace(review, failure(error));
     }
@@ -259,10 +421,10 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     const plies = verdicts.flatMap(({ played: move, fen: after, check }, index): Ply[] =>
       move === null ? [] : [{ ...move, fen: after, check, value: verdicts[index - 1]?.value ?? null, draw: null, ms: null }],
     );
-    const names = { white: 'You', black: rival };
+    const names = { white: 'You', black: rival() };
     return {
       number: 0,
-      ...(human === 'white' ? names : { white: names.black, black: names.white }),
+      ...(game?.human === 'white' ? names : { white: names.black, black: names.white }),
       start: position?.start ?? '',
       plies,
       outcome: { result: result() ?? '*', reason: position?.outcome?.reason ?? 'resignation' },
@@ -271,10 +433,11 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   };
 
   const save = async (): Promise<void> => {
-    const names = human === 'white' ? ['You', rival] : [rival, 'You'];
+    if (game === null) return;
+    const names = game.human === 'white' ? ['You', rival()] : [rival(), 'You'];
     const date = new Date().toISOString().slice(0, 10).replace(/-/g, '.');
     try {
-      const text = await post<string>('/api/pgn', { ...line(), white: names[0], black: names[1], date, result: result() });
+      const text = await post<string>('/api/pgn', { ...line(game), white: names[0], black: names[1], date, result: result() });
       const link = h('a', { href: URL.createObjectURL(new Blob([text], { type: 'application/x-chess-pgn' })), download: 'selfmate.pgn' });
       link.click();
       URL.revokeObjectURL(link.href);
@@ -286,10 +449,11 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   root.append(
     h('h1', {}, 'Play'),
     problem,
+    warning,
     h(
       'div',
       { class: 'play' },
-      h('div', { class: 'play-board' }, bar, board.element),
+      h('div', { class: 'play-board' }, bar.element, board.element),
       h(
         'div',
         { class: 'play-side' },
@@ -312,7 +476,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
           { class: 'row' },
           h('button', { type: 'button', onclick: () => void takeBack() }, 'Take back'),
           h('button', { type: 'button', onclick: () => void hint() }, 'Hint'),
-          h('button', { type: 'button', onclick: () => board.flip() }, 'Turn the board'),
+          h('button', { type: 'button', onclick: () => turn(board.below === 'white' ? 'black' : 'white') }, 'Turn the board'),
           h('button', { type: 'button', onclick: () => void resign() }, 'Resign'),
           h('button', { type: 'button', onclick: () => void save() }, 'Save as PGN'),
         ),
@@ -325,61 +489,33 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
             class: 'card',
             onsubmit: (event: Event) => {
               event.preventDefault();
-              void newGame();
+              void begin();
             },
           },
           h('h2', {}, 'New game'),
           opponent.element,
           h('div', { class: 'columns' }, field('Strength', strength), field('You play', side)),
           field('From a position (FEN)', fen),
+          refusal,
           h('button', { type: 'submit', class: 'primary' }, 'New game'),
         ),
       ),
     ),
     review,
   );
-  evaluate(0, 'white');
-  void newGame();
+  void start();
   return () => {
-    asking?.abort();
-    control.abort();
+    leaving.abort();
+    interrupt();
     replay?.close();
     board.close();
   };
 }
 
-/** Puts a line in its place. It may have stood in another one a moment ago. */
-function take(round: Map<number, Thought>, thought: Thought): void {
-  for (const [rank, { line }] of round) if (line[0]?.uci === thought.line[0]?.uci) round.delete(rank);
-  round.set(thought.rank, thought);
-}
-
-/** The lines a player looks at; scores as White sees them. */
-function thoughtTable(lines: Thought[], turn: Side): HTMLElement {
-  const isTree = lines.some(({ visits }) => visits !== null);
-  const columns = ['Move', 'Score', ...(isTree ? ['Visits', 'Prior'] : ['Depth']), 'Line'];
-  return h(
-    'table',
-    { class: 'numbers' },
-    h('caption', {}, `${count(lines[0]?.nodes ?? 0)} ${isTree ? 'simulations' : 'nodes'}`),
-    h('thead', {}, h('tr', {}, ...columns.map((text) => h('th', { scope: 'col' }, text)))),
-    h(
-      'tbody',
-      {},
-      ...lines.map((thought) =>
-        h(
-          'tr',
-          {},
-          h('th', { scope: 'row' }, thought.line[0]?.san),
-          h('td', {}, score(thought.score, turn)),
-          ...(isTree
-            ? [h('td', {}, count(thought.visits ?? 0)), h('td', {}, percent(thought.prior ?? 0))]
-            : [h('td', {}, String(thought.depth))]),
-          h('td', { class: 'line-cell' }, thought.line.slice(1, 7).map((move) => move.san).join(' ')),
-        ),
-      ),
-    ),
-  );
+/** How long the opponent thinks, as the form writes it. */
+function paceText(pace: Effort): string {
+  const [found] = Object.entries(pace);
+  return found === undefined ? '' : `${found[0]}:${found[1]}`;
 }
 
 /** The moves where the game turned. */
@@ -395,7 +531,7 @@ function turns(game: Game, verdicts: Verdict[]): HTMLElement {
       const text = numbered([game.plies[ply - 1] as Ply], game.plies[ply - 2]?.fen ?? game.start);
       const [before, after] = [values[ply - 1] ?? 0, values[ply] ?? 0];
       const best = verdicts[ply - 1]?.best?.san;
-      return h('li', {}, h('strong', {}, text), `: White’s expectation went from ${signed(before)} to ${signed(after)}`, best !== undefined && `; ${best} was better`, '.');
+      return h('li', {}, h('strong', {}, text), `: what White expects went from ${signed(before)} to ${signed(after)}`, best !== undefined && `; ${best} was better`, '.');
     }),
   );
 }

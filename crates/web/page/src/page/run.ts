@@ -1,7 +1,7 @@
 // One run: live curves, alarms, the newest game, checkpoints, config.
 
 import { failure, get, run } from '../api';
-import type { Alarm, Curves, Game, Live, Progress, Rating, Record_, RunDetail } from '../api';
+import type { Alarm, Curves, Game, Generations, Live, Progress, Rating, Record_, RunDetail } from '../api';
 import { announce, h, replace } from '../dom';
 import { count, percent, short, signed, span } from '../format';
 import { Glance } from '../part/board';
@@ -9,7 +9,7 @@ import { Chart } from '../part/chart';
 import type { Column, Line } from '../part/chart';
 import { Poll } from '../part/poll';
 import { Replay } from '../part/replay';
-import { actions, fact, playerLinks, stateNames } from './runs';
+import { actions, fact, leftText, playerLinks, stateNames, trainedText } from './runs';
 
 const PAUSE = 4000;
 
@@ -20,6 +20,8 @@ interface Plan {
   lines: [string, string][];
   zero?: boolean;
   digits?: (value: number) => string;
+  /** Learners for whom the same names mean something else. */
+  learners?: Record<string, { title: string; hint: string }>;
 }
 
 /** The charts there are. A chart without numbers is not shown. */
@@ -29,10 +31,16 @@ const plans: Plan[] = [
     hint: 'how far the network is from what the games taught',
     lines: [['loss.value', 'value'], ['loss.policy', 'policy']],
     zero: true,
+    learners: {
+      reinforce: {
+        title: 'Value loss and policy objective',
+        hint: 'value: squared error; policy: −advantage · ln π(move), whose size says little',
+      },
+    },
   },
   {
-    title: 'Draws',
-    hint: 'share of games drawn, and of games cut off',
+    title: 'Draws and games cut off',
+    hint: 'drawn: of the games that were finished; cut off: of all games of a generation',
     lines: [['draw_share', 'drawn'], ['capped_share', 'cut off']],
     zero: true,
     digits: (value) => percent(value),
@@ -65,6 +73,8 @@ const plans: Plan[] = [
     digits: (value) => percent(value, value > 0 && value < 0.1 ? 1 : 0),
   },
 ];
+/** A share of fewer games is told as so many of so many. */
+const FEW_GAMES = 50;
 const colors = ['curve-1', 'curve-2', 'curve-3'];
 
 export function runPage(root: HTMLElement, parts: string[]): () => void {
@@ -75,12 +85,13 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   const refusal = h('div');
   const silence = h('div', { role: 'status' });
   const tiles = h('dl', { class: 'tiles' });
+  const first = h('p', { class: 'hint', role: 'status', hidden: true });
   const alarms = h('div');
   const charts = h('div', { class: 'charts' });
   const playing = h('div', { class: 'playing' });
   const live = h('div', { class: 'live' });
   const details = h('div');
-  root.append(head, problem, refusal, tiles, alarms, silence, charts, playing, live, details);
+  root.append(head, problem, refusal, tiles, first, alarms, silence, charts, playing, live, details);
 
   const elo = new Chart(
     'Elo',
@@ -109,7 +120,8 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     if (curves === null) return;
     for (const { plan, chart } of drawn) {
       const columns = plan.lines.map(([key]) => column(curves as Curves, key));
-      chart.update(columns.some((values) => values.some((value) => value !== null)) ? [curves?.elapsed_s ?? [], ...columns] : []);
+      const hasNumbers = columns.some((values) => values.some((value) => value !== null));
+      chart.update(hasNumbers ? [curves.elapsed_s, ...columns] : [], plan.lines.map(([key]) => fewWords(curves as Curves, key)));
     }
     elo.update(
       ratings.length === 0
@@ -121,6 +133,18 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
             ratings.map((rating) => rating.high),
           ],
     );
+    showTiles();
+    // Of each kind the last one.
+    replace(alarms, ...[...new Map(alarmList.map((alarm) => [alarm.name, alarm])).values()].map(alarmView));
+  };
+
+  let known: RunDetail | null = null;
+  const showTiles = (): void => {
+    if (curves === null || known === null) return;
+    // The feed tells a new record before the next look at the run does.
+    const trained = { ...known, trained_s: Math.max(known.trained_s, curves.elapsed_s.at(-1) ?? 0) };
+    const left = known.state === 'training' ? leftText(trained) : null;
+    const isFirst = curves.generation.length === 0;
     replace(
       tiles,
       ...([
@@ -129,12 +153,19 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
         ['Positions', curves.positions],
         ['Simulations', curves.simulations],
         ['Batches', curves.steps],
-      ] as [string, number[]][]).map(([label, values]) => fact(label, short(values.at(-1) ?? 0))),
-      fact('Trained', span(curves.elapsed_s.at(-1) ?? 0)),
+      ] as [string, number[]][]).map(([label, values]) => fact(label, isFirst ? '–' : short(values.at(-1) ?? 0))),
+      fact('Trained', trainedText(trained)),
+      left !== null && fact('Left', left),
       fact('Elo', ratings.length === 0 ? '–' : count(ratings.at(-1)?.elo ?? 0)),
     );
-    // Of each kind the last one.
-    replace(alarms, ...[...new Map(alarmList.map((alarm) => [alarm.name, alarm])).values()].map(alarmView));
+    first.hidden = !isFirst || !isTraining;
+  };
+
+  /** Until the first generation is over there is nothing but its games to count. */
+  const lookAtFirst = async (): Promise<void> => {
+    if (!isTraining || curves === null || curves.generation.length > 0) return;
+    const { open_games: soFar } = await get<Generations>(run(name, '/games'), control.signal);
+    first.textContent = `The first generation is under way${soFar > 0 ? `: ${count(soFar)} games are over` : ''}. The numbers come at its end.`;
   };
 
   const take = (record: Record_): void => {
@@ -146,6 +177,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     }
   };
 
+  let isTraining = false;
   /** The page's own polling; begins once the run is there. */
   let poll: Poll | null = null;
   const acted = (error?: unknown): void => {
@@ -160,9 +192,17 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
       showHead(detail);
       showDetails(detail);
       if (detail.config === null) {
-        // The training has just been started; its folder comes in a moment.
-        timer = window.setTimeout(() => void start(), 1000);
+        // The training has just been started; its folder comes in a moment, unless it has failed.
+        if (detail.state !== 'stopped') timer = window.setTimeout(() => void start(), 1000);
+        else {
+          replace(problem, h('p', { class: 'problem' }, 'The training ended before there was a run.'));
+          polls.forEach((each) => each.stop());
+        }
         return;
+      }
+      for (const { plan, chart } of drawn) {
+        const other = plan.learners?.[detail.learner ?? ''];
+        if (other !== undefined) chart.describe(other.title, other.hint);
       }
       curves = await get<Curves>(run(name, '/curves'), control.signal);
       draw();
@@ -215,6 +255,8 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
       const detail = await get<RunDetail>(run(name), control.signal);
       showHead(detail);
       showDetails(detail);
+      showTiles();
+      await lookAtFirst();
       replace(problem);
     } catch (error) {
       replace(problem, failure(error));
@@ -222,6 +264,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   };
 
   const showHead = (detail: RunDetail): void => {
+    known = detail;
     isTraining = detail.state === 'training' || detail.state === 'elsewhere';
     replace(
       head,
@@ -261,7 +304,8 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     found.textContent = content;
   };
   const showDetails = (detail: RunDetail): void => {
-    const { checkpoints: steps, notes, said, config } = detail;
+    const { checkpoints: steps, notes, warnings, said, config } = detail;
+    fold('warnings', 'Warnings', warnings.length === 0 ? null : warnings.join('\n'), (body) => replace(body, h('ul', {}, ...warnings.map((warning) => h('li', {}, warning)))));
     fold('checkpoints', `Checkpoints (${steps.length})`, steps.length === 0 ? null : steps.join(), (body) => replace(body, checkpoints(name, detail)));
     fold('notes', 'Notes', notes.length === 0 ? null : notes.join('\n'), (body) => replace(body, h('ul', {}, ...notes.map((note) => h('li', {}, note)))));
     const lines = said.join('\n');
@@ -272,8 +316,6 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
 
   /** Boards of the games that are being played, each in its place. */
   const glances = new Map<number, { glance: Glance; text: HTMLElement }>();
-  let liveTimer = 0;
-  let isTraining = false;
   const glance = async (): Promise<void> => {
     try {
       const games = await get<Live[]>(run(name, '/live'), control.signal);
@@ -291,12 +333,11 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
       games.forEach((game, place) => {
         const entry = glances.get(place);
         entry?.glance.show(game.fen, game.last);
-        replace(entry?.text ?? h('p'), `Game ${count(game.number)}, ply ${game.plies}`, game.value !== null && `, White expects ${signed(game.value)}`);
+        replace(entry?.text ?? h('p'), `Game ${count(game.number)}, ply ${game.plies}`, game.value !== null && `, White expects ${signed(game.value)} (−1 to +1)`);
       });
     } catch {
       // The folder comes in a moment, or the page is being left.
     }
-    if (!control.signal.aborted) liveTimer = window.setTimeout(() => void glance(), document.hidden ? PAUSE : 1000);
   };
 
   const listenAgain = (): void => {
@@ -305,7 +346,6 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
 
   const board = new Replay();
   let shown = -1;
-  let gameTimer = 0;
   const watch = async (): Promise<void> => {
     try {
       const game = await get<Game | null>(run(name, '/games/latest'), control.signal);
@@ -321,25 +361,22 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     } catch {
       // No game yet, or the page is being left: the next look tells.
     }
-    if (!control.signal.aborted) gameTimer = window.setTimeout(() => void watch(), 15_000);
   };
 
   void start();
-  void watch();
-  void glance();
+  const polls = [new Poll(watch, 15_000), new Poll(glance, 1000)];
   document.addEventListener('visibilitychange', listenAgain);
   return () => {
     control.abort();
     document.removeEventListener('visibilitychange', listenAgain);
     feed?.close();
     poll?.stop();
+    polls.forEach((each) => each.stop());
     board.close();
     glances.forEach((entry) => entry.glance.close());
     cancelAnimationFrame(waiting);
     clearTimeout(feedTimer);
     clearTimeout(timer);
-    clearTimeout(gameTimer);
-    clearTimeout(liveTimer);
     for (const chart of [elo, ...drawn.map((entry) => entry.chart)]) chart.close();
   };
 }
@@ -356,6 +393,19 @@ function rate(curves: Curves, totals: number[]): Column {
     const seconds = (curves.elapsed_s[index] ?? 0) - (curves.elapsed_s[index - 1] ?? 0);
     return seconds > 0 ? (total - (totals[index - 1] ?? 0)) / seconds : null;
   });
+}
+
+/** The last share of a few games as so many of so many: a percentage would look more certain than it is. */
+function fewWords(curves: Curves, key: string): string | null {
+  const [share, capped] = [curves.values[key]?.at(-1), curves.values['capped_share']?.at(-1) ?? 0];
+  const last = curves.games.length - 1;
+  // Of a longer curve some records are left out: what lies between two of them is then no generation.
+  const isNext = (curves.generation[last] ?? 0) - (curves.generation[last - 1] ?? 0) === 1;
+  const games = (curves.games[last] ?? 0) - (curves.games[last - 1] ?? 0);
+  if (share == null || capped === null || !isNext) return null;
+  if (key === 'capped_share' && games < FEW_GAMES) return `${Math.round(share * games)} of ${games}`;
+  const finished = games - Math.round(capped * games);
+  return key === 'draw_share' && finished < FEW_GAMES ? `${Math.round(share * finished)} of ${finished}` : null;
 }
 
 /** Adds a record to the columns, which stay equally long. */
@@ -391,7 +441,7 @@ function checkpoints(name: string, detail: RunDetail): HTMLElement {
       .slice()
       .reverse()
       .map((step) => {
-        const links = playerLinks(`run:${name}@${step}`, detail.learner);
+        const links = playerLinks(`run:${name}@${step}`, detail);
         return h(
           'li',
           {},

@@ -8,6 +8,7 @@ import { Poll } from '../part/poll';
 import { spark } from '../part/spark';
 
 const PAUSE = 3000;
+const LEAST_MINUTES = 0.05;
 
 export const stateNames: Record<RunState, string> = {
   training: 'training',
@@ -89,17 +90,28 @@ function card(summary: RunSummary, acted: Acted): HTMLElement {
       'dl',
       { class: 'facts' },
       fact('Learner', summary.learner ?? '–'),
-      fact('Trained', span(summary.elapsed_s)),
+      fact('Trained', trainedText(summary)),
       fact('Games', count(summary.games)),
       fact('Elo', rating === null ? '–' : `${count(rating.elo)} ± ${count((rating.high - rating.low) / 2)}`),
       fact('Age', summary.age_s === null ? '–' : span(summary.age_s)),
       summary.alarm_count > 0 && fact('Alarms', count(summary.alarm_count)),
     ),
     summary.spark.length > 1 &&
-      spark(summary.spark, `${summary.spark_of === 'elo' ? 'Elo' : 'Loss'} over the training`),
+      spark(summary.spark, `${summary.spark_of === 'elo' ? 'Elo' : 'Value loss'} over the training`),
     summary.state === 'stopped' && summary.reason !== null && summary.reason !== 'stopped' && h('p', { class: 'hint' }, summary.reason),
     h('div', { class: 'row' }, ...actions(summary, acted)),
   );
+}
+
+/** `12 min of 20 min`, as far as the training has a budget of time. */
+export function trainedText({ trained_s: seconds, budget }: RunSummary): string {
+  return budget?.minutes == null ? span(seconds) : `${span(seconds)} of ${span(60 * budget.minutes)}`;
+}
+
+/** What is left of the budget while a training goes on; null when it has none. */
+export function leftText({ trained_s: seconds, budget, games }: RunSummary): string | null {
+  if (budget?.minutes != null) return span(Math.max(0, 60 * budget.minutes - seconds));
+  return budget?.games == null ? null : `${count(Math.max(0, budget.games - games))} games`;
 }
 
 export function fact(name: string, value: string): HTMLElement {
@@ -115,15 +127,13 @@ const endings: Record<string, string> = {
   kqk: '8/8/4k3/8/3Q4/4K3/8/8 w - - 0 1',
   kpk: '8/8/4k3/8/3P4/4K3/8/8 w - - 0 1',
 };
-/** The others whose players search a tree. */
-const trees = ['zero', 'alphazero', 'clone', 'clone-residual'];
 
 /** Where a trained player is played with, and where its search is seen if it has one. */
-export function playerLinks(player: string, learner: string | null): { play: string; inside: string | null } {
-  const ending = endings[learner ?? ''];
+export function playerLinks(player: string, run: RunSummary): { play: string; inside: string | null } {
+  const ending = endings[run.learner ?? ''];
   const query = new URLSearchParams({ player });
   if (ending !== undefined) query.set('fen', ending);
-  const inside = ending !== undefined || trees.includes(learner ?? '') ? `#/inside?${query}` : null;
+  const inside = run.searches_tree ? `#/inside?${query}` : null;
   // Whoever has learned an ending has learned to win it.
   if (ending !== undefined) query.set('side', 'black');
   return { play: `#/play?${query}`, inside };
@@ -146,9 +156,11 @@ export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
   };
   const buttons: HTMLElement[] = [];
   if (summary.state === 'training') buttons.push(act('Stop', '/stop', 'stopping'));
-  if (summary.state === 'stopped') buttons.push(act('Resume', '/resume', 'going on'));
+  if (summary.state === 'stopped') {
+    buttons.push(h('button', { type: 'button', 'data-key': `Resume ${summary.name}`, onclick: () => openResume(summary, acted) }, 'Resume'));
+  }
   if (summary.checkpoints.length > 0) {
-    const links = playerLinks(`run:${summary.name}`, summary.learner);
+    const links = playerLinks(`run:${summary.name}`, summary);
     buttons.push(h('a', { class: 'button', href: links.play, 'data-key': `play ${summary.name}` }, 'Play it'));
     if (links.inside !== null) {
       buttons.push(h('a', { class: 'button', href: links.inside, 'data-key': `inside ${summary.name}` }, 'Look inside'));
@@ -159,6 +171,71 @@ export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
     }
   }
   return buttons;
+}
+
+/** Asks how long a run is to go on. */
+function openResume(summary: RunSummary, acted: Acted): void {
+  about()
+    .then((info) => showResume(summary, info, acted))
+    .catch(acted);
+}
+
+/** Says which bounds of the last budget still apply; null when none does. */
+function keptBounds({ budget, games, steps }: RunSummary): string | null {
+  const bounds: string[] = [];
+  if (budget?.games != null && budget.games > games) bounds.push(`${count(budget.games)} games`);
+  if (budget?.steps != null && budget.steps > steps) bounds.push(`${count(budget.steps)} steps`);
+  return bounds.length === 0 ? null : `It also ends at ${bounds.join(' or ')}, as before.`;
+}
+
+function showResume(summary: RunSummary, info: About, acted: Acted): void {
+  const planned = summary.budget?.minutes ?? null;
+  const left = planned === null ? 0 : planned - summary.trained_s / 60;
+  // What is left of the budget; when it is spent, as much again.
+  const usual = left >= LEAST_MINUTES ? left : (planned ?? 10);
+  // Rounded down: no more than the budget has.
+  const minutes = h('input', { type: 'number', min: LEAST_MINUTES, step: 'any', value: Math.floor(100 * usual) / 100, required: true });
+  const threads = h('input', { type: 'number', min: 1, max: info.cores, value: Math.min(info.cores, summary.threads ?? info.cores), required: true });
+  const kept = keptBounds(summary);
+  const problem = h('div');
+  const dialog = h(
+    'dialog',
+    { class: 'sheet', 'aria-labelledby': 'resume-training' },
+    h(
+      'form',
+      {
+        onsubmit: (event: Event) => {
+          event.preventDefault();
+          post(run(summary.name, '/resume'), { more_minutes: Number(minutes.value), threads: Number(threads.value) })
+            .then(() => {
+              dialog.close();
+              announce(`${summary.name}: going on`);
+              acted();
+            })
+            .catch((error: unknown) => replace(problem, failure(error)));
+        },
+      },
+      h('h2', { id: 'resume-training' }, `Resume ${summary.name}`),
+      h('p', {}, `Trained ${trainedText(summary)}${summary.budget?.is_spent === true ? '; the budget is spent' : ''}.`),
+      kept !== null && h('p', {}, kept),
+      h(
+        'div',
+        { class: 'columns' },
+        field('Minutes more', minutes, left >= LEAST_MINUTES ? 'What is left of the budget, unless you change it' : 'From now on'),
+        field('Threads', threads, info.cores === 1 ? 'This machine has one core' : `This machine has ${info.cores} cores`),
+      ),
+      problem,
+      h(
+        'div',
+        { class: 'row end' },
+        h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
+        h('button', { type: 'submit', class: 'primary' }, 'Go on'),
+      ),
+    ),
+  );
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 /** The form for a new training. */
@@ -188,7 +265,7 @@ function showForm(info: About): void {
   const minutes = h('input', { type: 'number', min: 0.1, step: 'any', value: 10, required: true });
   const seed = h('input', { type: 'number', min: 0, step: 1, value: 1, required: true });
   const threads = h('input', { type: 'number', min: 1, max: info.cores, value: info.cores, required: true });
-  const settings = h('input', { type: 'text', autocomplete: 'off', placeholder: 'selfplay.sims.to=200' });
+  const settings = h('input', { type: 'text', autocomplete: 'off', maxlength: 2000, placeholder: 'selfplay.sims.to=200' });
   const problem = h('div');
   const dialog = h(
     'dialog',

@@ -133,6 +133,11 @@ export class Board {
     });
   }
 
+  /** The side at the bottom. */
+  get below(): Color {
+    return this.orientation;
+  }
+
   turn(side: Color): void {
     this.orientation = side;
     this.ground.set({ orientation: side });

@@ -24,6 +24,7 @@ function unitFor(seconds: number): { name: string; seconds: number } {
 
 export class Chart {
   readonly element: HTMLElement;
+  private readonly caption = h('figcaption');
   private readonly place = h('div', { class: 'chart-place' });
   private readonly latest = h('p', { class: 'chart-latest' });
   private plot: uPlot | null = null;
@@ -40,22 +41,25 @@ export class Chart {
     this.element = h(
       'figure',
       { class: 'chart' },
-      h(
-        'figcaption',
-        {},
-        h('strong', {}, title),
-        options.hint !== undefined && h('span', { class: 'hint' }, options.hint),
-      ),
+      this.caption,
       this.place,
       this.latest,
     );
+    this.describe(title, options.hint);
     this.forget = onTheme(() => this.draw());
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.place);
   }
 
-  /** New numbers: x first (seconds), then a column for each line. */
-  update(data: Column[]): void {
+  describe(title: string, hint?: string): void {
+    replace(this.caption, h('strong', {}, title), hint !== undefined && h('span', { class: 'hint' }, hint));
+  }
+
+  /**
+   * New numbers: x first (seconds), then a column for each line. `words` are the last numbers as
+   * text, where there is a better one than the number itself.
+   */
+  update(data: Column[], words: (string | null)[] = []): void {
     const [seconds = [], ...columns] = data;
     this.unit = unitFor(seconds.at(-1) ?? 0);
     this.data = [seconds.map((value) => (value ?? 0) / this.unit.seconds), ...columns];
@@ -70,7 +74,7 @@ export class Chart {
       const last = column.findLast((value) => value !== null);
       return last === null || last === undefined || line.isBand === true
         ? null
-        : h('span', { class: `key key-${line.color}` }, `${line.label} ${write(last)}`);
+        : h('span', { class: `key key-${line.color}` }, `${line.label} ${words[index] ?? write(last)}`);
     });
     replace(this.latest, ...parts);
   }

@@ -4,9 +4,6 @@ import { about, get } from '../api';
 import type { RunSummary } from '../api';
 import { field, h, select } from '../dom';
 
-/** Kinds that search a tree. */
-const TREES = ['default', 'run', 'material', 'rollout'];
-
 export class PlayerChoice {
   readonly element: HTMLElement;
   private readonly list: HTMLSelectElement;
@@ -14,6 +11,7 @@ export class PlayerChoice {
     type: 'text',
     autocomplete: 'off',
     spellcheck: 'false',
+    maxlength: 300,
     placeholder: 'alphabeta:depth=6',
   });
   private readonly customField: HTMLElement;
@@ -44,10 +42,10 @@ export class PlayerChoice {
       about(),
       get<RunSummary[]>('/api/runs').catch((): RunSummary[] => []),
     ]);
-    const trained = runs.filter((summary) => summary.checkpoints.length > 0);
+    const trained = runs.filter((summary) => summary.checkpoints.length > 0 && (!onlyTrees || summary.searches_tree));
     const usual: Record<string, string> = { alphabeta: 'alphabeta:depth=5' };
     const kinds = info.players.filter(
-      ({ name }) => name !== 'run' && (!onlyTrees || TREES.includes(name)),
+      ({ name, searches_tree: hasTree }) => name !== 'run' && (!onlyTrees || hasTree),
     );
     const group = (title: string, options: [string, string][]): HTMLElement | null =>
       options.length === 0

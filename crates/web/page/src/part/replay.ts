@@ -2,7 +2,7 @@
 
 import type { Game, Ply } from '../api';
 import { h, replace } from '../dom';
-import { percent, signed } from '../format';
+import { expected, percent } from '../format';
 import { Board } from './board';
 import { evalGraph, turningPoints } from './evalgraph';
 
@@ -171,7 +171,7 @@ export class Replay {
         h(
           'p',
           {},
-          `Before ${next.san}: White expects ${signed(next.value)}`,
+          `Before ${next.san}: ${expected(next.value, 'white')}`,
           next.draw !== null && `, a draw with ${percent(next.draw)}`,
           '.',
         ),

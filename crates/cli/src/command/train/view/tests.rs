@@ -165,7 +165,14 @@ fn a_resume_takes_back_what_will_be_played_again() {
     let mut scene = scene();
     // The learner says where it stands before it says that it goes on.
     scene.take(Message::Status(Status { generation: 36, ..scene.status }));
-    let resume = Record::Resume { elapsed_s: 1160.0, step: 3960, generation: 36, notes: vec![] };
+    let resume = Record::Resume {
+        elapsed_s: 1160.0,
+        step: 3960,
+        generation: 36,
+        notes: vec![],
+        threads: None,
+        budget: None,
+    };
     scene.take(Message::Record(resume));
     assert!(scene.curves.values().all(|curve| curve.len() == 36));
     assert_eq!((scene.ratings.len(), scene.alarms.len()), (12, 0));

@@ -1,0 +1,317 @@
+// Playing, as careless people do it: wrong positions and players, leaving in the middle, changing one's mind.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { beginGame, inspect, openLab, playByMouse } from './lab.mjs';
+
+const MATE_IN_ONE = '6k1/8/6K1/8/8/8/8/R7 w - - 0 1';
+
+let lab;
+let page;
+
+before(async () => {
+  lab = await openLab();
+  ({ page } = lab);
+  page.setDefaultTimeout(60_000);
+});
+
+after(async () => {
+  await lab?.close();
+});
+
+const status = () => page.locator('.game-status');
+const moves = () => page.locator('.move-text');
+const bar = () => page.locator('.eval-bar');
+const table = () => page.locator('table.thoughts');
+const dialog = () => page.getByRole('dialog');
+const yourMove = () => status().filter({ hasText: 'Your move' }).waitFor();
+const button = (name) => page.getByRole('button', { name, exact: true });
+
+/** A game as if this tab had never played one. */
+async function fresh(query) {
+  await lab.open('runs');
+  await page.evaluate(() => sessionStorage.clear());
+  await lab.open(`play?${new URLSearchParams(query)}`);
+  await status().filter({ hasText: /Your move|thinks/ }).waitFor();
+}
+
+async function type(move) {
+  await page.getByLabel('Type a move').fill(move);
+  await button('Move').click();
+}
+
+/** The requests for thoughts that the page makes from now on. */
+function heard() {
+  const bodies = [];
+  const listen = (request) => {
+    if (request.url().endsWith('/api/think')) bodies.push(request.postDataJSON());
+  };
+  page.on('request', listen);
+  return { bodies, stop: () => page.off('request', listen) };
+}
+
+test('a position or a player that is refused leaves the game as it is', async () => {
+  await fresh({ player: 'random' });
+  await type('e4');
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  await yourMove();
+  const soFar = await moves().textContent();
+  const form = page.locator('form.card');
+  await page.getByLabel('From a position (FEN)').fill('nonsense');
+  await button('New game').click();
+  await form.getByRole('alert').waitFor();
+  assert.equal(await dialog().count(), 0, 'nothing is asked before it could be done');
+  assert.equal(await moves().textContent(), soFar);
+  await page.getByLabel('From a position (FEN)').fill('');
+  await page.getByLabel('Opponent', { exact: true }).selectOption('');
+  await page.getByLabel('Player spec').fill('nonsense');
+  await button('New game').click();
+  await form.getByRole('alert').filter({ hasText: 'nonsense' }).waitFor();
+  assert.equal(await moves().textContent(), soFar);
+  assert.equal(await status().textContent(), 'Your move.');
+  // And it can be played on.
+  await playByMouse(page, 'd2d4');
+  await moves().filter({ hasText: '2. d4' }).waitFor();
+});
+
+test('a game is kept in its tab and given up only when somebody says so', async () => {
+  await fresh({ player: 'random' });
+  await type('e4');
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  await yourMove();
+  const soFar = await moves().textContent();
+  const isKept = async () => {
+    await moves().filter({ hasText: '1. e4' }).waitFor();
+    assert.equal(await moves().textContent(), soFar);
+  };
+  await page.getByRole('link', { name: 'Runs' }).click();
+  await page.getByRole('heading', { name: 'Runs' }).waitFor();
+  await page.getByRole('link', { name: 'Play', exact: true }).click();
+  await isKept();
+  await page.reload();
+  await isKept();
+  await button('New game').click();
+  await dialog().getByRole('button', { name: 'Go on with this one' }).click();
+  await isKept();
+  // An address that wants another game asks too.
+  await lab.open('play?player=greedy');
+  await dialog().filter({ hasText: 'The game against random is not over' }).waitFor();
+  await inspect(page, 'play-ask');
+  await page.keyboard.press('Escape');
+  await isKept();
+  await button('Resign').click();
+  await dialog().getByRole('button', { name: 'Go on' }).click();
+  assert.equal(await status().textContent(), 'Your move.');
+  await button('Resign').click();
+  await dialog().getByRole('button', { name: 'Resign' }).click();
+  await status().filter({ hasText: '0-1 by resignation. You have lost.' }).waitFor();
+  await page.reload();
+  await status().filter({ hasText: '0-1 by resignation' }).waitFor();
+  // What is over need not be asked for.
+  await button('New game').click();
+  await moves().filter({ hasText: 'No move yet.' }).waitFor();
+  assert.equal(await dialog().count(), 0);
+});
+
+test('an opponent that cannot be reached is asked again', async () => {
+  await fresh({ player: 'random' });
+  await page.route('**/api/think', (route) => route.abort());
+  await type('e4');
+  await page.getByRole('alert').filter({ hasText: 'The server does not answer' }).waitFor();
+  await status().filter({ hasText: 'random has no move' }).waitFor();
+  await page.unroute('**/api/think');
+  await button('Try again').click();
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  // A move that the server did not hear of is not played.
+  const soFar = await moves().textContent();
+  await page.route('**/api/position', (route) => route.abort());
+  await yourMove();
+  await playByMouse(page, 'd2d4');
+  await page.getByRole('alert').filter({ hasText: 'The server does not answer' }).waitFor();
+  assert.equal(await moves().textContent(), soFar);
+  await page.unroute('**/api/position');
+  await button('Try again').click();
+  await moves().filter({ hasText: '2. d4' }).waitFor();
+});
+
+test('an opponent goes on when a take back that has ended its search fails', async () => {
+  await fresh({ player: 'random' });
+  // The opponent thinks until the page gives up.
+  await page.route('**/api/think', () => {});
+  await type('e4');
+  await status().filter({ hasText: 'random thinks' }).waitFor();
+  await page.route('**/api/position', (route) => route.abort());
+  await button('Take back').click();
+  await status().filter({ hasText: 'It is the turn of random.' }).waitFor();
+  await button('Try again').waitFor();
+  await page.unroute('**/api/position');
+  await page.unroute('**/api/think');
+  await button('Let the opponent move').click();
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  await yourMove();
+  assert.equal(await button('Try again').count(), 0);
+});
+
+test('a hint that is asked for while a move is on its way stays out of the next position', async () => {
+  await fresh({ player: 'random' });
+  let letGo;
+  const held = new Promise((resolve) => { letGo = resolve; });
+  await page.route('**/api/position', async (route) => {
+    await held;
+    await route.continue();
+  });
+  await type('e4');
+  await button('Hint').click();
+  await table().waitFor();
+  letGo();
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  await page.unroute('**/api/position');
+  await yourMove();
+  // Longer than the hint would have taken.
+  await page.waitForTimeout(1500);
+  assert.equal(await table().count(), 0);
+  assert.equal(await status().textContent(), 'Your move.');
+  const kept = await page.evaluate(() => JSON.parse(sessionStorage.getItem('selfmate-game')).played.length);
+  assert.equal(kept, 2);
+});
+
+test('a kept game that cannot be shown is not given up unasked', async () => {
+  await fresh({ player: 'random' });
+  await type('e4');
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  await yourMove();
+  const soFar = await moves().textContent();
+  const kept = () => page.evaluate(() => sessionStorage.getItem('selfmate-game'));
+  const before = await kept();
+  // Only the kept game has moves.
+  await page.route('**/api/position', (route) => (route.request().postDataJSON().moves.length > 0 ? route.abort() : route.continue()));
+  await lab.open('play?player=greedy');
+  await button('Try again').waitFor();
+  assert.equal(await dialog().count(), 0);
+  await button('New game').click();
+  await dialog().filter({ hasText: 'The game against random is not over' }).waitFor();
+  await page.keyboard.press('Escape');
+  assert.equal(await kept(), before);
+  await page.unroute('**/api/position');
+  await button('Try again').click();
+  // The address still wants its game.
+  await dialog().getByRole('button', { name: 'Go on with this one' }).click();
+  assert.equal(await moves().textContent(), soFar);
+});
+
+test('the evaluation bar follows the game', async () => {
+  const label = () => bar().getAttribute('aria-label');
+  await fresh({ player: 'random', fen: MATE_IN_ONE });
+  assert.equal(await label(), 'Evaluation: none yet');
+  await button('Hint').click();
+  await status().filter({ hasText: 'Hint: Ra8#' }).waitFor();
+  assert.equal(await label(), 'Evaluation: White expects +1.00 (−1 lost, +1 won)');
+  await beginGame(page);
+  await yourMove();
+  assert.equal(await label(), 'Evaluation: none yet');
+  await type('Ra8');
+  await status().filter({ hasText: '1-0 by checkmate' }).waitFor();
+  assert.equal(await label(), 'Evaluation: White expects +1.00 (−1 lost, +1 won)');
+  await button('Take back').click();
+  await yourMove();
+  assert.equal(await label(), 'Evaluation: none yet');
+  // A hint belongs to its position.
+  await button('Hint').click();
+  await status().filter({ hasText: 'Hint: ' }).waitFor();
+  await table().waitFor();
+  await type('Ra2');
+  await moves().filter({ hasText: /1\. Ra2 \S+/ }).waitFor();
+  await yourMove();
+  assert.equal(await table().count(), 0);
+  await button('Hint').click();
+  await status().filter({ hasText: 'Hint: ' }).waitFor();
+  await table().waitFor();
+  await button('Take back').click();
+  await moves().filter({ hasText: 'No move yet.' }).waitFor();
+  assert.equal(await table().count(), 0);
+  // White's part is on White's side of the board.
+  const whiteIsBelow = () =>
+    page.evaluate(() => {
+      const [whole, white] = ['.eval-bar', '.eval-white'].map((name) => document.querySelector(name).getBoundingClientRect());
+      return Math.abs(whole.bottom - white.bottom) < 4;
+    });
+  await fresh({ player: 'alphabeta:depth=2', side: 'black' });
+  await yourMove();
+  assert.match(await label(), /^Evaluation: White expects/);
+  assert.equal(await whiteIsBelow(), false);
+  await button('Turn the board').click();
+  assert.equal(await whiteIsBelow(), true);
+});
+
+test('the opponent plays with one line, and its move stands first among its thoughts', async () => {
+  const last = async () => (await moves().textContent()).trim().split(/\s+/).at(-1);
+  const row = () => table().locator('tbody tr').first();
+  await fresh({ player: 'alphabeta:depth=5' });
+  await page.getByLabel('Strength').selectOption('');
+  await beginGame(page);
+  await yourMove();
+  const asked = heard();
+  await type('e4');
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  // The other lines come from a player of their own, after the move.
+  await table().locator('tbody tr').nth(3).waitFor();
+  const [play, beside] = asked.bodies;
+  assert.deepEqual([play.lines, beside.lines], [1, 4]);
+  assert.notEqual(play.seed, beside.seed);
+  assert.equal(await row().getAttribute('class'), 'chosen');
+  assert.equal(await row().locator('th').textContent(), await last());
+  await inspect(page, 'play-thoughts');
+  // Nobody looks: nothing more is asked.
+  asked.bodies.length = 0;
+  await page.getByLabel('Show what the opponent thinks').uncheck();
+  assert.equal(await table().count(), 0);
+  await type('d3');
+  await moves().filter({ hasText: /2\. d3 \S+/ }).waitFor();
+  await yourMove();
+  assert.deepEqual(asked.bodies.map(({ lines }) => lines), [1]);
+  asked.stop();
+});
+
+test('a tree search tells its lines itself, and nothing of moves it has not visited', async () => {
+  await fresh({ player: 'material' });
+  await page.getByLabel('Strength').selectOption('sims:1');
+  await beginGame(page);
+  await yourMove();
+  const asked = heard();
+  await type('e4');
+  await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
+  await yourMove();
+  await table().locator('tbody tr.chosen').waitFor();
+  assert.deepEqual(asked.bodies.map(({ lines }) => lines), [4]);
+  asked.stop();
+  const scores = await table().locator('tbody tr').evaluateAll((rows) =>
+    rows.map((row) => [...row.querySelectorAll('td')].slice(0, 2).map((cell) => cell.textContent)),
+  );
+  assert.equal(scores.length, 4);
+  for (const [score, visits] of scores) assert.equal(score === '–', visits === '0', `${score} after ${visits} visits`);
+});
+
+test('an opponent whose newest checkpoint is damaged says which one plays', async () => {
+  const train = ['--runs', lab.runs, 'train', 'zero', '--run', 'hurt', '--preset', 'tiny', '--games', '128', '--plain'];
+  execFileSync(process.env.SELFMATE, train, { stdio: 'ignore' });
+  const checkpoints = join(lab.runs, 'hurt', 'checkpoints');
+  const steps = readdirSync(checkpoints).map(Number).sort((a, b) => a - b);
+  assert.ok(steps.length >= 2, `${steps.length} checkpoints`);
+  const [older, newest] = steps.slice(-2);
+  truncateSync(join(checkpoints, String(newest), 'model.safetensors'), 100);
+  await fresh({ player: 'run:hurt' });
+  await yourMove();
+  await type('e4');
+  await yourMove();
+  const warning = page.getByText(`step ${older} is used instead`);
+  await warning.waitFor();
+  assert.match(await warning.textContent(), new RegExp(`${newest}.*model\\.safetensors`));
+});
+
+test('the page did nothing that it should not', () => {
+  assert.deepEqual(lab.faults, []);
+});
