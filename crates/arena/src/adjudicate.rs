@@ -3,8 +3,8 @@
 use selfmate_chess::{Color, Game, Position};
 use serde::{Deserialize, Serialize};
 
-use crate::game::{Termination, Thought};
-use crate::tables::TableRule;
+use crate::game::{MoveEval, Termination};
+use crate::tablebase_cache::TablebaseRule;
 
 /// When a game ends before the rules end it. The default never does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,9 +19,9 @@ pub struct Adjudication {
     /// As drawn, after this many plies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_plies: Option<u32>,
-    /// As these tables say; [`crate::MatchRun::judge`] is who asks them.
+    /// As these tables say; [`crate::MatchRun::adjudicator`] is who asks them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tables: Option<TableRule>,
+    pub tables: Option<TablebaseRule>,
 }
 
 /// A draw: scores within `score` for `move_count` moves of each side, from `move_number` on.
@@ -77,7 +77,7 @@ impl Adjudicator {
     }
 
     /// Takes what a player thought of its move.
-    pub(crate) fn note(&mut self, mover: Color, thought: &Thought) {
+    pub(crate) fn note(&mut self, mover: Color, thought: &MoveEval) {
         // Mates are beyond all centipawns; a player without a score breaks every series.
         let score = match (thought.mate, thought.cp) {
             (Some(moves), _) => Some(if moves > 0 { i32::MAX } else { -i32::MAX }),
@@ -115,7 +115,7 @@ impl Adjudicator {
             return Some((None, Termination::DrawAdjudicated));
         }
         let capped = self.rules.max_plies.is_some_and(|cap| game.ply() >= cap as usize);
-        capped.then_some((None, Termination::PlyCap))
+        capped.then_some((None, Termination::Truncated))
     }
 }
 
@@ -123,8 +123,8 @@ impl Adjudicator {
 mod tests {
     use super::*;
 
-    fn centipawns(cp: i32) -> Thought {
-        Thought { cp: Some(cp), ..Thought::default() }
+    fn centipawns(cp: i32) -> MoveEval {
+        MoveEval { cp: Some(cp), ..MoveEval::default() }
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
             let game = Game::new();
             for move_number in 1..=3 {
                 assert_eq!(referee.verdict(&game), None, "{sides:?} {move_number}");
-                referee.note(Color::White, &Thought { mate: Some(-4), ..Thought::default() });
+                referee.note(Color::White, &MoveEval { mate: Some(-4), ..MoveEval::default() });
                 referee.note(
                     Color::Black,
                     &centipawns(if sides == ResignSides::Both { 500 } else { 0 }),
@@ -174,7 +174,7 @@ mod tests {
             referee.note(Color::Black, &centipawns(10));
             let verdict = drawn.then_some((None, Termination::DrawAdjudicated));
             assert_eq!(referee.verdict(&Game::new()), verdict);
-            referee.note(Color::White, &Thought::default());
+            referee.note(Color::White, &MoveEval::default());
             assert_eq!(referee.verdict(&Game::new()), None, "no opinion is not an even one");
         }
     }
@@ -183,6 +183,6 @@ mod tests {
     fn the_ply_cap_ends_any_game() {
         let rules = Adjudication { max_plies: Some(0), ..Adjudication::default() };
         let verdict = Adjudicator::new(rules).verdict(&Game::new());
-        assert_eq!(verdict, Some((None, Termination::PlyCap)));
+        assert_eq!(verdict, Some((None, Termination::Truncated)));
     }
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use selfmate_chess::{Color, Game, Move, Position};
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::player::{Limit, Score, SearchInfo};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 use selfmate_uci::{
     EngineCommand, EngineError, EngineMove, EngineOption, EngineProcess, Go, Info, ScoreValue,
 };
 
-use crate::limit::OwnLimit;
+use crate::limit::SpecLimit;
 use crate::spec::{SpecError, SpecOptions};
 
 /// Beyond its time an engine is told to stop after this long.
@@ -23,7 +23,7 @@ const MULTIPV: &str = "MultiPV";
 pub struct UciPlayer {
     name: String,
     command: EngineCommand,
-    own: OwnLimit,
+    own: SpecLimit,
     /// How long a move without a time limit may take.
     patience: Duration,
     process: Result<EngineProcess, EngineError>,
@@ -36,7 +36,7 @@ impl UciPlayer {
     pub fn start(
         name: &str,
         command: EngineCommand,
-        own: OwnLimit,
+        own: SpecLimit,
     ) -> Result<UciPlayer, SpecError> {
         let process = EngineProcess::start(&command)
             .map_err(|error| SpecError::Engine { spec: name.to_owned(), error })?;
@@ -70,7 +70,7 @@ impl UciPlayer {
         command.arguments = arguments;
         let own = SpecOptions { spec: &own, ..*options };
         let patience = own.number("timeout", 1..=86_400_000)?.map(Duration::from_millis);
-        let limit = OwnLimit::from_options(&own)?;
+        let limit = SpecLimit::from_options(&own)?;
         let player = UciPlayer::start(&options.label(), command, limit)?;
         Ok(UciPlayer { patience: patience.unwrap_or(PATIENCE), ..player })
     }
@@ -89,10 +89,10 @@ impl UciPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        observe: &mut dyn FnMut(&Thought),
+        observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<EngineMove, EngineError> {
         let default =
-            OwnLimit { movetime: Some(Duration::from_millis(100)), ..OwnLimit::default() };
+            SpecLimit { movetime: Some(Duration::from_millis(100)), ..SpecLimit::default() };
         let limit = self.own.within(limit, default);
         let time = [limit.movetime, limit.clock.map(|clock| clock.own)].into_iter().flatten().min();
         let deadline = time.map_or(self.patience, |time| time + MARGIN);
@@ -133,7 +133,7 @@ impl Player for UciPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        observe: &mut dyn FnMut(&Thought),
+        observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         match self.ask(game, limit, observe) {
             Ok(answer) => Ok(choice(game, answer)),
@@ -186,10 +186,10 @@ fn choice(game: &Game, answer: EngineMove) -> Choice {
 }
 
 /// What an engine says, if it is about a line that can be played.
-fn thought(game: &Game, info: &Info) -> Option<Thought> {
+fn thought(game: &Game, info: &Info) -> Option<SearchInfo> {
     let line = legal_line(game, info);
     (!line.is_empty()).then_some(())?;
-    Some(Thought {
+    Some(SearchInfo {
         rank: info.multipv.unwrap_or(1) as usize,
         line,
         score: score(info)?,
@@ -199,7 +199,7 @@ fn thought(game: &Game, info: &Info) -> Option<Thought> {
         nodes: info.nodes.unwrap_or(0),
         elapsed: Duration::from_millis(info.time.unwrap_or(0)),
         permille_full: info.hashfull.unwrap_or(0),
-        table_hits: info.tbhits.unwrap_or(0),
+        tablebase_hits: info.tbhits.unwrap_or(0),
         visits: None,
         prior: None,
     })

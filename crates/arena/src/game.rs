@@ -49,7 +49,7 @@ pub struct PlayedGame {
     /// All moves in UCI notation, those of the opening first.
     pub moves: Vec<String>,
     /// One for each move after the opening.
-    pub thoughts: Vec<Thought>,
+    pub thoughts: Vec<MoveEval>,
     /// The winner; `None` for a draw.
     pub winner: Option<Side>,
     /// Why it ended.
@@ -61,7 +61,7 @@ pub struct PlayedGame {
 
 /// What a player thought of its move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thought {
+pub struct MoveEval {
     /// Centipawns for the mover.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cp: Option<i32>,
@@ -101,7 +101,7 @@ pub enum Termination {
     /// A tablebase knows the result.
     Tablebase,
     /// It became too long, and counts as drawn.
-    PlyCap,
+    Truncated,
     /// The loser overstepped its time.
     TimeForfeit,
     /// The loser's program failed: hung, gone, flooded, played an illegal move.
@@ -114,24 +114,24 @@ pub fn play_game(
     black: &mut dyn Player,
     opening: &Opening,
     settings: &GameSettings,
-    judge: Option<&Judge>,
+    adjudicator: Option<&PositionAdjudicator>,
     stop: &Arc<AtomicBool>,
 ) -> Option<PlayedGame> {
     white.new_game();
     black.new_game();
-    let mut table = Table::new(opening, settings, judge);
+    let mut game_in_progress = GameInProgress::new(opening, settings, adjudicator);
     loop {
         if stop.load(Relaxed) {
             return None;
         }
-        if let Some((winner, termination)) = table.over() {
-            return Some(table.finish(opening, winner, termination, None));
+        if let Some((winner, termination)) = game_in_progress.over() {
+            return Some(game_in_progress.finish(opening, winner, termination, None));
         }
-        let turn = table.game.turn();
+        let turn = game_in_progress.game.turn();
         let player: &mut dyn Player = if turn == Color::White { white } else { black };
-        let limit = table.limit(turn, stop);
+        let limit = game_in_progress.limit(turn, stop);
         let started = Instant::now();
-        let choice = player.choose(&table.game, &limit);
+        let choice = player.choose(&game_in_progress.game, &limit);
         // Another program is not charged for what we do before it is asked.
         let measured = choice.as_ref().ok().and_then(|choice| choice.elapsed);
         let elapsed = measured.unwrap_or_else(|| started.elapsed());
@@ -142,19 +142,34 @@ pub fn play_game(
         let lost = Some(!turn);
         match choice {
             Err(error) => {
-                return Some(table.finish(opening, lost, Termination::Fault, Some(error.reason)));
+                return Some(game_in_progress.finish(
+                    opening,
+                    lost,
+                    Termination::Fault,
+                    Some(error.reason),
+                ));
             }
             Ok(choice) => {
-                if let Some(over) = table.overstepped(turn, elapsed) {
+                if let Some(over) = game_in_progress.overstepped(turn, elapsed) {
                     let detail = Some(format!("{} ms over its time", over.as_millis()));
-                    return Some(table.finish(opening, lost, Termination::TimeForfeit, detail));
+                    return Some(game_in_progress.finish(
+                        opening,
+                        lost,
+                        Termination::TimeForfeit,
+                        detail,
+                    ));
                 }
                 let thought = thought(&choice, elapsed);
-                if let Err(error) = table.game.play(choice.played) {
+                if let Err(error) = game_in_progress.game.play(choice.played) {
                     let detail = Some(error.to_string());
-                    return Some(table.finish(opening, lost, Termination::Fault, detail));
+                    return Some(game_in_progress.finish(
+                        opening,
+                        lost,
+                        Termination::Fault,
+                        detail,
+                    ));
                 }
-                table.note(turn, thought);
+                game_in_progress.note(turn, thought);
             }
         }
     }
@@ -166,27 +181,27 @@ pub(crate) fn check_game(
     opening: &Opening,
     settings: &GameSettings,
 ) -> Result<(), String> {
-    let mut table = Table::new(opening, settings, None);
+    let mut game_in_progress = GameInProgress::new(opening, settings, None);
     let first = opening.game.ply();
     let plies = played.moves.len();
     if plies.checked_sub(first) != Some(played.thoughts.len()) {
         return Err(format!("{} thoughts for {plies} plies", played.thoughts.len()));
     }
     for (ply, thought) in (first..).zip(&played.thoughts) {
-        if table.over().is_some() {
+        if game_in_progress.over().is_some() {
             return Err(format!("it goes on after it was over at ply {ply}"));
         }
-        let turn = table.game.turn();
-        let m = notation::parse_uci(table.game.position(), &played.moves[ply])
+        let turn = game_in_progress.game.turn();
+        let m = notation::parse_uci(game_in_progress.game.position(), &played.moves[ply])
             .map_err(|error| format!("ply {ply}: {error}"))?;
-        table.game.play_unchecked(m);
-        table.note(turn, *thought);
+        game_in_progress.game.play_unchecked(m);
+        game_in_progress.note(turn, *thought);
     }
-    let Some((winner, termination)) = table.over() else {
+    let Some((winner, termination)) = game_in_progress.over() else {
         return Err(format!("it is not over after {plies} plies"));
     };
     // All that is left: opening, result, reason and the spelling of moves.
-    let again = table.finish(opening, winner, termination, None);
+    let again = game_in_progress.finish(opening, winner, termination, None);
     if again == *played { Ok(()) } else { Err("it is not written as games are".to_owned()) }
 }
 
@@ -204,13 +219,15 @@ pub(crate) fn second_guess(
 ) -> Option<Vec<usize>> {
     white.new_game();
     black.new_game();
-    let mut table = Table::new(opening, settings, None);
+    let mut game_in_progress = GameInProgress::new(opening, settings, None);
     let mut odd = Vec::new();
     for (ply, sent) in (opening.game.ply()..).zip(&played.thoughts) {
-        let m = notation::parse_uci(table.game.position(), played.moves.get(ply)?).ok()?;
-        let turn = table.game.turn();
+        let m =
+            notation::parse_uci(game_in_progress.game.position(), played.moves.get(ply)?).ok()?;
+        let turn = game_in_progress.game.turn();
         let player: &mut dyn Player = if turn == Color::White { white } else { black };
-        let choice = player.choose(&table.game, &table.limit(turn, stop)).ok()?;
+        let choice =
+            player.choose(&game_in_progress.game, &game_in_progress.limit(turn, stop)).ok()?;
         if stop.load(Relaxed) {
             return None;
         }
@@ -223,30 +240,34 @@ pub(crate) fn second_guess(
         if choice.played != m || !is_close {
             odd.push(ply);
         }
-        table.game.play_unchecked(m);
+        game_in_progress.game.play_unchecked(m);
     }
     Some(odd)
 }
 
 /// Knows the results of some positions, as tablebases do.
-pub type Judge = dyn Fn(&Game) -> Option<Outcome> + Send + Sync;
+pub type PositionAdjudicator = dyn Fn(&Game) -> Option<Outcome> + Send + Sync;
 
 /// The board, the clocks and the referee.
-struct Table<'a> {
+struct GameInProgress<'a> {
     game: Game,
     settings: &'a GameSettings,
-    judge: Option<&'a Judge>,
+    by_position: Option<&'a PositionAdjudicator>,
     adjudicator: Adjudicator,
-    thoughts: Vec<Thought>,
+    thoughts: Vec<MoveEval>,
     clocks: Option<Clocks>,
 }
 
-impl<'a> Table<'a> {
-    fn new(opening: &Opening, settings: &'a GameSettings, judge: Option<&'a Judge>) -> Table<'a> {
-        Table {
+impl<'a> GameInProgress<'a> {
+    fn new(
+        opening: &Opening,
+        settings: &'a GameSettings,
+        by_position: Option<&'a PositionAdjudicator>,
+    ) -> GameInProgress<'a> {
+        GameInProgress {
             game: opening.game.clone(),
             settings,
-            judge,
+            by_position,
             adjudicator: Adjudicator::new(settings.adjudication),
             thoughts: Vec::new(),
             clocks: settings.limit.clock.map(Clocks::new),
@@ -257,7 +278,7 @@ impl<'a> Table<'a> {
         if let Some(outcome) = self.game.outcome() {
             return Some((outcome.winner, Termination::Rules(outcome.reason)));
         }
-        if let Some(outcome) = self.judge.and_then(|judge| judge(&self.game)) {
+        if let Some(outcome) = self.by_position.and_then(|adjudicate| adjudicate(&self.game)) {
             return Some((outcome.winner, Termination::Tablebase));
         }
         self.adjudicator.verdict(&self.game)
@@ -284,7 +305,7 @@ impl<'a> Table<'a> {
         by_clock.or(by_move.filter(|over| *over > margin))
     }
 
-    fn note(&mut self, mover: Color, thought: Thought) {
+    fn note(&mut self, mover: Color, thought: MoveEval) {
         self.adjudicator.note(mover, &thought);
         self.thoughts.push(thought);
     }
@@ -350,12 +371,12 @@ impl Clocks {
     }
 }
 
-fn thought(choice: &Choice, elapsed: Duration) -> Thought {
-    let mut thought = Thought {
+fn thought(choice: &Choice, elapsed: Duration) -> MoveEval {
+    let mut thought = MoveEval {
         depth: choice.depth,
         nodes: choice.nodes,
         ms: elapsed.as_millis() as u64,
-        ..Thought::default()
+        ..MoveEval::default()
     };
     // A network's value as centipawns, so that its games read like any others.
     match choice.score.or_else(|| choice.wdl.map(|wdl| Score::from_value(wdl.value()))) {
@@ -400,7 +421,7 @@ impl PlayedGame {
 #[cfg(test)]
 mod tests {
     use selfmate_search::PlayerError;
-    use selfmate_search::player::Thought as Seen;
+    use selfmate_search::player::SearchInfo as Seen;
 
     use super::*;
 
@@ -432,8 +453,8 @@ mod tests {
             let adjudication = Adjudication { max_plies: Some(4), ..Adjudication::default() };
             let settings = GameSettings { limit, adjudication, ..GameSettings::default() };
             for (time, expected) in [
-                (None, Termination::PlyCap),
-                (Some(Duration::from_millis(7)), Termination::PlyCap),
+                (None, Termination::Truncated),
+                (Some(Duration::from_millis(7)), Termination::Truncated),
                 (Some(hour), Termination::TimeForfeit),
             ] {
                 let opening = Opening { game: Game::new(), name: None };
@@ -442,7 +463,7 @@ mod tests {
                 let played = play_game(&mut white, &mut black, &opening, &settings, None, &stop);
                 let played = played.unwrap();
                 assert_eq!(played.termination, expected, "{time:?}");
-                if expected == Termination::PlyCap && time.is_some() {
+                if expected == Termination::Truncated && time.is_some() {
                     assert_eq!(played.thoughts[1].ms, 7);
                 }
             }

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::contest::{MatchConfig, MatchError};
+use crate::match_runner::{MatchConfig, MatchError};
 use crate::openings::Openings;
-use crate::pinned::Pinned;
 use crate::registry::Registry;
+use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 use crate::store::{ASKED, RecordStore};
 
@@ -28,7 +28,7 @@ pub(crate) struct Entrant {
 
 impl Entrant {
     /// Asks a player who it is.
-    pub(crate) fn of(player: &Pinned) -> Result<Entrant, SpecError> {
+    pub(crate) fn of(player: &ResolvedPlayer) -> Result<Entrant, SpecError> {
         Ok(Entrant {
             name: player.name().to_owned(),
             asked: player.asked().to_owned(),
@@ -66,32 +66,32 @@ impl Known {
 }
 
 /// Looks a player up: as it was known before, or else anew.
-pub(crate) fn pin(
+pub(crate) fn resolve(
     registry: &Registry,
     asked: &str,
     known: Option<Known>,
-) -> Result<Pinned, MatchError> {
+) -> Result<ResolvedPlayer, MatchError> {
     match known {
-        None => Ok(registry.pin(asked)?),
+        None => Ok(registry.resolve(asked)?),
         Some(Known { path, name }) => {
-            let pinned = registry.pin(&name);
+            let resolved = registry.resolve(&name);
             let gone = |error| MatchError::Gone { path, player: name, error: Box::new(error) };
-            Ok(pinned.map_err(gone)?.asked_as(asked))
+            Ok(resolved.map_err(gone)?.asked_as(asked))
         }
     }
 }
 
 /// The players of a match, as its file knows them if there is one.
-pub(crate) fn pin_pair(
+pub(crate) fn resolve_pair(
     registry: &Registry,
     config: &MatchConfig,
     store: Option<&Path>,
-) -> Result<[Pinned; 2], MatchError> {
+) -> Result<[ResolvedPlayer; 2], MatchError> {
     let header = store.map(RecordStore::header).transpose()?.flatten();
     let known = |role: &str, asked: &str| Known::find(store?, header.as_ref()?, role, asked);
     Ok([
-        pin(registry, &config.a, known("a", &config.a))?,
-        pin(registry, &config.b, known("b", &config.b))?,
+        resolve(registry, &config.a, known("a", &config.a))?,
+        resolve(registry, &config.b, known("b", &config.b))?,
     ])
 }
 

@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::contest::{MatchConfig, MatchError, MatchEvent, MatchRun, play_match, stored_result};
 use crate::game::GameSettings;
 use crate::header::{self, Known};
+use crate::match_runner::{
+    MatchConfig, MatchError, MatchEvent, MatchRun, play_match, stored_result,
+};
 use crate::openings::OpeningSource;
-use crate::pinned::Pinned;
 use crate::rating::{Meeting, Rated, RatingError, place_anchors, rating_list};
 use crate::registry::Registry;
+use crate::resolved_player::ResolvedPlayer;
 use crate::stats::Tally;
 use crate::store::RecordStore;
 
@@ -171,7 +173,7 @@ struct Roster {
     /// With the names that the players were found to have.
     config: LadderConfig,
     /// By name.
-    players: BTreeMap<String, Pinned>,
+    players: BTreeMap<String, ResolvedPlayer>,
 }
 
 impl Roster {
@@ -192,15 +194,15 @@ impl Roster {
             let known = headers.iter().find_map(|(path, header)| {
                 ["a", "b"].iter().find_map(|role| Known::find(path, header, role, asked))
             });
-            let pinned = header::pin(registry, asked, known)?;
-            let name = pinned.name().to_owned();
+            let resolved = header::resolve(registry, asked, known)?;
+            let name = resolved.name().to_owned();
             for (anchor, (given, _)) in found.anchors.iter_mut().zip(&config.anchors) {
                 if given == asked {
                     anchor.0.clone_from(&name);
                 }
             }
             found.players[index].clone_from(&name);
-            players.insert(name, pinned);
+            players.insert(name, resolved);
         }
         Ok(Roster { config: found, players })
     }
@@ -311,9 +313,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::pinned::Loaded;
     use crate::players::RandomPlayer;
     use crate::registry::PlayerKind;
+    use crate::resolved_player::Loaded;
     use crate::spec::PlayerSpec;
 
     fn config(players: &[&str]) -> LadderConfig {

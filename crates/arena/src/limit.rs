@@ -130,7 +130,7 @@ impl TryFrom<String> for TimeControl {
 
 /// What a spec allows its player, whatever the match says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnLimit {
+pub struct SpecLimit {
     /// Simulations or nodes for each move.
     pub nodes: Option<u64>,
     /// Plies of search for each move.
@@ -139,11 +139,11 @@ pub struct OwnLimit {
     pub movetime: Option<Duration>,
 }
 
-impl OwnLimit {
+impl SpecLimit {
     /// From the options `nodes`, `depth` and `movetime` (milliseconds), as far as a kind has them.
-    pub fn from_options(options: &SpecOptions<'_>) -> Result<OwnLimit, SpecError> {
+    pub fn from_options(options: &SpecOptions<'_>) -> Result<SpecLimit, SpecError> {
         let depth = options.number("depth", 1..=200)?;
-        Ok(OwnLimit {
+        Ok(SpecLimit {
             nodes: options.number("nodes", 1..=u64::MAX)?,
             depth: depth.and_then(|depth| u32::try_from(depth).ok()),
             movetime: options.number("movetime", 1..=86_400_000)?.map(Duration::from_millis),
@@ -152,9 +152,9 @@ impl OwnLimit {
 
     /// The limit that holds for a move: the spec's own effort instead of the match's, the
     /// match's time as an upper bound, and `default` where nobody sets anything.
-    pub fn within(self, limit: &Limit, default: OwnLimit) -> Limit {
+    pub fn within(self, limit: &Limit, default: SpecLimit) -> Limit {
         let mut merged = limit.clone();
-        if self != OwnLimit::default() {
+        if self != SpecLimit::default() {
             (merged.nodes, merged.depth) = (self.nodes, self.depth);
             merged.movetime = [self.movetime, limit.movetime].into_iter().flatten().min();
         }
@@ -194,14 +194,14 @@ mod tests {
 
     #[test]
     fn a_spec_decides_the_effort_and_the_match_the_time() {
-        let default = OwnLimit { nodes: Some(400), ..OwnLimit::default() };
+        let default = SpecLimit { nodes: Some(400), ..SpecLimit::default() };
         let timed = Limit::movetime(Duration::from_millis(50));
-        let own = OwnLimit { depth: Some(3), ..OwnLimit::default() };
+        let own = SpecLimit { depth: Some(3), ..SpecLimit::default() };
         let merged = own.within(&timed, default);
         assert_eq!((merged.depth, merged.movetime), (Some(3), timed.movetime));
         assert_eq!(own.within(&Limit::nodes(9), default).nodes, None);
-        assert_eq!(OwnLimit::default().within(&Limit::nodes(9), default).nodes, Some(9));
-        assert_eq!(OwnLimit::default().within(&timed, default).nodes, None);
-        assert_eq!(OwnLimit::default().within(&Limit::default(), default).nodes, Some(400));
+        assert_eq!(SpecLimit::default().within(&Limit::nodes(9), default).nodes, Some(9));
+        assert_eq!(SpecLimit::default().within(&timed, default).nodes, None);
+        assert_eq!(SpecLimit::default().within(&Limit::default(), default).nodes, Some(400));
     }
 }

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use selfmate_chess::{Board, Color, Game, Position, Role, Seed, fen, notation};
 use serde::{Deserialize, Serialize};
 
-use crate::pinned::content_hash;
 use crate::players::best_exchange;
+use crate::resolved_player::content_hash;
 
 /// Our own set: `name: moves in SAN`, one a line. Checked with Stockfish 15.1: at depth 14 each
 /// is within 60 centipawns (`cargo run --release -p selfmate-arena --example openings`).

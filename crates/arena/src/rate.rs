@@ -9,16 +9,16 @@ use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::contest::{MatchError, MatchRun};
-use crate::elsewhere::Next;
 use crate::game::GameSettings;
-use crate::hall::Hall;
+use crate::game_pool::GamePool;
 use crate::header::{self, Entrant, Known};
+use crate::match_runner::{MatchError, MatchRun};
 use crate::openings::{OpeningSource, Openings};
-use crate::pinned::Pinned;
 use crate::players::stockfish_elo_range;
 use crate::record::GameRecord;
 use crate::registry::Registry;
+use crate::remote::Next;
+use crate::resolved_player::ResolvedPlayer;
 use crate::stats::Tally;
 use crate::store::{ASKED, RecordStore};
 
@@ -123,7 +123,7 @@ pub fn run_rate(
     let stored = path.map(RecordStore::header).transpose()?.flatten();
     let known = path.zip(stored.as_ref());
     let known = known.and_then(|(path, header)| Known::find(path, header, PLAYER, &config.player));
-    let player = header::pin(registry, &config.player, known)?;
+    let player = header::resolve(registry, &config.player, known)?;
     let (rungs, scale) = match &config.rungs {
         Some(rungs) => (rungs.clone(), None),
         None => {
@@ -131,8 +131,8 @@ pub fn run_rate(
             (standard_rungs(&range), Some(range.engine))
         }
     };
-    let opponents: Vec<Pinned> =
-        rungs.iter().map(|rung| registry.pin(&rung.player)).collect::<Result<_, _>>()?;
+    let opponents: Vec<ResolvedPlayer> =
+        rungs.iter().map(|rung| registry.resolve(&rung.player)).collect::<Result<_, _>>()?;
     let seed = Seed::new(config.seed);
     let source = Openings::load(&config.openings, seed.derive("openings"))?;
     let mut store = None;
@@ -156,16 +156,16 @@ pub fn run_rate(
         let place = rungs.iter().position(|other| other.player == rung.player);
         let opponent = match place {
             Some(place) => opponents[place].clone(),
-            None => registry.pin(&rung.player)?,
+            None => registry.resolve(&rung.player)?,
         };
-        let hall = Hall {
+        let pool = GamePool {
             settings: &config.settings,
             run,
             players: [&player, &opponent],
             seed: config.seed,
             openings: &openings,
         };
-        hall.play(&games, &mut |record| {
+        pool.play(&games, &mut |record| {
             let record = RateRecord { rung: rung.clone(), record };
             if let Some(store) = &mut store {
                 store.append(&record)?;
@@ -207,7 +207,7 @@ fn rate_header(
 }
 
 /// Those that have one, by name.
-fn identities(players: &[Pinned]) -> Result<Value, MatchError> {
+fn identities(players: &[ResolvedPlayer]) -> Result<Value, MatchError> {
     let mut identities = Map::new();
     for player in players {
         if let Some(identity) = player.identity()? {

@@ -135,7 +135,7 @@ impl Termination {
             Termination::DrawAdjudicated
             | Termination::WinAdjudicated
             | Termination::Tablebase
-            | Termination::PlyCap => "adjudication",
+            | Termination::Truncated => "adjudication",
         }
     }
 
@@ -146,7 +146,7 @@ impl Termination {
             Termination::DrawAdjudicated => "draw adjudicated".to_owned(),
             Termination::WinAdjudicated => "win adjudicated".to_owned(),
             Termination::Tablebase => "tablebase".to_owned(),
-            Termination::PlyCap => "ply cap".to_owned(),
+            Termination::Truncated => "ply cap".to_owned(),
             Termination::TimeForfeit => "time forfeit".to_owned(),
             Termination::Fault => "fault".to_owned(),
         }

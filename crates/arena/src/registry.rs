@@ -6,10 +6,10 @@ use std::sync::Arc;
 use selfmate_chess::Seed;
 use selfmate_search::Player;
 
-use crate::pinned::{Loaded, Pinned};
 use crate::players::{self, booked};
+use crate::resolved_player::{Loaded, ResolvedPlayer};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
-use crate::tables::TableShelf;
+use crate::tablebase_cache::TablebaseCache;
 
 /// Builds players from their specs.
 ///
@@ -21,7 +21,7 @@ use crate::tables::TableShelf;
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     kinds: Vec<PlayerKind>,
-    shelf: TableShelf,
+    tablebases: TablebaseCache,
 }
 
 /// Makes a player from its options.
@@ -65,13 +65,13 @@ impl Registry {
     }
 
     /// The tablebases of its players.
-    pub fn shelf(&self) -> &TableShelf {
-        &self.shelf
+    pub fn tablebases(&self) -> &TablebaseCache {
+        &self.tablebases
     }
 
     /// Gives these folders of tables to every player that can use them and names none.
     pub fn set_default_tables(&mut self, folders: &str) {
-        self.shelf.set_default(folders);
+        self.tablebases.set_default(folders);
     }
 
     /// The spec with an option added; as it was when its kind has none of that name, or it is
@@ -109,7 +109,7 @@ impl Registry {
     /// Builds a player. The same spec and seed give the same player.
     pub fn build(&self, spec: &PlayerSpec, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
         let kind = self.kind(spec)?;
-        let options = SpecOptions { spec, seed, shelf: &self.shelf };
+        let options = SpecOptions { spec, seed, tablebases: &self.tablebases };
         let player = (kind.build)(&options)?;
         Ok(match booked::load(&options)? {
             Some(book) => book.given_to(player, seed),
@@ -118,20 +118,20 @@ impl Registry {
     }
 
     /// Looks a player up for good: whatever happens to files and runs, it is built of the same.
-    pub fn pin(&self, text: &str) -> Result<Pinned, SpecError> {
+    pub fn resolve(&self, text: &str) -> Result<ResolvedPlayer, SpecError> {
         let spec = self.parse(text)?;
         let kind = self.kind(&spec)?;
-        let shelf = self.shelf.clone();
-        let options = SpecOptions { spec: &spec, seed: Seed::new(0), shelf: &self.shelf };
+        let tablebases = self.tablebases.clone();
+        let options = SpecOptions { spec: &spec, seed: Seed::new(0), tablebases: &self.tablebases };
         let book = booked::load(&options)?;
-        let pinned = match &kind.load {
-            Some(load) => Pinned::loaded(text, load(&options)?, shelf),
+        let resolved = match &kind.load {
+            Some(load) => ResolvedPlayer::loaded(text, load(&options)?, tablebases),
             None => {
                 let (build, version) = (Arc::clone(&kind.build), kind.version.clone());
-                Pinned::new(text, spec, build, version, shelf)
+                ResolvedPlayer::new(text, spec, build, version, tablebases)
             }
         };
-        Ok(pinned.with_book(book))
+        Ok(resolved.with_book(book))
     }
 
     /// The kind of a spec, once its options are checked.

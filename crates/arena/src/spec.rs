@@ -11,7 +11,7 @@ use selfmate_chess::Seed;
 use selfmate_search::memory::MemoryError;
 use selfmate_uci::EngineError;
 
-use crate::tables::TableShelf;
+use crate::tablebase_cache::TablebaseCache;
 
 /// A parsed player spec. Writing it gives the text back.
 ///
@@ -90,7 +90,7 @@ pub struct SpecOptions<'a> {
     /// The root of the player's randomness.
     pub seed: Seed,
     /// The tablebases that are open, and those that players use who name none.
-    pub shelf: &'a TableShelf,
+    pub tablebases: &'a TablebaseCache,
 }
 
 impl SpecOptions<'_> {

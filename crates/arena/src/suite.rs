@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::limit::MoveLimit;
 use crate::openings::OpeningError;
 use crate::openings::file::read_suite;
-use crate::pinned::Pinned;
 use crate::registry::Registry;
+use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 
 /// What to solve, by whom.
@@ -150,7 +150,7 @@ pub fn run_suite(
             })
         })
         .collect::<Result<_, _>>()?;
-    let player = registry.pin(&config.player)?;
+    let player = registry.resolve(&config.player)?;
     config.begun.store(true, Relaxed);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
@@ -212,7 +212,7 @@ pub fn run_suite(
 /// Takes positions as long as there are any.
 fn solve_all<'a>(
     config: &'a SuiteConfig,
-    player: &Pinned,
+    player: &ResolvedPlayer,
     tasks: &'a [Task],
     next: &'a AtomicUsize,
 ) -> Box<dyn Iterator<Item = Result<PositionResult, SuiteError>> + 'a> {

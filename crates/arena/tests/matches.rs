@@ -109,7 +109,7 @@ fn a_match_does_not_go_on_with_another_weight_file_under_the_same_name() {
         let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
         let weights = Weights::random(config, Seed::new(seed)).unwrap();
         sparse::save(&weights, WeightsInfo::default(), &file).unwrap();
-        pinned::content_hash(&std::fs::read(&file).unwrap())
+        resolved_player::content_hash(&std::fs::read(&file).unwrap())
     };
     let settings = GameSettings {
         adjudication: Adjudication { max_plies: Some(20), ..Adjudication::default() },
@@ -287,13 +287,14 @@ fn clocks_run_and_nobody_oversteps() {
 
 #[test]
 fn a_judge_ends_games_it_knows() {
-    let judge = |game: &selfmate_chess::Game| {
+    let adjudicator = |game: &selfmate_chess::Game| {
         (game.ply() >= 20).then_some(selfmate_chess::Outcome {
             winner: Some(selfmate_chess::Color::White),
             reason: selfmate_chess::Reason::Checkmate,
         })
     };
-    let run = MatchRun { judge: Some(std::sync::Arc::new(judge)), ..MatchRun::default() };
+    let run =
+        MatchRun { adjudicator: Some(std::sync::Arc::new(adjudicator)), ..MatchRun::default() };
     let report = play(&MatchConfig::new("random", "random", 4), &run).unwrap();
     assert_eq!((report.wins, report.losses), (2, 2));
     assert_eq!(report.terminations.get("tablebase"), Some(&4));

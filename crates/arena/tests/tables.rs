@@ -1,6 +1,6 @@
 //! Tablebases in matches: games that end as they say, and players that use them.
 //!
-//! Some tests need Syzygy tables with up to four men in the folder that SELFMATE_SYZYGY names;
+//! Some tests need Syzygy tables with up to four pieces in the folder that SELFMATE_SYZYGY names;
 //! without it they say so and pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::game::{Side, Termination};
-use selfmate_arena::tables::TableRule;
+use selfmate_arena::tablebase_cache::TablebaseRule;
 use selfmate_arena::*;
 use selfmate_chess::tablebase::Syzygy;
 use selfmate_chess::{Color, Game, Outcome, Reason, Seed, fen, pgn};
-use selfmate_search::player::{Limit, Thought};
+use selfmate_search::player::{Limit, SearchInfo};
 
 fn syzygy() -> Option<String> {
     let folders = std::env::var("SELFMATE_SYZYGY").ok();
@@ -47,7 +47,7 @@ fn tables_that_cannot_be_used_are_named() {
         let start = format!("player '{kind}', option syzygy: /no/such/place: ");
         assert!(error.starts_with(&start), "{error}");
     }
-    assert!(message("alphabeta:syzygy_men=8").contains("a whole number from 0 to 7, got '8'"));
+    assert!(message("alphabeta:syzygy_pieces=8").contains("a whole number from 0 to 7, got '8'"));
     assert!(message("material:syzygy_50=maybe").contains("true or false, got 'maybe'"));
     // No folder is no tables.
     let none = registry.parse("alphabeta:syzygy=").unwrap();
@@ -76,10 +76,10 @@ fn a_match_goes_on_only_with_the_same_tables() {
         let settings = GameSettings { adjudication, ..GameSettings::default() };
         MatchConfig { settings, ..MatchConfig::new("random", "random", 2) }
     };
-    let rule = TableRule { men: 4, files: 70 };
+    let rule = TablebaseRule { pieces: 4, files: 70 };
     play(&config(Some(rule)), &run).unwrap();
     play(&config(Some(rule)), &run).unwrap();
-    for other in [None, Some(TableRule { men: 5, ..rule })] {
+    for other in [None, Some(TablebaseRule { pieces: 5, ..rule })] {
         let error = play(&config(other), &run).unwrap_err().to_string();
         assert!(error.contains("was begun with settings.adjudication.tables"), "{error}");
     }
@@ -89,12 +89,15 @@ fn a_match_goes_on_only_with_the_same_tables() {
 fn a_game_that_tables_end_says_so_in_its_pgn() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("games.pgn");
-    let judge = |game: &Game| {
+    let adjudicator = |game: &Game| {
         let winner = Some(Color::Black);
         (game.ply() >= 20).then_some(Outcome { winner, reason: Reason::Adjudication })
     };
-    let run =
-        MatchRun { judge: Some(Arc::new(judge)), pgn: Some(path.clone()), ..MatchRun::default() };
+    let run = MatchRun {
+        adjudicator: Some(Arc::new(adjudicator)),
+        pgn: Some(path.clone()),
+        ..MatchRun::default()
+    };
     play(&MatchConfig::new("random", "random", 2), &run).unwrap();
     let file = std::io::BufReader::new(std::fs::File::open(&path).unwrap());
     for game in pgn::Reader::new(file).map(Result::unwrap) {
@@ -123,14 +126,18 @@ fn games_end_where_tables_know_the_result() {
         .collect();
     std::fs::write(&openings, lines.join("\n")).unwrap();
     let store = folder.path().join("match.jsonl");
-    let (rule, judge) = TableRule::new(Arc::new(Syzygy::open(&folders).unwrap()));
+    let (rule, adjudicator) = TablebaseRule::new(Arc::new(Syzygy::open(&folders).unwrap()));
     let adjudication = Adjudication { tables: Some(rule), ..Adjudication::default() };
     let config = MatchConfig {
         settings: GameSettings { adjudication, ..GameSettings::default() },
         openings: OpeningSource::File { path: openings, plies: None },
         ..MatchConfig::new("random", "random", 8)
     };
-    let run = MatchRun { judge: Some(judge), store: Some(store.clone()), ..MatchRun::default() };
+    let run = MatchRun {
+        adjudicator: Some(adjudicator),
+        store: Some(store.clone()),
+        ..MatchRun::default()
+    };
     let report = play(&config, &run).unwrap();
     assert_eq!(report.terminations.get("tablebase"), Some(&8), "{report:?}");
     for record in records(&store) {
@@ -146,24 +153,24 @@ fn players_with_tables_hit_them_and_share_them() {
     let Some(folders) = syzygy() else { return };
     let mut registry = Registry::standard();
     registry.set_default_tables(&folders);
-    // One capture away from an ending with four men.
+    // One capture away from an ending with four pieces.
     let game = fen::parse_game("4k3/8/8/3pp3/8/8/3R4/4K3 w - - 0 1").unwrap();
     for (text, hits) in [
         ("alphabeta:depth=4", true),
         ("material:sims=300", true),
         ("material:sims=300,root=gumbel", true),
         ("alphabeta:depth=4,syzygy=", false),
-        ("alphabeta:depth=4,syzygy_men=2", false),
+        ("alphabeta:depth=4,syzygy_pieces=2", false),
     ] {
         let spec = registry.parse(text).unwrap();
         let mut player = registry.build(&spec, Seed::new(1)).unwrap();
         let mut last = 0;
-        let observe = &mut |thought: &Thought| last = thought.table_hits;
+        let observe = &mut |thought: &SearchInfo| last = thought.tablebase_hits;
         player.choose_observed(&game, &Limit::default(), observe).unwrap();
         assert_eq!(last > 0, hits, "{text}: {last}");
         assert_eq!(player.name(), text);
     }
-    let open = registry.shelf().open(&folders).unwrap();
-    assert!(Arc::ptr_eq(&open, &registry.shelf().open(&folders).unwrap()));
-    assert!(registry.shelf().damage().is_empty());
+    let open = registry.tablebases().open(&folders).unwrap();
+    assert!(Arc::ptr_eq(&open, &registry.tablebases().open(&folders).unwrap()));
+    assert!(registry.tablebases().damage().is_empty());
 }

@@ -272,7 +272,7 @@ impl Game {
             }));
         }
         if self.rules.max_plies.is_some_and(|cap| self.ply() >= cap as usize) {
-            return Some(Outcome::draw(Reason::PlyCap));
+            return Some(Outcome::draw(Reason::Truncated));
         }
         None
     }

@@ -21,7 +21,7 @@ impl Outcome {
 
     /// True when the game was cut off by the ply cap: its result is unknown, not a draw.
     pub const fn is_truncated(self) -> bool {
-        matches!(self.reason, Reason::PlyCap)
+        matches!(self.reason, Reason::Truncated)
     }
 
     /// The points of a side: 1 for a win, 0 for a loss, ½ otherwise.
@@ -38,7 +38,7 @@ impl Outcome {
         match (self.winner, self.reason) {
             (Some(Color::White), _) => "1-0",
             (Some(Color::Black), _) => "0-1",
-            (None, Reason::PlyCap) => "*",
+            (None, Reason::Truncated) => "*",
             (None, _) => "1/2-1/2",
         }
     }
@@ -69,7 +69,7 @@ pub enum Reason {
     /// Seventy-five moves by each side without a capture or a pawn move.
     SeventyFiveMoves,
     /// The game reached the length limit and was cut off.
-    PlyCap,
+    Truncated,
     /// The players, or a rule of theirs, settled it before the end: resignation, an agreed draw.
     Adjudication,
 }
@@ -84,7 +84,7 @@ impl fmt::Display for Reason {
             Reason::Fivefold => "fivefold repetition",
             Reason::FiftyMoves => "fifty-move rule",
             Reason::SeventyFiveMoves => "seventy-five-move rule",
-            Reason::PlyCap => "ply cap",
+            Reason::Truncated => "ply cap",
             Reason::Adjudication => "adjudication",
         })
     }

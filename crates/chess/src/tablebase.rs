@@ -1,4 +1,4 @@
-//! Tablebases: what is known for certain of positions with few men.
+//! Tablebases: what is known for certain of positions with few pieces.
 //!
 //! [`Tablebase`] is the seam: whoever knows results implements it, as [`Syzygy`] does from files.
 //! [`Tables`] is what searches and referees hold: a tablebase, and how far to use it. [`Exact`] needs
@@ -14,7 +14,7 @@ mod syzygy;
 use std::fmt;
 use std::sync::Arc;
 
-pub use ending::{Count, Ending, MAX_MEN, Verdict, position};
+pub use ending::{Count, Ending, MAX_PIECES, Verdict, position};
 pub use exact::{Exact, ExactError};
 pub use material::{Material, MaterialError};
 pub use rank::{RankedMove, Ranking};
@@ -97,10 +97,10 @@ pub enum FiftyMoveRule {
     Ignored,
 }
 
-/// Knows the results of positions with few men.
+/// Knows the results of positions with few pieces.
 pub trait Tablebase: Send + Sync {
-    /// The most men of any position it knows, kings included.
-    fn max_men(&self) -> usize;
+    /// The most pieces of any position it knows, kings included.
+    fn max_pieces(&self) -> usize;
 
     /// The result of a position as if the last move had been a capture or a pawn move; `None`
     /// when it is not known.
@@ -124,21 +124,21 @@ pub trait Tablebase: Send + Sync {
 #[derive(Clone)]
 pub struct Tables {
     tablebase: Arc<dyn Tablebase>,
-    max_men: usize,
+    max_pieces: usize,
     rule: FiftyMoveRule,
 }
 
 impl Tables {
     /// All that a tablebase knows, under the fifty-move rule.
     pub fn new(tablebase: Arc<dyn Tablebase>) -> Tables {
-        let max_men = tablebase.max_men();
-        Tables { tablebase, max_men, rule: FiftyMoveRule::Obeyed }
+        let max_pieces = tablebase.max_pieces();
+        Tables { tablebase, max_pieces, rule: FiftyMoveRule::Obeyed }
     }
 
-    /// Only positions with at most so many men.
+    /// Only positions with at most so many pieces.
     #[must_use]
-    pub fn up_to(mut self, men: usize) -> Tables {
-        self.max_men = self.tablebase.max_men().min(men);
+    pub fn up_to(mut self, pieces: usize) -> Tables {
+        self.max_pieces = self.tablebase.max_pieces().min(pieces);
         self
     }
 
@@ -149,9 +149,9 @@ impl Tables {
         self
     }
 
-    /// The most men of a position that is looked up.
-    pub fn max_men(&self) -> usize {
-        self.max_men
+    /// The most pieces of a position that is looked up.
+    pub fn max_pieces(&self) -> usize {
+        self.max_pieces
     }
 
     /// Whether the fifty-move rule counts.
@@ -161,7 +161,7 @@ impl Tables {
 
     /// What a search may take for certain: a win, a draw or a loss.
     ///
-    /// Only of positions right after a capture or a pawn move. Elsewhere a win may come too late,
+    /// Only of positions right after a capture or a pawn move. RemoteGames a win may come too late,
     /// and a search that took it for certain would have no reason to hurry.
     pub fn in_search(&self, position: &Chess) -> Option<TableResult> {
         if position.halfmoves() != 0 || !self.covers(position) {
@@ -188,16 +188,16 @@ impl Tables {
         self.tablebase.damage()
     }
 
-    /// Few enough men and no castling, which no tablebase knows.
+    /// Few enough pieces and no castling, which no tablebase knows.
     fn covers(&self, position: &Chess) -> bool {
-        position.board().occupied().count() <= self.max_men && position.castles().is_empty()
+        position.board().occupied().count() <= self.max_pieces && position.castles().is_empty()
     }
 }
 
 impl fmt::Debug for Tables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tables")
-            .field("max_men", &self.max_men)
+            .field("max_pieces", &self.max_pieces)
             .field("rule", &self.rule)
             .finish_non_exhaustive()
     }

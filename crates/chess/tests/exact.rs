@@ -81,7 +81,7 @@ fn what_cannot_be_solved_is_said() {
     assert_eq!(verdict(&exact, "4k3/p7/8/8/8/8/P7/4K3 w - - 0 1"), None);
     let error = |name: &str| exact.ending(&name.parse().unwrap()).err().unwrap();
     assert!(matches!(error("KPKP"), ExactError::Pawns(_)));
-    assert_eq!(error("KRRKR").to_string(), "KRRKR: 5 men: endings of up to 4 can be solved");
+    assert_eq!(error("KRRKR").to_string(), "KRRKR: 5 pieces: endings of up to 4 can be solved");
 }
 
 /// The best that a position's moves come to, by our rules and the verdicts after them.
@@ -106,10 +106,10 @@ fn values_follow_from_those_a_move_later() {
     }
 }
 
-/// Solves six endings of four men: `cargo test --release -p selfmate-chess --test exact -- --ignored`
+/// Solves six endings of four pieces: `cargo test --release -p selfmate-chess --test exact -- --ignored`
 #[test]
 #[ignore = "takes minutes without optimisation"]
-fn four_men_follow_too() {
+fn four_pieces_follow_too() {
     let exact = Exact::new();
     for (name, white, black) in [
         ("KBBK", Some(37), None),
@@ -127,7 +127,7 @@ fn four_men_follow_too() {
 }
 
 #[test]
-fn syzygy_agrees_on_every_position_of_three_men() {
+fn syzygy_agrees_on_every_position_of_three_pieces() {
     let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
         println!("skipped: SELFMATE_SYZYGY names no folder of tables");
         return;
@@ -136,7 +136,7 @@ fn syzygy_agrees_on_every_position_of_three_men() {
     let exact = Exact::new();
     for name in ["KRK", "KQK", "KPK", "KBK", "KNK"] {
         let ending = exact.ending(&name.parse().unwrap()).unwrap();
-        let men = ending.material().men();
+        let pieces = ending.material().pieces();
         let mut seen = 0;
         for number in 0..2 * 64 * 64 * 64 {
             let square = |place: u32| Square::new(number >> (1 + 6 * place) & 63);
@@ -144,7 +144,7 @@ fn syzygy_agrees_on_every_position_of_three_men() {
             let turn = Color::from_white(number % 2 == 0);
             let ours = ending.verdict(&squares, turn);
             let distinct = (1..3).all(|place| !squares[..place].contains(&squares[place]));
-            let position = position(men, &squares, turn).filter(|_| distinct);
+            let position = position(pieces, &squares, turn).filter(|_| distinct);
             assert_eq!(ours.is_some(), position.is_some(), "{name} {squares:?} {turn}");
             let Some(position) = position else { continue };
             let theirs = tables.probe_after_zeroing(&position).unwrap().unwrap();

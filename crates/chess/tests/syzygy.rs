@@ -1,6 +1,6 @@
 //! Syzygy tables: what is wrong with them is named, and what they say is true.
 //!
-//! Tests of what they say need tables with up to four men: SELFMATE_SYZYGY names their folder.
+//! Tests of what they say need tables with up to four pieces: SELFMATE_SYZYGY names their folder.
 //! Without it they say so and pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -53,7 +53,7 @@ fn a_file_that_is_no_whole_table_is_named() {
     bytes[..4].copy_from_slice(&MAGIC);
     std::fs::write(&file, bytes).unwrap();
     let tables = Syzygy::open(text(folder.path())).unwrap();
-    assert_eq!((tables.max_men(), tables.count()), (3, 1));
+    assert_eq!((tables.max_pieces(), tables.count()), (3, 1));
     let position = parse_fen("8/8/8/4k3/8/8/2R5/4K3 w - - 0 1").unwrap();
     let error = tables.probe_result(&position).unwrap_err().to_string();
     assert!(error.contains("KRvK.rtbw: not a whole Syzygy table"), "{error}");
@@ -70,7 +70,7 @@ fn tables() -> Option<Arc<Syzygy>> {
         return None;
     };
     let tables = Syzygy::open(&folders).unwrap();
-    assert!(tables.max_men() >= 4, "these tests need all tables with up to four men");
+    assert!(tables.max_pieces() >= 4, "these tests need all tables with up to four pieces");
     Some(Arc::new(tables))
 }
 
@@ -126,17 +126,17 @@ fn the_clock_decides_about_wins_that_take_long() {
     assert_eq!(tables.in_search(&at(1)), None);
 }
 
-/// A position of these men (White's big, Black's small) on random squares.
-fn random_position(men: &str, rng: &mut Rng) -> Chess {
+/// A position of these pieces (White's big, Black's small) on random squares.
+fn random_position(pieces: &str, rng: &mut Rng) -> Chess {
     loop {
         let mut board = Board::empty();
-        for man in men.chars() {
+        for piece in pieces.chars() {
             let squares: Vec<Square> = Square::ALL
                 .into_iter()
                 .filter(|&square| board.piece_at(square).is_none())
-                .filter(|&square| !man.eq_ignore_ascii_case(&'p') || !BACKRANKS.contains(square))
+                .filter(|&square| !piece.eq_ignore_ascii_case(&'p') || !BACKRANKS.contains(square))
                 .collect();
-            let piece = Piece::from_char(man).unwrap();
+            let piece = Piece::from_char(piece).unwrap();
             board.set_piece_at(*rng.choose(&squares).unwrap(), piece);
         }
         let turn = if rng.chance(0.5) { 'w' } else { 'b' };
@@ -156,9 +156,9 @@ fn a_position_is_worth_what_its_best_move_is_worth() {
             .points(FiftyMoveRule::Ignored)
     };
     let mut rng = Seed::new(11).rng();
-    for men in ["KRk", "KQk", "KPk", "KBNk", "KRkp", "KQkr", "KPkp", "KPPk", "KRkb"] {
+    for pieces in ["KRk", "KQk", "KPk", "KBNk", "KRkp", "KQkr", "KPkp", "KPPk", "KRkb"] {
         for _ in 0..60 {
-            let position = random_position(men, &mut rng);
+            let position = random_position(pieces, &mut rng);
             let legal = position.legal_moves();
             let best = legal.iter().map(|&m| {
                 let mut after = position.clone();
@@ -177,10 +177,10 @@ fn the_best_ranked_moves_win_what_is_won() {
     let Some(tables) = tables() else { return };
     let tables = Tables::new(tables);
     let mut rng = Seed::new(12).rng();
-    for men in ["KRk", "KQk", "KPk", "KBNk", "KQkr", "KQkp"] {
+    for pieces in ["KRk", "KQk", "KPk", "KBNk", "KQkr", "KQkp"] {
         let mut won = 0;
         while won < 5 {
-            let mut game = Game::from_position(random_position(men, &mut rng));
+            let mut game = Game::from_position(random_position(pieces, &mut rng));
             let winner = tables.outcome(game.position()).unwrap().winner;
             if game.outcome().is_some() || winner != Some(Color::White) {
                 continue;

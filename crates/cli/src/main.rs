@@ -59,11 +59,11 @@ enum Command {
     Show(command::show::Args),
     /// A run's curves as a picture
     Plot(command::plot::Args),
-    /// Play games for a run that is trained elsewhere
+    /// Play games for a run that is trained remote
     Worker(command::worker::Args),
     /// How a run on many machines goes
     Cluster(command::cluster::Args),
-    /// Judge a run of an ending by the truth
+    /// Evaluate a run of an ending against the exact tablebase
     Exam(command::exam::Args),
     /// What a run of an ending thinks of every square, beside the truth
     Heat(command::heat::Args),

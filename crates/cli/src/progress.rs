@@ -1,5 +1,5 @@
 //! Live progress on standard error: one line that is rewritten on a terminal, now and then a new
-//! line elsewhere. Also the Ctrl-C that ends long jobs cleanly.
+//! line remote. Also the Ctrl-C that ends long jobs cleanly.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;

@@ -36,7 +36,7 @@ impl TablesArgs {
 
 /// Says once, after the games, which tables could not be read.
 pub fn report_damage(registry: &Registry) {
-    for damage in registry.shelf().damage() {
+    for damage in registry.tablebases().damage() {
         eprintln!("selfmate: played on without a table: {damage}");
     }
 }

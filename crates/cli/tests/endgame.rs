@@ -51,10 +51,10 @@ fn a_run_is_judged_and_drawn() {
     let picture = folder.join("heat.svg");
     let heat = ["heat", "krk", "--place", "Kg6,kg8", "--svg", "heat.svg"];
     let report = json(folder, &heat);
-    assert_eq!((report["man"].as_str(), report["plies"][0].as_u64()), (Some("R"), Some(1)));
+    assert_eq!((report["piece"].as_str(), report["plies"][0].as_u64()), (Some("R"), Some(1)));
     assert!(fs::read_to_string(&picture).unwrap().ends_with("</svg>\n"));
     let message = refused(folder, &["heat", "krk", "--place", "Ke3,Re3"]);
-    assert!(message.contains("two men on e3: expected a square for each"), "{message}");
+    assert!(message.contains("two pieces on e3: expected a square for each"), "{message}");
     #[cfg(unix)]
     {
         fs::write(&picture, "old").unwrap();
@@ -67,7 +67,7 @@ fn a_run_is_judged_and_drawn() {
         assert!(!folder.join("heat.svg.partial").exists());
     }
     let message = refused(folder, &["heat", "krk", "--place", "Kg6,Qa1"]);
-    assert!(message.contains("expected all men of KRK but one"), "{message}");
+    assert!(message.contains("expected all pieces of KRK but one"), "{message}");
     assert!(refused(folder, &["exam", "nobody"]).contains("nobody"));
     // A game against it starts where it knows something.
     let play = |seed: &str| {
@@ -80,9 +80,9 @@ fn a_run_is_judged_and_drawn() {
     let start = "It has learned krk alone, so the game starts there: ";
     let fen = first.lines().next().unwrap().strip_prefix(start).unwrap();
     let board = fen.split(' ').next().unwrap();
-    let mut men: Vec<char> = board.chars().filter(char::is_ascii_alphabetic).collect();
-    men.sort_unstable();
-    assert_eq!(men, ['K', 'R', 'k'], "{first}");
+    let mut pieces: Vec<char> = board.chars().filter(char::is_ascii_alphabetic).collect();
+    pieces.sort_unstable();
+    assert_eq!(pieces, ['K', 'R', 'k'], "{first}");
     assert_eq!(first, again);
     assert!(!second.starts_with(&format!("{start}{fen}")), "{second}");
     let given = ["play", "run:krk,sims=4", "--fen", "startpos"];

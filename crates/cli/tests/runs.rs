@@ -272,10 +272,7 @@ fn an_unknown_run_says_which_there_are() {
     }
     let runs = folder.path().display();
     let expected = format!("selfmate: no run 'x' in {runs}: there are a, b\n");
-    assert_eq!(
-        refused(Path::new("elsewhere"), &["show", "x", "--runs", &runs.to_string()]),
-        expected
-    );
+    assert_eq!(refused(Path::new("remote"), &["show", "x", "--runs", &runs.to_string()]), expected);
     assert_eq!(refused(folder.path(), &["plot", "x", "-o", "x.svg"]), expected);
     // A path is no name.
     assert!(refused(&folder.path().join("a"), &["show", "../b"]).contains("no run '../b'"));

@@ -1,6 +1,6 @@
 //! Tablebases and networks as a user names them: flags, UCI options, wrong input.
 //!
-//! Some tests need Syzygy tables with up to four men in the folder that SELFMATE_SYZYGY names;
+//! Some tests need Syzygy tables with up to four pieces in the folder that SELFMATE_SYZYGY names;
 //! without it they say so and pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -141,7 +141,7 @@ fn a_position_is_looked_up() {
     let refusal = |fen| refused(&["tablebase", "probe", "--fen", fen, "--syzygy", &folders]);
     assert!(refusal("8/8/8/4k3/8/8/8/4K2R w K - 0 1").contains("castling rights"));
     let many = refusal("4k3/pp6/8/8/8/8/PP6/4K3 w - - 0 1");
-    assert!(many.contains("a position of 6 men: the tables know those of up to"), "{many}");
+    assert!(many.contains("a position of 6 pieces: the tables know those of up to"), "{many}");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn an_ending_is_solved() {
     // The stronger side is White, whatever it is called.
     assert_eq!(json(&["tablebase", "solve", "KvKR"])["ending"], "KRK");
     assert!(refused(&["tablebase", "solve", "KPKP"]).contains("pawns on both sides"));
-    assert!(refused(&["tablebase", "solve", "KRRKR"]).contains("5 men"));
+    assert!(refused(&["tablebase", "solve", "KRRKR"]).contains("5 pieces"));
     let wrong = selfmate(&["tablebase", "solve", "KX"]).output().unwrap();
     assert_eq!(wrong.status.code(), Some(2));
 }

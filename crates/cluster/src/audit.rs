@@ -11,7 +11,7 @@
 
 use selfmate_learn::selfplay::Retraced;
 use selfmate_nn::Model;
-use selfmate_run::{GameRecord, Judged};
+use selfmate_run::{GameRecord, PositionRecord};
 
 /// How exactly games can be played again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
 
 /// Compares a game with what the searches find along its moves, where floats are rounded.
 pub fn compare_retraced(sent: &GameRecord, own: &Retraced) -> Agreement {
-    let plies = |positions: &[Judged]| positions.iter().map(|p| p.ply).collect::<Vec<_>>();
+    let plies = |positions: &[PositionRecord]| positions.iter().map(|p| p.ply).collect::<Vec<_>>();
     if plies(&sent.positions) != plies(&own.positions) {
         return Agreement::Different("other positions are judged".to_owned());
     }
@@ -108,7 +108,7 @@ fn difference(sent: &GameRecord, own: &GameRecord, parted: usize) -> String {
     }
 }
 
-fn is_close(sent: &Judged, own: &Judged) -> bool {
+fn is_close(sent: &PositionRecord, own: &PositionRecord) -> bool {
     let distance: f32 =
         sent.policy.iter().zip(&own.policy).map(|(sent, own)| (sent - own).abs()).sum();
     sent.policy.len() == own.policy.len()
@@ -194,7 +194,7 @@ pub(crate) mod tests {
         let mut sent = own.clone();
         sent.positions.iter_mut().for_each(|judged| judged.value += 0.01);
         assert_eq!(compare(&sent), Agreement::Same);
-        let forge = |judged: &mut Judged| {
+        let forge = |judged: &mut PositionRecord| {
             let last = judged.policy.len() - 1;
             judged.policy.fill(0.0);
             judged.policy[last] = 1.0;

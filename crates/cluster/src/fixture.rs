@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use selfmate_arena::{GameSettings, Opening, Pinned, Portable};
+use selfmate_arena::{GameSettings, Opening, RemotePlayerSpec, ResolvedPlayer};
 use selfmate_chess::{Game, Seed, fen, notation};
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ pub struct Start {
 /// A fixture that can be played.
 pub struct Stage {
     /// A and B.
-    pub players: [Pinned; 2],
+    pub players: [ResolvedPlayer; 2],
     /// The seed of the match.
     pub seed: Seed,
     /// How games are played.
@@ -107,8 +107,9 @@ impl Fixture {
         }
         let [a, b] = networks;
         let pin = |contestant: &Contestant, network| {
-            let portable = Portable { spec: contestant.spec.clone(), network };
-            Pinned::from_portable(&portable).map_err(|error| unreadable(error.to_string()))
+            let remote_spec = RemotePlayerSpec { spec: contestant.spec.clone(), network };
+            ResolvedPlayer::from_remote_spec(&remote_spec)
+                .map_err(|error| unreadable(error.to_string()))
         };
         Ok(Stage {
             players: [pin(&self.a, a)?, pin(&self.b, b)?],

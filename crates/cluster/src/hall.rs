@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use selfmate_arena::Duel;
+use selfmate_arena::Pairing;
 use selfmate_chess::Seed;
 use selfmate_learn::endgame::{self, EndgameConfig, Lab};
 use selfmate_learn::selfplay::{Evaluators, Generation, Played, SelfPlayer};
@@ -287,7 +287,7 @@ impl Hall {
 enum Seat {
     SelfPlay(SelfPlayer),
     Ending(Box<endgame::SelfPlayer>),
-    Match(Option<Duel>),
+    Match(Option<Pairing>),
 }
 
 impl Seat {
@@ -302,7 +302,7 @@ impl Seat {
             Task::Match(stage) => {
                 let [a, b] = &stage.players;
                 // Both were built before the job was taken.
-                Seat::Match(Duel::new([a, b], stage.seed).ok())
+                Seat::Match(Pairing::new([a, b], stage.seed).ok())
             }
         }
     }
@@ -329,11 +329,11 @@ impl Seat {
                     end(number, &|token| Some(Parcel::of_ending(job.order, token, log.as_ref()?)));
                 }
             }
-            (Seat::Match(Some(duel)), Task::Match(stage)) => {
+            (Seat::Match(Some(pairing)), Task::Match(stage)) => {
                 while let Some(number) = next() {
                     let opening = stage.openings.get(&(number / 2));
                     let played = opening.and_then(|opening| {
-                        duel.play(number, opening, &stage.settings, None, &job.cut)
+                        pairing.play(number, opening, &stage.settings, None, &job.cut)
                     });
                     end(number, &|token| {
                         Some(Parcel::of_match(job.order, token, played.as_ref()?))

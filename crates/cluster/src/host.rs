@@ -83,7 +83,7 @@ impl Host {
     /// The answer to a worker; `None` for what no worker of ours sends.
     fn answer(&self, base: &str, subject: &str, reply: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         let worker = WorkerName::of_subject(base, subject)?;
-        // Answers go to the worker itself: nobody makes us say something elsewhere.
+        // Answers go to the worker itself: nobody makes us say something remote.
         let is_own = reply.strip_prefix(&worker.inbox()).is_some_and(|rest| rest.starts_with('.'));
         if !is_own {
             return None;

@@ -88,7 +88,7 @@ impl Order {
             ("selfplay.wild_plies", play.wild_plies.into(), 10_000),
             ("selfplay.quick_sims", play.quick_sims.into(), mega),
             ("selfplay.candidates", play.candidates as u64, 1000),
-            ("selfplay.endgame_men", play.endgame_men as u64, 32),
+            ("selfplay.endgame_pieces", play.endgame_pieces as u64, 32),
         ])?;
         let memory = play.memory_mb as u64 * play.games_at_once as u64;
         check_excess(&[("selfplay.memory_mb times selfplay.games_at_once", memory, 1 << 14)])?;

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use selfmate_arena::elsewhere::{Elsewhere, Fixtures, Next};
-use selfmate_arena::{Duel, GameRecord, MatchError, Portable};
+use selfmate_arena::remote::{Next, OpenGames, RemoteGames};
+use selfmate_arena::{GameRecord, MatchError, Pairing, RemotePlayerSpec};
 use selfmate_nn::Model;
 
 use crate::audit::{Agreement, Exactness, few};
@@ -79,25 +79,25 @@ impl Tournament {
 
 impl From<ClusterError> for MatchError {
     fn from(error: ClusterError) -> MatchError {
-        MatchError::Elsewhere(Box::new(error))
+        MatchError::RemoteGames(Box::new(error))
     }
 }
 
-impl Elsewhere for Tournament {
+impl RemoteGames for Tournament {
     fn play(
         &self,
-        fixtures: &Fixtures<'_>,
+        fixtures: &OpenGames<'_>,
         take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let players = [fixtures.players[0].portable()?, fixtures.players[1].portable()?];
+        let players = [fixtures.players[0].remote_spec()?, fixtures.players[1].remote_spec()?];
         for numbers in fixtures.open.chunks(ROUND) {
             let fixture = fixture(fixtures, numbers, &players);
             let networks = players.each_ref().map(|player| player.network.clone());
             let stage = Arc::new(fixture.stage(networks.clone()).map_err(ClusterError::from)?);
             let exactness = exactness(&networks)?;
             // What cannot be built is an error here, not a thread's.
-            Duel::new([&stage.players[0], &stage.players[1]], stage.seed)?;
+            Pairing::new([&stage.players[0], &stage.players[1]], stage.seed)?;
             let text = fixture.to_json();
             let order = Hash::of(text.as_bytes());
             let networks = networks.into_iter().flatten().map(|bytes| (Hash::of(&bytes), bytes));
@@ -132,8 +132,12 @@ impl Elsewhere for Tournament {
 }
 
 /// The document of a round.
-fn fixture(fixtures: &Fixtures<'_>, numbers: &[usize], players: &[Portable; 2]) -> Fixture {
-    let contestant = |player: &Portable| Contestant {
+fn fixture(
+    fixtures: &OpenGames<'_>,
+    numbers: &[usize],
+    players: &[RemotePlayerSpec; 2],
+) -> Fixture {
+    let contestant = |player: &RemotePlayerSpec| Contestant {
         spec: player.spec.clone(),
         network: player.network.as_deref().map(Hash::of),
     };
@@ -166,20 +170,20 @@ fn auditor(threads: usize, stage: &Arc<Stage>, exactness: Exactness) -> Auditor<
     let stage = Arc::clone(stage);
     Auditor::new(threads, move || {
         let stage = Arc::clone(&stage);
-        let mut duel = None;
+        let mut pairing = None;
         let replay: Replay<GameRecord> = Box::new(move |sent, halt| {
-            if duel.is_none() {
+            if pairing.is_none() {
                 // They were built before; what cannot be built now cannot be compared either.
                 let [a, b] = &stage.players;
-                duel = Duel::new([a, b], stage.seed).ok();
+                pairing = Pairing::new([a, b], stage.seed).ok();
             }
             let opening = &stage.openings[&(sent.game / 2)];
             if exactness == Exactness::Rounded {
-                let duel = duel.as_mut()?;
-                let odd = duel.second_guess(sent, opening, &stage.settings, SLACK_CP, halt)?;
+                let pairing = pairing.as_mut()?;
+                let odd = pairing.second_guess(sent, opening, &stage.settings, SLACK_CP, halt)?;
                 return Some(few(&odd, sent.played.thoughts.len()));
             }
-            let own = duel.as_mut()?.play(sent.game, opening, &stage.settings, None, halt)?;
+            let own = pairing.as_mut()?.play(sent.game, opening, &stage.settings, None, halt)?;
             Some(compare(sent, &own))
         });
         replay
@@ -243,7 +247,7 @@ impl Purpose for Counting<'_> {
         }
         let opening = self.stage.openings.get(&(record.game / 2));
         let opening = opening.ok_or_else(|| Refusal::Game("no such pair".to_owned()))?;
-        selfmate_arena::duel::check(&record, opening, &self.stage.settings)
+        selfmate_arena::pairing::check(&record, opening, &self.stage.settings)
             .map_err(Refusal::Game)?;
         Ok(record)
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::future::FusedFuture;
 use futures_util::{FutureExt, StreamExt, stream};
-use selfmate_arena::Duel;
+use selfmate_arena::Pairing;
 use selfmate_learn::endgame::{EndingName, Lab, games_seed};
 use selfmate_learn::selfplay::{SelfPlayConfig, evaluators};
 use selfmate_nn::{Model, mlp};
@@ -360,7 +360,7 @@ impl Worker<'_> {
         let stage = fixture.stage(networks)?;
         // What cannot be built is given back before anybody waits for it.
         let [a, b] = &stage.players;
-        let built = Duel::new([a, b], stage.seed);
+        let built = Pairing::new([a, b], stage.seed);
         built.map_err(|error| ClusterError::Network(error.to_string()))?;
         Ok((Task::Match(stage.into()), format!("match {}", fixture.name)))
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::{
-    Duel, GameRecord, GameSettings, MatchConfig, MatchEvent, MatchRun, MoveLimit, Registry,
+    GameRecord, GameSettings, MatchConfig, MatchEvent, MatchRun, MoveLimit, Pairing, Registry,
     run_match,
 };
 use selfmate_chess::Seed;
@@ -74,7 +74,7 @@ fn a_match_on_workers_is_the_match_on_threads() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::alone(brokers.path());
     let config = config(folder.path());
-    let run = MatchRun { elsewhere: Some(tournament(&server)), ..MatchRun::default() };
+    let run = MatchRun { remote: Some(tournament(&server)), ..MatchRun::default() };
     let (games, sent) = beside_workers(&server, &["a", "b"], || play(&config, &run));
     assert_eq!(games, play(&config, &MatchRun::default()));
     let sent: u64 = sent.into_iter().map(|sent| sent.unwrap()).sum();
@@ -85,7 +85,7 @@ fn a_match_on_workers_is_the_match_on_threads() {
 fn players_and_limits_of_one_machine_are_not_for_others() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::alone(brokers.path());
-    let run = MatchRun { elsewhere: Some(tournament(&server)), ..MatchRun::default() };
+    let run = MatchRun { remote: Some(tournament(&server)), ..MatchRun::default() };
     let good = config(folder.path());
     let refused = |config: &MatchConfig| {
         let played = run_match(config, &run, &Registry::standard(), &mut |_| {});
@@ -115,10 +115,10 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
         let network = broker.fetch("network", &network, 1 << 24).await.unwrap();
         let stage = fixture.stage([Some(network.into()), None]).unwrap();
         let [a, b] = &stage.players;
-        let mut duel = Duel::new([a, b], stage.seed).unwrap();
+        let mut pairing = Pairing::new([a, b], stage.seed).unwrap();
         let opening = &stage.openings[&(grant.number / 2)];
         let halt = Arc::new(AtomicBool::new(false));
-        let played = duel.play(grant.number, opening, &stage.settings, None, &halt);
+        let played = pairing.play(grant.number, opening, &stage.settings, None, &halt);
         let mut record = played.unwrap();
         forge(&mut record);
         let parcel = Parcel::of_match(order, grant.token, &record);
@@ -131,7 +131,7 @@ fn who_fakes_games_of_a_match_is_refused_and_changes_nothing() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::alone(brokers.path());
     let config = config(folder.path());
-    let run = MatchRun { elsewhere: Some(tournament(&server)), ..MatchRun::default() };
+    let run = MatchRun { remote: Some(tournament(&server)), ..MatchRun::default() };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let games = thread::scope(|scope| {
         let host = scope.spawn(|| play(&config, &run));

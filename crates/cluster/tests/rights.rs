@@ -120,7 +120,7 @@ fn the_rights_are_not_enough_for_anything_else() {
     runtime.block_on(async {
         let learner = client(&server, folder.path(), "learner").await;
         let north = client(&server, folder.path(), "north-1").await;
-        // What it says elsewhere than on its own subjects reaches nobody. Messages of one connection
+        // What it says remote than on its own subjects reaches nobody. Messages of one connection
         // keep their order: once the allowed one is there, the others would have been.
         let mut heard = learner.subscribe(">").await.unwrap();
         settle(&learner).await;

@@ -133,7 +133,7 @@ fn a_run_that_goes_on_without_its_workers_does_not_trust_what_was_not_looked_at(
     let mut notes = Notes::default();
     assert_eq!(train(folder.path(), &mut alone, &mut notes), expected());
     assert!(notes.0[0].contains("are played again here"), "{:?}", notes.0);
-    assert!(Alone::open(&folder.path().join("elsewhere"), 2).unwrap().is_none());
+    assert!(Alone::open(&folder.path().join("remote"), 2).unwrap().is_none());
 }
 
 /// Kills the server and starts it again when the run is well under way.

@@ -21,7 +21,7 @@
 //! `planes12` v1: the 8×8×12 board tensor of the environment, piece index fastest: the value at
 //! `(rank × 8 + file) × 12 + piece`.
 //!
-//! `planes_krk` v1, as White sees the board: 0 White's king, 1 Black's king, 2-6 the other men by
+//! `planes_krk` v1, as White sees the board: 0 White's king, 1 Black's king, 2-6 the other pieces by
 //! kind P N B R Q (1 White's, -1 Black's), 7 is 1 when White is to move, 8 halfmove clock / 100.
 
 use selfmate_chess::env::board_tensor;
@@ -38,7 +38,7 @@ pub enum Planes {
     Planes13,
     /// Pieces by colour, piece index fastest.
     Planes12,
-    /// Small, for endings with few men.
+    /// Small, for endings with few pieces.
     PlanesKrk,
 }
 

@@ -110,7 +110,7 @@ proptest! {
 
     #[test]
     fn planes_hold_every_piece_once_and_stay_in_range(game in games()) {
-        let men = game.position().board().occupied().count() as f32;
+        let pieces = game.position().board().occupied().count() as f32;
         for planes in Planes::ALL {
             let values = planes.encoded(&game);
             prop_assert!(values.iter().all(|v| v.is_finite() && v.abs() <= 1.5));
@@ -122,15 +122,15 @@ proptest! {
                 .flat_map(|plane| (0..64).map(move |square| (plane, square)))
                 .map(|(plane, square)| values[planes.offset(plane, square)].abs())
                 .sum();
-            prop_assert_eq!(sum, men);
+            prop_assert_eq!(sum, pieces);
         }
         let mut features = Vec::new();
         sparse768(game.position(), &mut features);
-        prop_assert_eq!(features.len(), men as usize);
+        prop_assert_eq!(features.len(), pieces as usize);
         prop_assert!(features.iter().all(|&f| usize::from(f) < SPARSE768_LEN));
         features.sort_unstable();
         features.dedup();
-        prop_assert_eq!(features.len(), men as usize);
+        prop_assert_eq!(features.len(), pieces as usize);
     }
 
     #[test]

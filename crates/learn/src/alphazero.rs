@@ -16,7 +16,7 @@ use selfmate_nn::residual::{
     self, Batch, Optimiser, TrainingConfig, ValueHead, Weights, WeightsInfo,
 };
 use selfmate_nn::{Device, Model};
-use selfmate_run::{GameRecord, Judged, RecordError};
+use selfmate_run::{GameRecord, PositionRecord, RecordError};
 use selfmate_search::Wdl;
 use selfmate_search::mcts::Expansion;
 
@@ -184,7 +184,7 @@ pub struct Position {
 
 /// A stored game, and the same played to its end.
 struct Played {
-    judged: Vec<Judged>,
+    judged: Vec<PositionRecord>,
     game: Game,
 }
 

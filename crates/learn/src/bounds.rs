@@ -130,7 +130,7 @@ const TABLE: &[(&str, Bounds)] = &[
     ("wild_share", SHARE),
     ("wild_plies", START_PLIES),
     ("endgame_share", SHARE),
-    ("endgame_men", Bounds { noun: "men", ..Bounds::new(3.0, 32.0) }),
+    ("endgame_pieces", Bounds { noun: "pieces", ..Bounds::new(3.0, 32.0) }),
     ("max_plies", SOME_PLIES),
     ("resign_value", SHARE),
     ("resign_plies", SOME_PLIES),

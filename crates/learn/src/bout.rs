@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
 use selfmate_arena::game::{PlayedGame, Side, play_game};
-use selfmate_arena::limit::OwnLimit;
+use selfmate_arena::limit::SpecLimit;
 use selfmate_arena::players::AlphaBetaPlayer;
 use selfmate_arena::{GameSettings, MatchError, Opening, OpeningSource, Openings, Tuning};
 use selfmate_chess::Seed;
@@ -73,7 +73,7 @@ impl BoutConfig {
     ///
     /// When there is no memory for its table.
     pub fn player(&self, name: &str, tuning: &Tuning) -> AlphaBetaPlayer {
-        let own = OwnLimit { nodes: Some(self.nodes), ..OwnLimit::default() };
+        let own = SpecLimit { nodes: Some(self.nodes), ..SpecLimit::default() };
         let engine = tuning.engine(self.hash_mb).unwrap_or_else(|error| panic!("{error}"));
         AlphaBetaPlayer::new(name, engine, own)
     }

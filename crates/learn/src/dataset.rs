@@ -134,7 +134,7 @@ fn each(
 mod tests {
     use selfmate_chess::pgn::Reader;
     use selfmate_chess::{Color, Game, Outcome, Reason};
-    use selfmate_run::{Judged, Run};
+    use selfmate_run::{PositionRecord, Run};
 
     use super::*;
 
@@ -151,7 +151,7 @@ mod tests {
             start: None,
             moves: game.moves().collect(),
             outcome: Outcome { winner: Some(Color::Black), reason: Reason::Checkmate },
-            positions: vec![Judged { ply: 2, value: -0.5, draw: 0.25, policy }],
+            positions: vec![PositionRecord { ply: 2, value: -0.5, draw: 0.25, policy }],
         }
     }
 

@@ -26,7 +26,7 @@ use selfmate_chess::{Reason, Seed};
 use selfmate_nn::mlp::{Lesson, Losses, Network, Trainer};
 use selfmate_nn::sparse::WeightsInfo;
 use selfmate_run::Checkpoint;
-use selfmate_search::mcts::Walks;
+use selfmate_search::mcts::SimulationStats;
 
 pub use config::EndgameConfig;
 pub use exam::{ExamConfig, ExamReport, examine};
@@ -118,7 +118,7 @@ pub struct Lap {
     /// Positions they added.
     pub positions: u64,
     /// What their searches looked like.
-    pub walks: Walks,
+    pub walks: SimulationStats,
     /// The share of games that ended in mate, in a draw, and that were cut off.
     pub shares: [f64; 3],
     /// Batches learned.

@@ -4,9 +4,9 @@ use std::num::IntErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use selfmate_arena::pinned::content_hash;
 use selfmate_arena::players::{MctsOptions, alphabeta, net};
 use selfmate_arena::registry::Build;
+use selfmate_arena::resolved_player::content_hash;
 use selfmate_arena::{Loaded, PlayerKind, PlayerSpec, Registry, SpecError, SpecOptions, Tuning};
 use selfmate_nn::sparse::{self, Weights};
 use selfmate_nn::{Model, mlp, valuenet};
@@ -132,7 +132,7 @@ fn load(options: &SpecOptions<'_>, runs: &Path, tell: &OnPassedOver) -> Result<L
         refuse(options, &[])?;
         let (network, _) =
             valuenet::Network::decode(bytes).map_err(|error| wrong(error.to_string()))?;
-        let judge = Arc::new(valuenet::Judge::new(&network));
+        let judge = Arc::new(valuenet::BatchNetwork::new(&network));
         return loaded(
             bytes,
             Arc::new(move |options| {
@@ -159,7 +159,7 @@ fn tuned(options: &SpecOptions<'_>, tuning: &Tuning) -> Result<Box<dyn Player>, 
 }
 
 /// Options that any player may be offered, as chess programs do, whether it has a use for them.
-const OFFERED: [&str; 6] = ["book", "threads", "memory", "syzygy", "syzygy_men", "syzygy_50"];
+const OFFERED: [&str; 6] = ["book", "threads", "memory", "syzygy", "syzygy_pieces", "syzygy_50"];
 
 /// Names an option that a player does not have.
 fn refuse(options: &SpecOptions<'_>, known: &[&str]) -> Result<(), SpecError> {
@@ -279,7 +279,7 @@ mod tests {
         let tell = move |passed: &PassedOver| told.lock().unwrap().push(passed.to_string());
         let mut registry = Registry::standard();
         register(&mut registry, &runs, Arc::new(tell.clone()));
-        let pin = |text: &str| registry.pin(text).unwrap().name().to_owned();
+        let pin = |text: &str| registry.resolve(text).unwrap().name().to_owned();
         assert_eq!(pin("run:tonight"), "run:tonight@2");
         assert!(heard.lock().unwrap().is_empty());
         std::fs::write(&newest, "damaged").unwrap();

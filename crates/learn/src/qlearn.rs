@@ -3,7 +3,7 @@
 //!
 //! A round is a number of games with the table as it is, on all threads, and then their lessons,
 //! one game after the other. A table cannot guess: it shows how far remembering alone goes. On an
-//! ending of a few men that is all the way; on whole games it is the first few moves.
+//! ending of a few pieces that is all the way; on whole games it is the first few moves.
 
 mod config;
 mod episode;
@@ -200,7 +200,7 @@ impl QLearn {
     }
 
     /// Games from starts that are kept for exams, the same in each, so that the curve shows the
-    /// table alone. In endings the table has the side with the men, otherwise both in turn.
+    /// table alone. In endings the table has the side with the pieces, otherwise both in turn.
     fn play_exam(
         &self,
         config: &QLearnConfig,

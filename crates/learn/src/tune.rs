@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use rayon::prelude::*;
 use selfmate_arena::game::{PlayedGame, Termination};
-use selfmate_arena::pinned::content_hash;
+use selfmate_arena::resolved_player::content_hash;
 use selfmate_arena::sprt::Decision;
 use selfmate_arena::store::{RecordStore, StoreError};
 use selfmate_arena::{
@@ -360,7 +360,7 @@ impl Tune {
         }
         let played = challenger.played.iter().chain(records.iter().map(|record| &record.played));
         let is_line =
-            |game: &&PlayedGame| game.fen.is_none() && game.termination != Termination::PlyCap;
+            |game: &&PlayedGame| game.fen.is_none() && game.termination != Termination::Truncated;
         for game in played.filter(is_line) {
             let moves = game.moves.iter().take(config.book.plies as usize);
             let line = moves.fold(game.white_points().to_string(), |line, m| line + " " + m);

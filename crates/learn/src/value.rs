@@ -13,7 +13,7 @@ mod replay;
 use rayon::prelude::*;
 use selfmate_chess::Seed;
 use selfmate_nn::sparse::WeightsInfo;
-use selfmate_nn::valuenet::{Judge, Lesson, Network, Trainer};
+use selfmate_nn::valuenet::{BatchNetwork, Lesson, Network, Trainer};
 use selfmate_run::Checkpoint;
 use serde::{Deserialize, Serialize};
 
@@ -188,9 +188,9 @@ impl Value {
     /// The games of a round; `None` when there was no time for all of them.
     fn play(&self, config: &ValueConfig, room: &Room<'_>) -> Option<Vec<Played>> {
         let (seed, first) = (room.seed.derive("games"), room.totals.games);
-        let (network, halt) = (Judge::new(self.trainer.network()), room.halt);
-        let pool: Vec<Judge> = match config.opponents.contains(&Opponent::Pool) {
-            true => self.pool.iter().map(Judge::new).collect(),
+        let (network, halt) = (BatchNetwork::new(self.trainer.network()), room.halt);
+        let pool: Vec<BatchNetwork> = match config.opponents.contains(&Opponent::Pool) {
+            true => self.pool.iter().map(BatchNetwork::new).collect(),
             false => Vec::new(),
         };
         let game = |number: u64| {

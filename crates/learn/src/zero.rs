@@ -8,7 +8,7 @@ use selfmate_nn::Model;
 use selfmate_nn::sparse::{
     self, Network, Sample, SparseConfig, TrainError, Trainer, TrainerConfig, Weights, WeightsInfo,
 };
-use selfmate_run::{GameRecord, Judged, RecordError};
+use selfmate_run::{GameRecord, PositionRecord, RecordError};
 use selfmate_search::Wdl;
 
 use crate::config::ConfigError;
@@ -140,7 +140,7 @@ impl Student for Zero {
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Sample>, RecordError> {
         let mut samples = Vec::with_capacity(record.positions.len());
         let mut wdls = targets.wdls(record).into_iter();
-        record.replay(|game: &Game, legal: &MoveList, judged: &Judged| {
+        record.replay(|game: &Game, legal: &MoveList, judged: &PositionRecord| {
             let wdl = wdls.next().unwrap_or(Wdl::EVEN);
             let sample = Sample::new(game, legal, &judged.policy, wdl);
             samples.push(sample.expect("a stored game has one share for each legal move"));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use selfmate_chess::Seed;
 use selfmate_nn::sparse::{
-    Kernel, Network, NetworkJudge, SparseConfig, Trainer, TrainerConfig, Weights, bench,
+    Kernel, Network, NetworkStaticEvaluator, SparseConfig, Trainer, TrainerConfig, Weights, bench,
 };
 use selfmate_search::Need;
 use selfmate_search::alphabeta::{self, AlphaBeta};
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let nodes = alphabeta::bench_search(&mut search);
         let speed = nodes as f64 / start.elapsed().as_secs_f64();
         report(&format!("alpha-beta, {name}"), speed);
-        search.set_judge(Box::new(NetworkJudge::new(Network::new(&weights))));
+        search.set_evaluator(Box::new(NetworkStaticEvaluator::new(Network::new(&weights))));
     }
     let samples = bench::samples(16 * 4096, seed);
     for threads in [1, 2] {

@@ -3,10 +3,10 @@
 
 use selfmate_chess::{Color, Position, Role, Seed, fen};
 use selfmate_nn::sparse::{
-    self, Kernel, Network, NetworkJudge, Sample, SparseConfig, Trainer, TrainerConfig, ValueHead,
-    Weights, WeightsInfo, bench, evaluate,
+    self, Kernel, Network, NetworkStaticEvaluator, Sample, SparseConfig, Trainer, TrainerConfig,
+    ValueHead, Weights, WeightsInfo, bench, evaluate,
 };
-use selfmate_search::alphabeta::Judge;
+use selfmate_search::alphabeta::StaticEvaluator;
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need, Wdl};
 
 fn judged(network: &mut Network, leaf: &Leaf) -> Evaluation {
@@ -26,8 +26,9 @@ fn taught(leaf: &Leaf) -> Sample {
     let (board, mover) = (leaf.game.position().board(), leaf.game.turn());
     let worth = [(Role::Pawn, 1.0), (Role::Knight, 3.0), (Role::Bishop, 3.0), (Role::Rook, 5.0)];
     let side = |color: Color| -> f32 {
-        let men = |role: Role| (board.by_color(color) & board.by_role(role)).count() as f32;
-        worth.iter().map(|(role, worth)| men(*role) * worth).sum::<f32>() + 9.0 * men(Role::Queen)
+        let pieces = |role: Role| (board.by_color(color) & board.by_role(role)).count() as f32;
+        worth.iter().map(|(role, worth)| pieces(*role) * worth).sum::<f32>()
+            + 9.0 * pieces(Role::Queen)
     };
     let balance = side(mover) - side(!mover);
     let value = balance / (balance.abs() + 2.0);
@@ -45,7 +46,7 @@ fn every_kernel_gives_the_same_bits() {
             let config = SparseConfig { hidden, value_head, ..SparseConfig::default() };
             let weights = Weights::random(config, Seed::new(1)).unwrap();
             let mut fast = Network::new(&weights);
-            let mut plain = Network::with_kernel(&weights, Kernel::Portable);
+            let mut plain = Network::with_kernel(&weights, Kernel::RemotePlayerSpec);
             for leaf in bench::leaves(1500, Seed::new(2), Need::Both) {
                 let ours = judged(&mut fast, &leaf);
                 assert_eq!(bits(&ours), bits(&judged(&mut plain, &leaf)));
@@ -152,10 +153,10 @@ fn it_learns_material_and_integers_agree_with_floats() {
     println!("value off by at most {furthest}, top move the same in {agree} of 1000");
     println!("wrong side in {wrong_side} of {clear}");
     // To the judge a pawn is worth something, and a queen a good deal more.
-    let mut judge = NetworkJudge::new(network.clone());
+    let mut judge = NetworkStaticEvaluator::new(network.clone());
     let mut without = |board: &str| {
         let text = format!("{board} w - - 0 1");
-        judge.judge(&fen::parse_fen(&text).unwrap())
+        judge.evaluate(&fen::parse_fen(&text).unwrap())
     };
     let level = without("r2qkb1r/pppppppp/8/8/8/8/PPPPPPPP/R2QKB1R");
     let pawn = without("r2qkb1r/pppp1ppp/8/8/8/8/PPPPPPPP/R2QKB1R") - level;

@@ -84,7 +84,7 @@ pub fn sync_folder(folder: &Path) -> Result<(), RunError> {
 }
 
 fn sync_names(folder: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened as a file, and renames are as safe as they get.
+    // RemoteGames a folder cannot be opened as a file, and renames are as safe as they get.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 

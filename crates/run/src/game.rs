@@ -21,12 +21,12 @@ pub struct GameRecord {
     /// How it ended.
     pub outcome: Outcome,
     /// What the search thought, by ply; not every position needs to be here.
-    pub positions: Vec<Judged>,
+    pub positions: Vec<PositionRecord>,
 }
 
 /// What the search thought of a position.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct PositionRecord {
     /// Moves played before it.
     pub ply: u16,
     /// What the side to move may expect, from -1 (loss) to 1 (win).
@@ -82,7 +82,7 @@ impl GameRecord {
     /// at its end.
     pub fn replay(
         &self,
-        mut visit: impl FnMut(&Game, &MoveList, &Judged),
+        mut visit: impl FnMut(&Game, &MoveList, &PositionRecord),
     ) -> Result<Game, RecordError> {
         self.try_replay(|game, legal, judged| {
             visit(game, legal, judged);
@@ -93,7 +93,7 @@ impl GameRecord {
     /// As [`GameRecord::replay`]; the visitor may say what is wrong with a position.
     pub(crate) fn try_replay(
         &self,
-        mut visit: impl FnMut(&Game, &MoveList, &Judged) -> Result<(), String>,
+        mut visit: impl FnMut(&Game, &MoveList, &PositionRecord) -> Result<(), String>,
     ) -> Result<Game, RecordError> {
         let mut game = self.start_game()?;
         let mut positions = self.positions.iter().peekable();
@@ -188,7 +188,8 @@ mod tests {
             let m = parse_uci(game.position(), text).unwrap();
             game.play(m).unwrap();
         }
-        let judged = Judged { ply: 2, value: 0.25, draw: 0.5, policy: vec![1.0 / 19.0; 19] };
+        let judged =
+            PositionRecord { ply: 2, value: 0.25, draw: 0.5, policy: vec![1.0 / 19.0; 19] };
         GameRecord {
             number: 7,
             network: 0,
@@ -236,8 +237,8 @@ mod tests {
             (Some(Color::Black), Reason::Checkmate, true),
             (Some(Color::White), Reason::Checkmate, false),
             (None, Reason::Stalemate, false),
-            (Some(Color::White), Reason::PlyCap, false),
-            (None, Reason::PlyCap, true),
+            (Some(Color::White), Reason::Truncated, false),
+            (None, Reason::Truncated, true),
             (Some(Color::White), Reason::Adjudication, true),
         ] {
             let record = GameRecord { outcome: Outcome { winner, reason }, ..mate() };

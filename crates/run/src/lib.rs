@@ -37,7 +37,7 @@ mod writer;
 pub use checkpoint::{Checkpoint, CheckpointStamp, Latest};
 pub use error::{Damage, PassedOver, RunError};
 pub use follower::{Follower, News};
-pub use game::{GameRecord, Judged, RecordError};
+pub use game::{GameRecord, PositionRecord, RecordError};
 pub use journal::{Journal, OpenGames};
 pub use live::LiveGame;
 pub use metric::{Alarm, Budget, Progress, Rating, Record};

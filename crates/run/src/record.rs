@@ -9,7 +9,9 @@ use selfmate_chess::{Color, MoveList, Outcome, Reason};
 use selfmate_search::PackedMove;
 
 use crate::frame::MAX_FRAME;
-use crate::game::{GameRecord, Judged, RecordError, draw_bits, draw_from, value_bits, value_from};
+use crate::game::{
+    GameRecord, PositionRecord, RecordError, draw_bits, draw_from, value_bits, value_from,
+};
 use crate::policy;
 
 const VERSION: u8 = 1;
@@ -113,7 +115,7 @@ impl GameRecord {
                     in_order[index] = byte;
                 }
                 let policy = policy::unpack(&in_order);
-                let position = Judged { ply: ply as u16, value, draw, policy };
+                let position = PositionRecord { ply: ply as u16, value, draw, policy };
                 check(&position).map_err(|what| self.fault(Some(ply), what))?;
                 self.positions.push(position);
                 judged -= 1;
@@ -159,8 +161,8 @@ fn sorted(legal: &MoveList) -> Vec<(u16, usize)> {
     sorted
 }
 
-fn check(judged: &Judged) -> Result<(), String> {
-    let Judged { value, draw, policy, .. } = judged;
+fn check(judged: &PositionRecord) -> Result<(), String> {
+    let PositionRecord { value, draw, policy, .. } = judged;
     if !(-1.0..=1.0).contains(value) {
         return Err(format!("the value is {value}: expected a number from -1 to 1"));
     }
@@ -199,7 +201,7 @@ const REASONS: [Reason; 9] = [
     Reason::Fivefold,
     Reason::FiftyMoves,
     Reason::SeventyFiveMoves,
-    Reason::PlyCap,
+    Reason::Truncated,
     Reason::Adjudication,
 ];
 
@@ -213,7 +215,7 @@ const fn reason_code(reason: Reason) -> u8 {
         Reason::Fivefold => 4,
         Reason::FiftyMoves => 5,
         Reason::SeventyFiveMoves => 6,
-        Reason::PlyCap => 7,
+        Reason::Truncated => 7,
         Reason::Adjudication => 8,
     }
 }

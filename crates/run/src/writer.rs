@@ -130,7 +130,7 @@ fn is_same(path: &Path, open: &File) -> io::Result<bool> {
         let (found, open) = (fs::metadata(path)?, open.metadata()?);
         Ok((found.dev(), found.ino()) == (open.dev(), open.ino()))
     }
-    // Elsewhere a file that is open cannot be replaced.
+    // RemoteGames a file that is open cannot be replaced.
     #[cfg(not(unix))]
     {
         let _ = (path, open);

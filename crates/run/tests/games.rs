@@ -6,7 +6,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
 use selfmate_chess::{Game, Outcome, Reason, Seed};
-use selfmate_run::{GameRecord, Judged, Run};
+use selfmate_run::{GameRecord, PositionRecord, Run};
 
 /// A game of random moves, every second position judged.
 fn game(number: u64, plies: usize) -> GameRecord {
@@ -18,7 +18,7 @@ fn game(number: u64, plies: usize) -> GameRecord {
         if game.ply().is_multiple_of(2) {
             let weights: Vec<f64> = legal.iter().map(|_| rng.gamma(0.5) + 1e-9).collect();
             let sum: f64 = weights.iter().sum();
-            positions.push(Judged {
+            positions.push(PositionRecord {
                 ply: game.ply() as u16,
                 value: rng.unit() as f32,
                 draw: rng.unit() as f32,
@@ -27,7 +27,7 @@ fn game(number: u64, plies: usize) -> GameRecord {
         }
         game.play(*rng.choose(&legal).unwrap()).unwrap();
     }
-    let cut = Outcome { winner: None, reason: Reason::PlyCap };
+    let cut = Outcome { winner: None, reason: Reason::Truncated };
     let outcome = game.outcome().unwrap_or(cut);
     let moves = game.moves().collect();
     GameRecord { number, network: 3, start: None, moves, outcome, positions }

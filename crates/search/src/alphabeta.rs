@@ -2,7 +2,7 @@
 //!
 //! Start at [`AlphaBeta::search`]. From the root down: `driver` deepens, `negamax` is the
 //! search, `prune` what it leaves out, `quiesce` settles captures, `order` picks moves, `see` counts exchanges, `table`
-//! remembers positions, `tables` asks a tablebase, `eval` judges with [`Weights`] unless a [`Judge`] does. It knows nothing of clocks
+//! remembers positions, `tables` asks a tablebase, `eval` judges with [`Weights`] unless a [`StaticEvaluator`] does. It knows nothing of clocks
 //! (callers turn them into an [`AlphaBetaLimit`]) nor of the UCI protocol.
 
 mod bench;
@@ -10,7 +10,6 @@ mod captures;
 mod driver;
 mod eval;
 mod history;
-mod judge;
 mod negamax;
 mod node;
 mod order;
@@ -22,6 +21,7 @@ mod score;
 mod see;
 mod settings;
 mod squares;
+mod static_evaluator;
 mod table;
 mod tables;
 mod weights;
@@ -35,13 +35,13 @@ use selfmate_chess::{Game, Move};
 
 pub use bench::{bench, bench_search, bench_until};
 pub use eval::StaticEval;
-pub use judge::Judge;
 pub use score::Score;
 pub use settings::{SettingInfo, Settings};
+pub use static_evaluator::StaticEvaluator;
 pub use weights::{Term, WeightInfo, Weights};
 
 use crate::memory::{MemoryError, check_room};
-use judge::CachedJudge;
+use static_evaluator::CachedStaticEvaluator;
 use table::Table;
 use worker::{Memory, Shared};
 
@@ -97,7 +97,7 @@ pub struct Report {
     /// The part of the table in use, per thousand.
     pub hashfull: u32,
     /// Positions found in tablebases, by all threads.
-    pub table_hits: u64,
+    pub tablebase_hits: u64,
     /// The line.
     pub pv: Vec<Move>,
 }
@@ -125,7 +125,7 @@ pub struct AlphaBetaResult {
     /// Nodes visited by all threads.
     pub nodes: u64,
     /// Positions found in tablebases, by all threads.
-    pub table_hits: u64,
+    pub tablebase_hits: u64,
     /// The best line.
     pub pv: Vec<Move>,
     /// As many best lines as were asked for and there are moves.
@@ -191,19 +191,19 @@ impl AlphaBeta {
         check_room(more.saturating_mul(Memory::BYTES), "more search threads")?;
         let weights = self.weights().clone();
         let settings = &self.settings;
-        let judge = self.memories[0].judge.as_ref().map(CachedJudge::copy);
+        let evaluator = self.memories[0].evaluator.as_ref().map(CachedStaticEvaluator::copy);
         self.memories.resize_with(threads.max(1), || Memory {
-            judge: judge.as_ref().map(CachedJudge::copy),
+            evaluator: evaluator.as_ref().map(CachedStaticEvaluator::copy),
             ..Memory::new(weights.clone(), settings)
         });
         Ok(())
     }
 
-    /// Lets a judge take the place of the hand-written evaluation, and forgets what that has taught.
-    pub fn set_judge(&mut self, judge: Box<dyn Judge>) {
-        let judge = CachedJudge::new(judge);
+    /// Lets a evaluator take the place of the hand-written evaluation, and forgets what that has taught.
+    pub fn set_evaluator(&mut self, evaluator: Box<dyn StaticEvaluator>) {
+        let evaluator = CachedStaticEvaluator::new(evaluator);
         for memory in &mut self.memories {
-            memory.judge = Some(judge.copy());
+            memory.evaluator = Some(evaluator.copy());
         }
         self.clear();
     }
@@ -229,9 +229,9 @@ impl AlphaBeta {
     /// The static evaluation of a position for its side to move.
     pub fn evaluate(&mut self, game: &Game) -> i32 {
         let memory = &mut self.memories[0];
-        match &mut memory.judge {
+        match &mut memory.evaluator {
             None => memory.eval.score(game.position()),
-            Some(judge) => judge.judge(game.position()),
+            Some(evaluator) => evaluator.evaluate_position(game.position()),
         }
     }
 
@@ -261,7 +261,7 @@ impl AlphaBeta {
             deadline: limit.movetime.and_then(|time| started.checked_add(time)),
             max_nodes: limit.nodes.unwrap_or(u64::MAX),
             tables: tables.filter(|_| !is_settled),
-            table_hits: AtomicU64::new(ranking.as_ref().map_or(0, |r| r.moves.len() as u64)),
+            tablebase_hits: AtomicU64::new(ranking.as_ref().map_or(0, |r| r.moves.len() as u64)),
             ranking,
         };
         driver::run(game, limit, &shared, &mut self.memories, &self.settings, report)

@@ -151,7 +151,7 @@ mod tests {
             let params = SearchParams { expansion, memory_mb: 16, ..SearchParams::default() };
             let search = |evaluator: &mut dyn Evaluator| {
                 let mut search = Search::new(params.clone()).unwrap();
-                // Few men, so that the same position is reached in many ways.
+                // Few pieces, so that the same position is reached in many ways.
                 let game = parse_game("8/8/8/4k3/8/8/3R4/4K3 w - - 0 1").unwrap();
                 search.start(&game, 3_000, Seed::new(1));
                 run(&mut search, evaluator, &Limit::default());

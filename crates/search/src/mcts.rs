@@ -1,15 +1,15 @@
 //! Monte Carlo tree search: one search, several rules for choosing.
 //!
-//! A simulation walks down the tree from the root ([`Search::gather`]), has the position it
+//! A simulation simulations down the tree from the root ([`Search::gather`]), has the position it
 //! reaches judged by an evaluator outside this module, and carries the result back up
-//! ([`Search::apply`]). How a walk chooses at the root is a [`RootRule`], below it an
+//! ([`Search::apply`]). How a simulation chooses at the root is a [`RootRule`], below it an
 //! [`InteriorRule`]. [`run`] and [`run_parallel`] are the usual loops around the two halves,
 //! [`Lockstep`] that of many trees with one evaluator.
 //!
 //! AlphaZero: Silver et al. 2018. Gumbel AlphaZero: Danihelka et al. 2022.
 
-mod arena;
 mod batch;
+mod bump;
 mod driver;
 mod edge;
 mod gumbel;
@@ -25,10 +25,10 @@ mod select;
 mod tree;
 mod view;
 
-pub use batch::{Batch, Walks};
+pub use batch::{Batch, SimulationStats};
 pub use driver::{Limit, run, run_in, run_parallel};
 pub use halving::considered_visits;
-pub use lockstep::{Lockstep, Seat};
+pub use lockstep::{Lockstep, SearchSlot};
 pub use params::{
     Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Puct, RootRule,
     SearchParams, Temperature,

@@ -25,7 +25,7 @@ pub trait Player: Send {
         &mut self,
         game: &Game,
         limit: &Limit,
-        observe: &mut dyn FnMut(&Thought),
+        observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError>;
 
     /// As [`Player::choose_observed`], unobserved.
@@ -34,7 +34,7 @@ pub trait Player: Send {
     }
 
     /// Opens the tree of its last search at the end of a line of moves; `None` for players without
-    /// a tree, and where no walk has been.
+    /// a tree, and where no simulation has been.
     fn look(&self, _line: &[Move]) -> Option<NodeView> {
         None
     }
@@ -134,7 +134,7 @@ impl Choice {
 
 /// One of the lines a player looks at.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Thought {
+pub struct SearchInfo {
     /// The line's place among the best, from 1.
     pub rank: usize,
     /// The moves, at least one.
@@ -154,8 +154,8 @@ pub struct Thought {
     /// The memory in use, per thousand.
     pub permille_full: u32,
     /// Positions found in tablebases so far.
-    pub table_hits: u64,
-    /// Walks through the first move, for tree searches.
+    pub tablebase_hits: u64,
+    /// SimulationStats through the first move, for tree searches.
     pub visits: Option<u32>,
     /// The first move's prior, for tree searches.
     pub prior: Option<f32>,

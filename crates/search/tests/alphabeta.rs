@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use selfmate_chess::{Bitboard, Chess, Game, Position, Role, fen, notation};
 use selfmate_search::alphabeta::{
-    AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Judge, Score, Weights, bench,
+    AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Score, StaticEvaluator, Weights, bench,
 };
 use shakmaty::{CastlingMode, EnPassantMode, FromSetup, Setup};
 
@@ -228,20 +228,20 @@ fn the_signature_of_the_bench_is_known() {
 /// Counts pieces, and fails when it is asked in check.
 struct Counter;
 
-impl Judge for Counter {
-    fn judge(&mut self, position: &Chess) -> i32 {
+impl StaticEvaluator for Counter {
+    fn evaluate(&mut self, position: &Chess) -> i32 {
         assert!(!position.is_check());
         let worth =
             [(Role::Pawn, 100), (Role::Knight, 300), (Role::Bishop, 300), (Role::Rook, 500)];
-        let side = |men: Bitboard| -> i32 {
-            let count = |role| (men & position.board().by_role(role)).count() as i32;
+        let side = |pieces: Bitboard| -> i32 {
+            let count = |role| (pieces & position.board().by_role(role)).count() as i32;
             900 * count(Role::Queen)
                 + worth.map(|(role, worth)| worth * count(role)).iter().sum::<i32>()
         };
         side(position.us()) - side(position.them())
     }
 
-    fn copy(&self) -> Box<dyn Judge> {
+    fn copy(&self) -> Box<dyn StaticEvaluator> {
         Box::new(Counter)
     }
 }
@@ -249,12 +249,12 @@ impl Judge for Counter {
 /// The same opinion of everything.
 struct Stubborn(i32);
 
-impl Judge for Stubborn {
-    fn judge(&mut self, _: &Chess) -> i32 {
+impl StaticEvaluator for Stubborn {
+    fn evaluate(&mut self, _: &Chess) -> i32 {
         self.0
     }
 
-    fn copy(&self) -> Box<dyn Judge> {
+    fn copy(&self) -> Box<dyn StaticEvaluator> {
         Box::new(Stubborn(self.0))
     }
 }
@@ -266,8 +266,8 @@ fn nothing_of_the_evaluation_leaks_into_the_score_of_a_judge() {
         let game = game(text);
         let by_weights = [Weights::default(), Weights::plain()].map(|weights| {
             let mut engine = AlphaBeta::new(weights, 8).unwrap();
-            engine.set_judge(Box::new(Counter));
-            assert_eq!(engine.evaluate(&game), Counter.judge(game.position()));
+            engine.set_evaluator(Box::new(Counter));
+            assert_eq!(engine.evaluate(&game), Counter.evaluate(game.position()));
             let never = AtomicBool::new(false);
             engine.search(&game, &AlphaBetaLimit::depth(8), &never, &mut |_| {})
         });
@@ -280,7 +280,7 @@ fn a_judge_that_sees_nothing_finds_everything_level_but_mates() {
     let never = AtomicBool::new(false);
     for threads in [1, 2] {
         let mut engine = AlphaBeta::new(Weights::default(), 8).unwrap();
-        engine.set_judge(Box::new(Stubborn(0)));
+        engine.set_evaluator(Box::new(Stubborn(0)));
         engine.set_threads(threads).unwrap();
         let limit = AlphaBetaLimit::depth(6);
         assert_eq!(engine.search(&Game::new(), &limit, &never, &mut |_| {}).score, Score::Cp(0));
@@ -294,7 +294,7 @@ fn the_highest_opinion_is_no_mate() {
     let never = AtomicBool::new(false);
     for opinion in [i32::MAX, i32::MIN] {
         let mut engine = AlphaBeta::new(Weights::default(), 8).unwrap();
-        engine.set_judge(Box::new(Stubborn(opinion)));
+        engine.set_evaluator(Box::new(Stubborn(opinion)));
         let limit = AlphaBetaLimit::depth(4);
         let result = engine.search(&Game::new(), &limit, &never, &mut |_| {});
         assert!(matches!(result.score, Score::Cp(_)), "{result:?}");

@@ -10,7 +10,7 @@ use selfmate_chess::{Game, Seed};
 use selfmate_search::evaluator::{Material, Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{
     Batch, Expansion, Gumbel, GumbelSearch, InteriorRule, Limit, Lockstep, Proof, RootRule, Search,
-    SearchParams, SearchResult, Seat, Temperature, run, run_parallel,
+    SearchParams, SearchResult, SearchSlot, Temperature, run, run_parallel,
 };
 use selfmate_search::{Evaluator, Wdl};
 
@@ -105,13 +105,13 @@ fn lockstep_games_on_two_threads_give_the_same_trees() {
     };
     let lockstep = |games: std::ops::Range<usize>| -> Vec<SearchResult> {
         let mut evaluator = Scripted::new(Seed::new(2));
-        let mut seats: Vec<Seat> =
-            games.clone().map(|_| Seat::new(params.clone(), &evaluator).unwrap()).collect();
+        let mut seats: Vec<SearchSlot> =
+            games.clone().map(|_| SearchSlot::new(params.clone(), &evaluator).unwrap()).collect();
         for (seat, index) in seats.iter_mut().zip(games) {
             seat.start(&starts[index], 64, Seed::new(index as u64));
         }
         let mut lockstep = Lockstep::default();
-        while seats.iter().any(Seat::is_busy) {
+        while seats.iter().any(SearchSlot::is_busy) {
             lockstep.step(seats.iter_mut(), &mut evaluator);
         }
         seats.iter_mut().map(|seat| seat.search().result()).collect()

@@ -1,6 +1,6 @@
 //! Searches with tablebases: made-up ones that must be believed, and real ones that must win.
 //!
-//! The latter are Syzygy tables with up to four men in the folder that SELFMATE_SYZYGY names;
+//! The latter are Syzygy tables with up to four pieces in the folder that SELFMATE_SYZYGY names;
 //! without it those tests say so and pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -23,7 +23,7 @@ const CAPTURE: &str = "4k3/8/8/8/8/8/p7/R5K1 w - - 0 1";
 struct RookEnding(TableResult);
 
 impl Tablebase for RookEnding {
-    fn max_men(&self) -> usize {
+    fn max_pieces(&self) -> usize {
         3
     }
 
@@ -75,20 +75,20 @@ fn text(game: &Game, m: Option<Move>) -> String {
 fn alphabeta_believes_its_tables() {
     let game = parse_game(CAPTURE).unwrap();
     let without = alphabeta(&game, None, 5);
-    assert_eq!((text(&game, without.best).as_str(), without.table_hits), ("a1a2", 0));
+    assert_eq!((text(&game, without.best).as_str(), without.tablebase_hits), ("a1a2", 0));
     let won = alphabeta(&game, Some(rook_ending(TableResult::Win)), 5);
     assert_eq!(text(&game, won.best), "a1a2");
     assert_eq!(won.score, Score::Cp(19_999));
-    assert!(won.table_hits > 0);
+    assert!(won.tablebase_hits > 0);
     // Tables that call it a draw keep White from taking.
     let drawn = alphabeta(&game, Some(rook_ending(TableResult::Draw)), 5);
     assert_ne!(text(&game, drawn.best), "a1a2");
     // A win that the fifty-move rule spoils is a draw.
     let cursed = alphabeta(&game, Some(rook_ending(TableResult::CursedWin)), 5);
     assert_ne!(text(&game, cursed.best), "a1a2");
-    // No more men than asked for.
+    // No more pieces than asked for.
     let limited = alphabeta(&game, Some(rook_ending(TableResult::Draw).up_to(2)), 5);
-    assert_eq!((text(&game, limited.best).as_str(), limited.table_hits), ("a1a2", 0));
+    assert_eq!((text(&game, limited.best).as_str(), limited.tablebase_hits), ("a1a2", 0));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn several_threads_count_their_hits_together() {
     let never = AtomicBool::new(false);
     let result = search.search(&game, &AlphaBetaLimit::depth(8), &never, &mut |_| {});
     assert_eq!(text(&game, result.best), "a1a2");
-    assert!(result.table_hits > 0);
+    assert!(result.tablebase_hits > 0);
 }
 
 #[test]
@@ -109,12 +109,12 @@ fn a_tree_search_takes_tables_for_proofs() {
     let won = mcts(&game, Some(rook_ending(TableResult::Win)), &mut Uniform, 2000);
     assert_eq!(text(&game, won.best), "a1a2");
     assert_eq!(won.proof, Proof::Win(Proof::DISTANT + 1));
-    assert!(won.simulations < 2000 && won.table_hits > 0, "{won:?}");
+    assert!(won.simulations < 2000 && won.tablebase_hits > 0, "{won:?}");
     let drawn = mcts(&game, Some(rook_ending(TableResult::Draw)), &mut Material, 2000);
     let capture = drawn.moves.iter().find(|m| uci(game.position(), m.played) == "a1a2").unwrap();
     assert_eq!((capture.proof, capture.wdl), (Proof::Draw, Wdl::DRAW));
     assert_ne!(text(&game, drawn.best), "a1a2");
-    assert_eq!(mcts(&game, None, &mut Uniform, 100).table_hits, 0);
+    assert_eq!(mcts(&game, None, &mut Uniform, 100).tablebase_hits, 0);
 }
 
 #[test]
@@ -133,8 +133,8 @@ fn results_alone_leave_only_moves_that_keep_them() {
 struct NothingLeft(RookEnding);
 
 impl Tablebase for NothingLeft {
-    fn max_men(&self) -> usize {
-        self.0.max_men()
+    fn max_pieces(&self) -> usize {
+        self.0.max_pieces()
     }
 
     fn after_zeroing(&self, position: &Chess) -> Option<TableResult> {
@@ -158,14 +158,14 @@ fn syzygy() -> Option<Tables> {
     Some(Tables::new(Arc::new(Syzygy::open(&folders).unwrap())))
 }
 
-/// A position of these men on random squares, won for White, who is to move.
-fn won_position(men: &str, tables: &Tables, rng: &mut Rng) -> Game {
+/// A position of these pieces on random squares, won for White, who is to move.
+fn won_position(pieces: &str, tables: &Tables, rng: &mut Rng) -> Game {
     loop {
         let mut board = Board::empty();
-        for man in men.chars() {
+        for piece in pieces.chars() {
             let free: Vec<Square> =
                 Square::ALL.into_iter().filter(|&s| board.piece_at(s).is_none()).collect();
-            board.set_piece_at(*rng.choose(&free).unwrap(), Piece::from_char(man).unwrap());
+            board.set_piece_at(*rng.choose(&free).unwrap(), Piece::from_char(piece).unwrap());
         }
         if let Ok(game) = parse_game(&format!("{board} w - - 0 1"))
             && game.outcome().is_none()
@@ -192,9 +192,9 @@ fn play_out(mut game: Game, rng: &mut Rng, mut choose: impl FnMut(&Game) -> Move
 fn alphabeta_wins_what_the_tables_say_is_won() {
     let Some(tables) = syzygy() else { return };
     let mut rng = Seed::new(21).rng();
-    for men in ["KRk", "KQk", "KBNk", "KBBk", "KQkr"] {
+    for pieces in ["KRk", "KQk", "KBNk", "KBBk", "KQkr"] {
         for _ in 0..4 {
-            let game = won_position(men, &tables, &mut rng);
+            let game = won_position(pieces, &tables, &mut rng);
             let start = to_fen(game.position());
             let mut search = AlphaBeta::new(Weights::default(), 1).unwrap();
             search.set_tables(Some(tables.clone()));
@@ -203,7 +203,7 @@ fn alphabeta_wins_what_the_tables_say_is_won() {
                 // One ply: without tables it would not even see the mate.
                 let limit = AlphaBetaLimit::depth(1);
                 let result = search.search(game, &limit, &never, &mut |_| {});
-                assert!(result.table_hits > 0);
+                assert!(result.tablebase_hits > 0);
                 assert!(matches!(result.score, Score::Cp(19_000..) | Score::Mate(1..)));
                 result.best.unwrap()
             });
@@ -216,9 +216,9 @@ fn alphabeta_wins_what_the_tables_say_is_won() {
 fn a_tree_search_wins_what_the_tables_say_is_won() {
     let Some(tables) = syzygy() else { return };
     let mut rng = Seed::new(22).rng();
-    for men in ["KRk", "KQk", "KBNk"] {
+    for pieces in ["KRk", "KQk", "KBNk"] {
         for _ in 0..3 {
-            let game = won_position(men, &tables, &mut rng);
+            let game = won_position(pieces, &tables, &mut rng);
             let start = to_fen(game.position());
             let params = SearchParams { memory_mb: 4, ..SearchParams::default() };
             let mut search = Search::new(params).unwrap();

@@ -26,7 +26,7 @@ use tower_http::timeout::TimeoutLayer;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::{asset, counter, guard, openapi, openenv, recent};
+use crate::{access, asset, counter, openapi, openenv, response_cache};
 
 /// The largest body of a request: a game of two thousand moves fits.
 const BODY_BYTES: usize = 64 << 10;
@@ -84,8 +84,8 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn(limit_body))
         .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(SEARCH)))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), recent::layer))
-        .layer(middleware::from_fn_with_state(Arc::clone(&app), guard::layer))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), response_cache::layer))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), access::layer))
         .layer(CatchPanicLayer::new())
         .layer(middleware::from_fn_with_state(app, counter::layer))
         .layer(middleware::from_fn(harden))

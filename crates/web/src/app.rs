@@ -8,18 +8,18 @@ use std::time::Duration;
 use selfmate_arena::PlayerSpec;
 use tokio::sync::Semaphore;
 
+use crate::access::Access;
 use crate::arena::Arena;
-use crate::child::Trainings;
 use crate::cluster::Watched;
 use crate::counter::Counters;
 use crate::endgame::Endgames;
 use crate::error::{ApiError, without_paths};
-use crate::guard::Guard;
 use crate::openenv::Episodes;
 use crate::player::Players;
-use crate::recent::Recent;
+use crate::response_cache::ResponseCache;
 use crate::run::Runs;
 use crate::server::Config;
+use crate::training_process::Trainings;
 use crate::tree::Trees;
 
 /// Searches that wait for their turn; more are refused.
@@ -28,7 +28,7 @@ pub const MAX_WAITING: usize = 32;
 /// The state behind the API.
 pub struct App {
     pub runs_path: PathBuf,
-    pub guard: Guard,
+    pub guard: Access,
     pub runs: Runs,
     pub players: Players,
     pub trees: Trees,
@@ -37,7 +37,7 @@ pub struct App {
     pub episodes: Episodes,
     pub endgames: Endgames,
     pub counters: Counters,
-    pub recent: Recent,
+    pub recent: ResponseCache,
     pub cluster: Option<Watched>,
     /// A place for each stream.
     pub streams: Arc<Semaphore>,
@@ -57,7 +57,7 @@ impl App {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let players = Players::new(&config.runs, cores);
         App {
-            guard: Guard::new(config.token.as_deref(), &config.hosts),
+            guard: Access::new(config.token.as_deref(), &config.hosts),
             runs: Runs::new(&config.runs),
             trainings: Trainings::new(config.program, config.runs.clone()),
             arena: Arena::new(&config.runs, players.registry().clone(), cores),
@@ -68,7 +68,7 @@ impl App {
             episodes: Episodes::default(),
             endgames: Endgames::default(),
             counters: Counters::default(),
-            recent: Recent::default(),
+            recent: ResponseCache::default(),
             cluster: config.cluster,
             searches: Arc::new(Semaphore::new(cores)),
             queue: Arc::new(Semaphore::new(cores + MAX_WAITING)),

@@ -1,7 +1,7 @@
 //! Matches for the page: queued, played one after another on all cores, kept in files that a match
 //! goes on from. Every pair of players who were asked for meets.
 
-mod hall;
+mod match_queue;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use crate::error::{ApiError, int64};
 use crate::player::{Effort, Players};
 use crate::run::lock;
-use hall::{Hall, Queue, Stored};
+use match_queue::{MatchQueue, PendingMatches, Stored};
 
 /// Matches that may wait.
 const MAX_WAITING: usize = 200;
@@ -30,7 +30,7 @@ const ANCHOR: &str = "random";
 
 /// The matches of this server.
 pub struct Arena {
-    hall: Arc<Hall>,
+    match_queue: Arc<MatchQueue>,
 }
 
 /// What to play.
@@ -118,21 +118,21 @@ pub struct Ladder {
 
 impl Arena {
     pub fn new(runs: &Path, registry: Registry, cores: usize) -> Arena {
-        Arena { hall: Arc::new(Hall::new(runs, registry, cores)) }
+        Arena { match_queue: Arc::new(MatchQueue::new(runs, registry, cores)) }
     }
 
     /// Queues a match for each pair; returns their names.
     pub fn start(&self, players: &Players, order: &MatchOrder) -> Result<Vec<String>, ApiError> {
         let configs = configs(players, order)?;
-        has_room(&lock(&self.hall.queue), configs.len())?;
+        has_room(&lock(&self.match_queue.queue), configs.len())?;
         // A player that cannot be built is told now, not by a match that never begins.
         for text in &order.players {
             players.build(&players.parse(text)?, 1)?;
         }
-        let mut queue = lock(&self.hall.queue);
+        let mut queue = lock(&self.match_queue.queue);
         // Others may have come meanwhile; nothing is written down that cannot be played.
         has_room(&queue, configs.len())?;
-        let create = |config: &MatchConfig| self.hall.create(config, order.seed);
+        let create = |config: &MatchConfig| self.match_queue.create(config, order.seed);
         let ids: Vec<String> = configs.iter().map(create).collect::<Result<_, _>>()?;
         self.push(&mut queue, &ids);
         Ok(ids)
@@ -140,14 +140,14 @@ impl Arena {
 
     /// Lets a match go on that was stopped.
     pub fn resume(&self, id: &str) -> Result<(), ApiError> {
-        self.hall.config(id)?;
-        let mut queue = lock(&self.hall.queue);
+        self.match_queue.config(id)?;
+        let mut queue = lock(&self.match_queue.queue);
         has_room(&queue, 1)?;
         self.push(&mut queue, &[id.to_owned()]);
         Ok(())
     }
 
-    fn push(&self, queue: &mut Queue, ids: &[String]) {
+    fn push(&self, queue: &mut PendingMatches, ids: &[String]) {
         for id in ids {
             let is_there = queue.waiting.contains(id)
                 || queue.playing.as_ref().is_some_and(|playing| playing.id == *id);
@@ -158,16 +158,16 @@ impl Arena {
         }
         if !queue.is_served {
             queue.is_served = true;
-            let hall = Arc::clone(&self.hall);
-            thread::spawn(move || hall.serve());
+            let match_queue = Arc::clone(&self.match_queue);
+            thread::spawn(move || match_queue.serve());
         }
-        self.hall.changed.notify_all();
+        self.match_queue.changed.notify_all();
     }
 
     /// Stops a match; its finished games stay.
     pub fn stop(&self, id: &str) -> Result<(), ApiError> {
-        self.hall.config(id)?;
-        let mut queue = lock(&self.hall.queue);
+        self.match_queue.config(id)?;
+        let mut queue = lock(&self.match_queue.queue);
         queue.waiting.retain(|waiting| waiting != id);
         if let Some(playing) = queue.playing.as_ref().filter(|playing| playing.id == id) {
             playing.stop.store(true, Relaxed);
@@ -177,39 +177,39 @@ impl Arena {
 
     /// Ends everything, for the end of the server.
     pub fn stop_all(&self) {
-        let mut queue = lock(&self.hall.queue);
+        let mut queue = lock(&self.match_queue.queue);
         queue.waiting.clear();
         if let Some(playing) = &queue.playing {
             playing.stop.store(true, Relaxed);
         }
         while queue.playing.is_some() {
-            queue = self.hall.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.match_queue.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// All matches, the newest first.
     pub fn list(&self) -> Vec<MatchView> {
-        let mut ids = self.hall.ids();
-        self.hall.forget_all_but(&ids);
+        let mut ids = self.match_queue.ids();
+        self.match_queue.forget_all_but(&ids);
         ids.reverse();
-        ids.iter().filter_map(|id| self.hall.look(id).ok()).map(|(view, _)| view).collect()
+        ids.iter().filter_map(|id| self.match_queue.look(id).ok()).map(|(view, _)| view).collect()
     }
 
     /// One match with a row for each finished game.
     pub fn show(&self, id: &str) -> Result<(MatchView, Vec<MatchGameRow>), ApiError> {
-        self.hall.look(id).map(|(view, stored)| (view, stored.rows.clone()))
+        self.match_queue.look(id).map(|(view, stored)| (view, stored.rows.clone()))
     }
 
     /// One match with its games by number.
     pub fn games(&self, id: &str) -> Result<(MatchView, Vec<Option<GameRecord>>), ApiError> {
-        Ok((self.hall.look(id)?.0, self.hall.games(id)?))
+        Ok((self.match_queue.look(id)?.0, self.match_queue.games(id)?))
     }
 
     /// A rating list for each way to play.
     pub fn ladders(&self) -> Vec<Ladder> {
         let mut groups: Vec<(GameSettings, Vec<Arc<Stored>>)> = Vec::new();
-        for id in self.hall.ids() {
-            let Ok((_, stored)) = self.hall.look(&id) else { continue };
+        for id in self.match_queue.ids() {
+            let Ok((_, stored)) = self.match_queue.look(&id) else { continue };
             match groups.iter_mut().find(|(settings, _)| *settings == stored.settings) {
                 Some((_, matches)) => matches.push(stored),
                 None => groups.push((stored.settings.clone(), vec![stored])),
@@ -221,7 +221,7 @@ impl Arena {
 }
 
 /// Whether so many more matches may wait.
-fn has_room(queue: &Queue, more: usize) -> Result<(), ApiError> {
+fn has_room(queue: &PendingMatches, more: usize) -> Result<(), ApiError> {
     if queue.waiting.len() + more > MAX_WAITING {
         return Err(ApiError::Busy(format!("{MAX_WAITING} matches wait already")));
     }
@@ -312,9 +312,9 @@ mod tests {
     }
 
     fn wait(arena: &Arena) {
-        let mut queue = lock(&arena.hall.queue);
+        let mut queue = lock(&arena.match_queue.queue);
         while queue.is_served {
-            queue = arena.hall.changed.wait(queue).unwrap();
+            queue = arena.match_queue.changed.wait(queue).unwrap();
         }
     }
 
@@ -362,7 +362,7 @@ mod tests {
         arena.start(&players, &again).unwrap();
         wait(&arena);
         assert_eq!(ladder(&arena).0, 8);
-        assert_eq!(arena.hall.config("000003").unwrap().seed, 3);
+        assert_eq!(arena.match_queue.config("000003").unwrap().seed, 3);
     }
 
     #[test]
@@ -372,7 +372,7 @@ mod tests {
         let arena = Arena::new(folder.path(), players.registry().clone(), 2);
         let ids = arena.start(&players, &order(&["random", "greedy"], 2)).unwrap();
         wait(&arena);
-        let look = || arena.hall.look(&ids[0]).unwrap().1;
+        let look = || arena.match_queue.look(&ids[0]).unwrap().1;
         let first = look();
         assert!(Arc::ptr_eq(&first, &look()));
         arena.ladders();
@@ -390,11 +390,11 @@ mod tests {
         let players = Players::new(folder.path(), 2);
         let arena = Arena::new(folder.path(), players.registry().clone(), 1);
         // Served by nobody, so that all of them wait.
-        lock(&arena.hall.queue).is_served = true;
-        lock(&arena.hall.queue).waiting = vec!["000009".to_owned(); MAX_WAITING - 2];
+        lock(&arena.match_queue.queue).is_served = true;
+        lock(&arena.match_queue.queue).waiting = vec!["000009".to_owned(); MAX_WAITING - 2];
         let three = order(&["random", "greedy", "material:sims=2"], 2);
         assert!(matches!(arena.start(&players, &three), Err(ApiError::Busy(_))));
-        assert!(arena.hall.ids().is_empty());
+        assert!(arena.match_queue.ids().is_empty());
         assert_eq!(arena.start(&players, &order(&["random", "greedy"], 2)).unwrap().len(), 1);
     }
 

@@ -1,4 +1,4 @@
-//! Endings of three men that runs have learned, and the truth about them. Both are kept: solving an
+//! Endings of three pieces that runs have learned, and the truth about them. Both are kept: solving an
 //! ending and reading a checkpoint take a moment, looking at a square takes none.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};

@@ -4,25 +4,25 @@
 //! it into view types, streams and status codes, and lets nothing in that does not belong
 //! (`guard`). docs/web.md is the guide, docs/security.md says what is refused.
 
+mod access;
 mod api;
 mod app;
 mod arena;
 mod asset;
-mod bridge;
-mod child;
+mod blocking;
 mod cluster;
 mod connection;
 mod counter;
 mod endgame;
 mod error;
-mod guard;
 mod learner;
 mod openapi;
 mod openenv;
 mod player;
-mod recent;
+mod response_cache;
 mod run;
 mod server;
+mod training_process;
 mod tree;
 mod view;
 

@@ -37,7 +37,7 @@ const OFFERED: [&str; 18] = [
     "blunder",
     "elo",
     "skill",
-    "syzygy_men",
+    "syzygy_pieces",
     "syzygy_50",
 ];
 /// Players that are kept between moves.

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use selfmate_run::{CheckpointStamp, Damage, Follower, GameRecord, Record, RunError, RunReader};
 
-use crate::child::Trainings;
 use crate::error::without_paths;
+use crate::training_process::Trainings;
 
 /// Files are looked at again when the last look is older than this.
 const FRESH: Duration = Duration::from_millis(400);
@@ -244,7 +244,7 @@ impl Followed {
     }
 }
 
-/// A panic elsewhere leaves nothing half done in what is kept here.
+/// A panic remote leaves nothing half done in what is kept here.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use selfmate_search::player::Limit;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::bridge::Teller;
+use crate::blocking::Teller;
 use crate::error::ApiError;
 use crate::learner::Thinking;
 use crate::player::Players;

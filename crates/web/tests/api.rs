@@ -11,7 +11,7 @@ use selfmate_chess::{Color, Game, Outcome, Reason, Seed};
 use selfmate_learn::endgame::Endgame;
 use selfmate_learn::rounds::Method;
 use selfmate_learn::{RunConfig, Settings};
-use selfmate_run::{Budget, GameRecord, Judged, LiveGame, Progress, Rating, Record, Run};
+use selfmate_run::{Budget, GameRecord, LiveGame, PositionRecord, Progress, Rating, Record, Run};
 use selfmate_web::{ClusterView, Config, Server, Watched, WorkerView};
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn mate(number: u64) -> GameRecord {
     for text in ["f2f3", "e7e5", "g2g4", "d8h4"] {
         game.play(parse_uci(game.position(), text).unwrap()).unwrap();
     }
-    let judged = Judged { ply: 0, value: 0.25, draw: 0.5, policy: vec![0.05; 20] };
+    let judged = PositionRecord { ply: 0, value: 0.25, draw: 0.5, policy: vec![0.05; 20] };
     GameRecord {
         number,
         network: 3,
@@ -299,11 +299,12 @@ fn an_ending_is_shown_beside_the_truth() {
     assert!(get(address, heat).text().contains("no checkpoint yet"));
     run.save_checkpoint(20, &files).unwrap();
     let all = get(address, "/api/endgames").json();
-    let wanted = json!([{ "run": "rook", "ending": "krk", "men": ["K", "k", "R"], "steps": [20] }]);
+    let wanted =
+        json!([{ "run": "rook", "ending": "krk", "pieces": ["K", "k", "R"], "steps": [20] }]);
     assert_eq!(all, wanted);
     // Mate in one with the rook on a1; none on a8, where Black would be in check already.
     let found = get(address, heat).json();
-    assert_eq!((&found["man"], &found["step"]), (&json!("R"), &json!(20)));
+    assert_eq!((&found["piece"], &found["step"]), (&json!("R"), &json!(20)));
     assert_eq!((&found["plies"][0], &found["truth"][0]), (&json!(1), &json!(config.discount)));
     assert_eq!((&found["learned"][56], &found["truth"][56]), (&json!(null), &json!(null)));
     assert!(numbers(&found["learned"]).iter().all(|value| value.abs() <= 1.0));

@@ -87,12 +87,12 @@ impl LearnedBook {
     /// What the games say of a position, the best first; empty when it is not known.
     pub fn advice(&self, position: &Chess) -> Vec<Advice> {
         let known = self.positions.get(&polyglot_key(position));
-        known.map_or(Vec::new(), |(_, moves)| self.judge(moves))
+        known.map_or(Vec::new(), |(_, moves)| self.adjudicator(moves))
     }
 
     /// A move earns weight by its score, and by the root of its games: what was played rarely and
     /// fared well stays in the book, so that its games stay varied.
-    fn judge(&self, moves: &[Played]) -> Vec<Advice> {
+    fn adjudicator(&self, moves: &[Played]) -> Vec<Advice> {
         let score = |played: &Played| (played.points + 1.0) / (f64::from(played.games) + 2.0);
         let is_known = |played: &&Played| played.games >= self.rules.min_games;
         let best = moves.iter().filter(is_known).map(score).fold(0.0, f64::max);
@@ -118,7 +118,7 @@ impl LearnedBook {
     pub fn polyglot(&self) -> PolyglotBook {
         let mut book = PolyglotBook::default();
         for (position, moves) in self.positions.values() {
-            for advice in self.judge(moves).into_iter().filter(|advice| advice.weight > 0) {
+            for advice in self.adjudicator(moves).into_iter().filter(|advice| advice.weight > 0) {
                 book.add(position, advice.played, advice.weight);
             }
         }
@@ -130,7 +130,7 @@ impl LearnedBook {
         let mut text = String::new();
         for (position, moves) in self.positions.values() {
             let moves: Vec<String> = self
-                .judge(moves)
+                .adjudicator(moves)
                 .iter()
                 .filter(|advice| advice.weight > 0)
                 .map(|advice| {

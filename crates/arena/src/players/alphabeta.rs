@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use selfmate_chess::{Game, Seed};
 use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit};
-use selfmate_search::player::{Limit, Score, Thought, seed_of};
+use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
 
-use crate::limit::OwnLimit;
+use crate::limit::SpecLimit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
-use crate::tables;
+use crate::tablebase_cache;
 use crate::tuning::Tuning;
 
 /// Plies of search when nobody says how far.
@@ -21,7 +21,7 @@ const DEFAULT_DEPTH: u32 = 6;
 pub struct AlphaBetaPlayer {
     name: String,
     search: AlphaBeta,
-    own: OwnLimit,
+    own: SpecLimit,
     blunders: Blunders,
 }
 
@@ -34,7 +34,7 @@ struct Blunders {
 
 impl AlphaBetaPlayer {
     /// A player with this search; `own` is what its spec allows it.
-    pub fn new(name: &str, search: AlphaBeta, own: OwnLimit) -> AlphaBetaPlayer {
+    pub fn new(name: &str, search: AlphaBeta, own: SpecLimit) -> AlphaBetaPlayer {
         let blunders = Blunders { percent: 0, seed: Seed::new(0) };
         AlphaBetaPlayer { name: name.to_owned(), search, own, blunders }
     }
@@ -69,7 +69,7 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
         .option("hash", "megabytes for the table (16)")
         .option("threads", "threads in one search (1)")
         .option("blunder", "percent of moves that are random (0)");
-    tables::declare(kind)
+    tablebase_cache::declare(kind)
 }
 
 /// An engine with these numbers, searching as the options say.
@@ -79,8 +79,8 @@ pub fn build(options: &SpecOptions<'_>, tuning: &Tuning) -> Result<Box<dyn Playe
     let mut search = tuning.engine(hash as usize).map_err(no_memory)?;
     let threads = options.number("threads", 1..=256)?.unwrap_or(1) as usize;
     search.set_threads(threads).map_err(no_memory)?;
-    search.set_tables(tables::read(options)?);
-    let own = OwnLimit::from_options(options)?;
+    search.set_tables(tablebase_cache::read(options)?);
+    let own = SpecLimit::from_options(options)?;
     let percent = options.number("blunder", 0..=100)?.unwrap_or(0) as usize;
     let blunders = Blunders { percent, seed: options.seed.derive("blunder") };
     let player = AlphaBetaPlayer::new(&options.label(), search, own);
@@ -100,7 +100,7 @@ impl Player for AlphaBetaPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        observe: &mut dyn FnMut(&Thought),
+        observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         if self.blunders.percent > 0 {
             let mut rng = seed_of(self.blunders.seed, game).rng();
@@ -109,7 +109,7 @@ impl Player for AlphaBetaPlayer {
                 return Ok(Choice::bare(m));
             }
         }
-        let default = OwnLimit { depth: Some(DEFAULT_DEPTH), ..OwnLimit::default() };
+        let default = SpecLimit { depth: Some(DEFAULT_DEPTH), ..SpecLimit::default() };
         let limit = self.own.within(limit, default);
         let budget = limit.clock.map(|clock| super::budget_of(&clock));
         let maximum = budget.map(|budget| Duration::from_millis(budget.maximum_ms));
@@ -138,8 +138,8 @@ impl Player for AlphaBetaPlayer {
     }
 }
 
-fn thought(report: &alphabeta::Report) -> Thought {
-    Thought {
+fn thought(report: &alphabeta::Report) -> SearchInfo {
+    SearchInfo {
         rank: report.multipv,
         line: report.pv.clone(),
         score: score(report.score),
@@ -149,7 +149,7 @@ fn thought(report: &alphabeta::Report) -> Thought {
         nodes: report.nodes,
         elapsed: report.time,
         permille_full: report.hashfull,
-        table_hits: report.table_hits,
+        tablebase_hits: report.tablebase_hits,
         visits: None,
         prior: None,
     }
@@ -165,7 +165,7 @@ fn score(score: alphabeta::Score) -> Score {
 #[cfg(test)]
 mod tests {
     use super::Tuning;
-    use crate::contest::{MatchConfig, MatchRun, run_match};
+    use crate::match_runner::{MatchConfig, MatchRun, run_match};
     use crate::registry::Registry;
 
     #[test]

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use selfmate_chess::{Game, Seed};
-use selfmate_search::player::{Limit, Thought, seed_of};
+use selfmate_search::player::{Limit, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
 
 use crate::book::PolyglotBook;
-use crate::pinned::content_hash;
+use crate::resolved_player::content_hash;
 use crate::spec::{SpecError, SpecOptions};
 
 /// The option that gives any player a book.
@@ -69,7 +69,7 @@ impl Player for BookedPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        observe: &mut dyn FnMut(&Thought),
+        observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         let mut rng = seed_of(self.seed, game).rng();
         match self.book.draw(game.position(), &mut rng) {
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(moves, ["a2a4", "h7h5", "b2b4"], "{kind}");
         }
         let spec = format!("random:book={}", path.display());
-        let identity = registry.pin(&spec).unwrap().identity().unwrap().unwrap();
+        let identity = registry.resolve(&spec).unwrap().identity().unwrap().unwrap();
         assert!(identity.starts_with("book blake3 "), "{identity}");
         let spec = registry.parse("random:book=nowhere.bin").unwrap();
         let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();

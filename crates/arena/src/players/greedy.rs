@@ -1,7 +1,7 @@
 //! One ply of thought: mate, or the move that wins the most by exchanges on its square.
 
 use selfmate_chess::{Chess, Game, Move, Position, Role, Seed, Square};
-use selfmate_search::player::{Limit, Score, Thought, seed_of};
+use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
 
 /// Mates if it can; else plays any of the moves that win most once everyone has taken back on
@@ -29,7 +29,7 @@ impl Player for GreedyPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        _: &mut dyn FnMut(&Thought),
+        _: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         let position = game.position();
         let mut best = Vec::new();

@@ -10,13 +10,13 @@ use selfmate_search::mcts::{
     Temperature, run_parallel,
 };
 use selfmate_search::memory::check_room;
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::player::{Limit, Score, SearchInfo};
 use selfmate_search::{Choice, Evaluator, Player, PlayerError};
 
-use crate::limit::OwnLimit;
+use crate::limit::SpecLimit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
-use crate::tables;
+use crate::tablebase_cache;
 
 /// Simulations for a move when nobody says how many.
 const DEFAULT_SIMS: u64 = 400;
@@ -32,8 +32,8 @@ pub struct MctsPlayer {
     /// The evaluator of a thread.
     make: Box<dyn FnMut(usize) -> Box<dyn Evaluator> + Send>,
     seed: Seed,
-    own: OwnLimit,
-    default: OwnLimit,
+    own: SpecLimit,
+    default: SpecLimit,
     /// How fast the last timed search was; shapes a Gumbel root, which needs to know its budget.
     sims_per_second: f64,
 }
@@ -46,7 +46,7 @@ pub struct MctsOptions {
     /// Threads in the one tree. More than one gives up repeatability.
     pub threads: usize,
     /// The spec's own limit (`sims` or `movetime`).
-    pub own: OwnLimit,
+    pub own: SpecLimit,
     /// Simulations for a move when nobody says how many.
     pub default_sims: u64,
     /// Where to look positions up.
@@ -66,7 +66,7 @@ impl MctsOptions {
             .option("cpuct", "weight of exploration (1.5)")
             .option("policy_temperature", "above 1 flattens the priors (1)")
             .option("temperature", "above 0 draws moves by visits for 30 moves (0)");
-        tables::declare(kind)
+        tablebase_cache::declare(kind)
     }
 
     /// Reads the options over a kind's usual settings.
@@ -82,7 +82,7 @@ impl MctsOptions {
         }
         if let Some(c) = options.decimal("cpuct", 0.0..=100.0)? {
             match &mut params.interior {
-                InteriorRule::Puct(puct) => puct.c_init = c,
+                InteriorRule::Puct(puct) => puct.c_puct = c,
                 InteriorRule::Uct { c: uct } => *uct = c,
                 InteriorRule::Improved { .. } => {}
             }
@@ -101,9 +101,9 @@ impl MctsOptions {
         Ok(MctsOptions {
             params,
             threads: options.number("threads", 1..=256)?.unwrap_or(1) as usize,
-            own: OwnLimit { nodes: options.number("sims", 1..=u64::MAX)?, depth: None, movetime },
+            own: SpecLimit { nodes: options.number("sims", 1..=u64::MAX)?, depth: None, movetime },
             default_sims: DEFAULT_SIMS,
-            tables: tables::read(options)?,
+            tables: tablebase_cache::read(options)?,
         })
     }
 
@@ -124,7 +124,7 @@ impl MctsOptions {
             make: Box::new(make),
             seed: seed.derive("mcts"),
             own: self.own,
-            default: OwnLimit { nodes: Some(self.default_sims), ..OwnLimit::default() },
+            default: SpecLimit { nodes: Some(self.default_sims), ..SpecLimit::default() },
             sims_per_second: 1000.0,
         })
     }
@@ -136,7 +136,7 @@ impl MctsPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        observe: &mut dyn FnMut(&Thought),
+        observe: &mut dyn FnMut(&SearchInfo),
     ) -> SearchResult {
         let started = Instant::now();
         let limit = self.own.within(limit, self.default);
@@ -181,11 +181,11 @@ impl MctsPlayer {
     }
 
     /// Tells the best lines so far.
-    fn report(&self, lines: usize, elapsed: Duration, observe: &mut dyn FnMut(&Thought)) {
+    fn report(&self, lines: usize, elapsed: Duration, observe: &mut dyn FnMut(&SearchInfo)) {
         let result = self.search.result();
         let deepest = result.moves.iter().map(|m| m.line.len()).max().unwrap_or(0) as u32;
         for (index, statistics) in result.moves.iter().take(lines.max(1)).enumerate() {
-            observe(&Thought {
+            observe(&SearchInfo {
                 rank: index + 1,
                 line: statistics.line.clone(),
                 score: mate_score(statistics.proof, 1)
@@ -196,7 +196,7 @@ impl MctsPlayer {
                 nodes: result.simulations,
                 elapsed,
                 permille_full: self.search.permille_full(),
-                table_hits: result.table_hits,
+                tablebase_hits: result.tablebase_hits,
                 visits: Some(statistics.visits),
                 prior: Some(statistics.prior),
             });
@@ -243,7 +243,7 @@ impl Player for MctsPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        observe: &mut dyn FnMut(&Thought),
+        observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         let result = self.think(game, limit, observe);
         let played = result.best.ok_or_else(|| PlayerError::no_move(&self.name))?;
@@ -287,8 +287,8 @@ mod tests {
         let registry = Registry::standard();
         let rule = |text: &str, usual: SearchParams| {
             let spec = registry.parse(text).unwrap();
-            let shelf = tables::TableShelf::default();
-            let options = SpecOptions { spec: &spec, seed: Seed::new(1), shelf: &shelf };
+            let tablebases = tablebase_cache::TablebaseCache::default();
+            let options = SpecOptions { spec: &spec, seed: Seed::new(1), tablebases: &tablebases };
             MctsOptions::read(&options, usual).unwrap().params.root
         };
         for usual in [SearchParams::default(), SearchParams::gumbel()] {

@@ -10,17 +10,17 @@ use std::sync::Arc;
 
 use selfmate_nn::Model;
 use selfmate_nn::residual::{self, NetworkEvaluator};
-use selfmate_nn::sparse::{Network, NetworkJudge, WeightsError};
+use selfmate_nn::sparse::{Network, NetworkStaticEvaluator, WeightsError};
 use selfmate_search::alphabeta::{self, AlphaBeta};
 use selfmate_search::mcts::{Expansion, SearchParams};
 use selfmate_search::{Evaluator, Player};
 
 use super::{AlphaBetaPlayer, MctsOptions};
-use crate::limit::OwnLimit;
-use crate::pinned::{Loaded, content_hash};
+use crate::limit::SpecLimit;
 use crate::registry::PlayerKind;
+use crate::resolved_player::{Loaded, content_hash};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
-use crate::tables;
+use crate::tablebase_cache;
 use selfmate_run::bounded_file;
 
 /// Options that mean nothing to alpha-beta, and those that mean nothing to a tree search.
@@ -102,15 +102,15 @@ fn alphabeta(options: &SpecOptions<'_>, network: Network) -> Result<Box<dyn Play
     let no_memory = |error| SpecError::memory(&options.label(), error);
     let mut search =
         AlphaBeta::new(alphabeta::Weights::default(), memory as usize).map_err(no_memory)?;
-    let judge = match options.decimal("scale", 1.0..=10_000.0)? {
-        Some(scale) => NetworkJudge::with_scale(network, scale),
-        None => NetworkJudge::new(network),
+    let evaluator = match options.decimal("scale", 1.0..=10_000.0)? {
+        Some(scale) => NetworkStaticEvaluator::with_scale(network, scale),
+        None => NetworkStaticEvaluator::new(network),
     };
-    search.set_judge(Box::new(judge));
+    search.set_evaluator(Box::new(evaluator));
     let threads = options.number("threads", 1..=256)?.unwrap_or(1) as usize;
     search.set_threads(threads).map_err(no_memory)?;
-    search.set_tables(tables::read(options)?);
-    let own = OwnLimit::from_options(options)?;
+    search.set_tables(tablebase_cache::read(options)?);
+    let own = SpecLimit::from_options(options)?;
     Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)))
 }
 

@@ -1,7 +1,7 @@
 //! Any legal move.
 
 use selfmate_chess::{Game, Seed};
-use selfmate_search::player::{Limit, Thought, seed_of};
+use selfmate_search::player::{Limit, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
 
 /// Plays any legal move. What it draws depends on the seed and on the game so far alone, so
@@ -28,7 +28,7 @@ impl Player for RandomPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        _: &mut dyn FnMut(&Thought),
+        _: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         match seed_of(self.seed, game).rng().choose(&limit.candidates(game)) {
             Some(&m) => Ok(Choice::bare(m)),

@@ -4,7 +4,7 @@ use selfmate_uci::{EngineCommand, EngineOption, EngineProcess, OptionKind};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::UciPlayer;
-use crate::limit::OwnLimit;
+use crate::limit::SpecLimit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
 
@@ -52,7 +52,7 @@ pub(super) fn kind() -> PlayerKind {
 }
 
 fn player(options: &SpecOptions<'_>) -> Result<UciPlayer, SpecError> {
-    let own = OwnLimit::from_options(options)?;
+    let own = SpecLimit::from_options(options)?;
     UciPlayer::start(&options.label(), command(options)?, own)
 }
 

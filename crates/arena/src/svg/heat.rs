@@ -10,7 +10,7 @@ const LEFT: f64 = 34.0;
 const GAP: f64 = 52.0;
 const BOTTOM: f64 = 34.0;
 
-const STYLE: &str = ".cell{stroke:#8886}.value{font-size:11px;fill:#222}.man{font-size:26px;fill:#222}\
+const STYLE: &str = ".cell{stroke:#8886}.value{font-size:11px;fill:#222}.piece{font-size:26px;fill:#222}\
 .none{fill:#8883}";
 
 /// A board of values from -1 to 1, a1 first, then b1.
@@ -22,8 +22,8 @@ pub struct HeatBoard {
     pub values: Vec<Option<f64>>,
 }
 
-/// Draws boards with the same men, given by square (a1 is 0) and symbol, on all of them.
-pub fn heat_svg(title: &str, boards: &[HeatBoard], men: &[(usize, char)]) -> String {
+/// Draws boards with the same pieces, given by square (a1 is 0) and symbol, on all of them.
+pub fn heat_svg(title: &str, boards: &[HeatBoard], pieces: &[(usize, char)]) -> String {
     let board = 8.0 * SQUARE;
     let count = boards.len().max(1) as f64;
     let width = LEFT + count * (board + GAP);
@@ -63,14 +63,14 @@ pub fn heat_svg(title: &str, boards: &[HeatBoard], men: &[(usize, char)]) -> Str
                 svg,
                 "<g class=\"cell\"><rect x=\"{x:.0}\" y=\"{y:.0}\" width=\"{SQUARE}\" height=\"{SQUARE}\" {fill}/></g>"
             );
-            let man = men.iter().find(|(place, _)| *place == square);
-            let (class, text) = match (man, value) {
-                (Some((_, man)), _) => ("man", man.to_string()),
+            let piece = pieces.iter().find(|(place, _)| *place == square);
+            let (class, text) = match (piece, value) {
+                (Some((_, piece)), _) => ("piece", piece.to_string()),
                 (None, Some(value)) => ("value", format!("{:.2}", value + 0.0)),
                 (None, None) => continue,
             };
             let (x, y) =
-                (x + SQUARE / 2.0, y + SQUARE / 2.0 + if class == "man" { 9.0 } else { 4.0 });
+                (x + SQUARE / 2.0, y + SQUARE / 2.0 + if class == "piece" { 9.0 } else { 4.0 });
             let _ = writeln!(
                 svg,
                 "<text class=\"{class}\" x=\"{x:.0}\" y=\"{y:.0}\" text-anchor=\"middle\">{}</text>",

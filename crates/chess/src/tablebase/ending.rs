@@ -1,6 +1,6 @@
 //! One ending solved: the distance to mate of every position.
 //!
-//! The table is a byte for every way to place the men, legal or not. Turned and mirrored boards
+//! The table is a byte for every way to place the pieces, legal or not. Turned and mirrored boards
 //! have the same one: White's king is on the files a to d and, without pawns, on the ranks 1 to 4.
 //! No square is its own mirror image, so positions and moves correspond one to one.
 
@@ -11,8 +11,8 @@ use shakmaty::{
 
 use super::material::Material;
 
-/// The most men of an ending: each more takes 64 times the memory.
-pub const MAX_MEN: usize = 4;
+/// The most pieces of an ending: each more takes 64 times the memory.
+pub const MAX_PIECES: usize = 4;
 
 /// What best play comes to, the fifty-move rule aside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ impl Verdict {
 pub(super) const DRAW: u8 = 253;
 /// Not found yet.
 pub(super) const UNKNOWN: u8 = 254;
-/// No position: men on one square, pawns on the last ranks, a king that could be taken.
+/// No position: pieces on one square, pawns on the last ranks, a king that could be taken.
 pub(super) const ILLEGAL: u8 = 255;
 
 /// The table of an ending.
@@ -82,10 +82,10 @@ pub struct Ending {
     pub(super) values: Vec<u8>,
 }
 
-/// A way to place the men: their squares in the order of [`Material::men`], and who moves.
+/// A way to place the pieces: their squares in the order of [`Material::pieces`], and who moves.
 #[derive(Clone, Copy)]
 pub(super) struct Placement {
-    pub squares: [Square; MAX_MEN],
+    pub squares: [Square; MAX_PIECES],
     pub turn: Color,
 }
 
@@ -103,24 +103,24 @@ pub struct Count {
 impl Ending {
     /// The table before anything is known.
     pub(super) fn unknown(material: Material) -> Ending {
-        let count = king_squares(&material) << (6 * (material.men().len() - 1) + 1);
+        let count = king_squares(&material) << (6 * (material.pieces().len() - 1) + 1);
         Ending { material, values: vec![UNKNOWN; count] }
     }
 
-    /// Its men.
+    /// Its pieces.
     pub fn material(&self) -> &Material {
         &self.material
     }
 
-    /// What men on these squares, in the order of [`Material::men`], come to; `None` when it is no
+    /// What pieces on these squares, in the order of [`Material::pieces`], come to; `None` when it is no
     /// position of the ending.
     pub fn verdict(&self, squares: &[Square], turn: Color) -> Option<Verdict> {
-        let mut placement = Placement { squares: [Square::A1; MAX_MEN], turn };
-        let men = self.material.men().len();
-        if squares.len() != men {
+        let mut placement = Placement { squares: [Square::A1; MAX_PIECES], turn };
+        let pieces = self.material.pieces().len();
+        if squares.len() != pieces {
             return None;
         }
-        placement.squares[..men].copy_from_slice(squares);
+        placement.squares[..pieces].copy_from_slice(squares);
         match self.values[self.number(&placement)] {
             ILLEGAL => None,
             DRAW | UNKNOWN => Some(Verdict::Draw),
@@ -163,9 +163,9 @@ impl Ending {
         Some((self.position(&self.placement(number))?, self.values[number]))
     }
 
-    /// The squares of the men.
+    /// The squares of the pieces.
     pub(super) fn squares<'a>(&self, placement: &'a Placement) -> &'a [Square] {
-        &placement.squares[..self.material.men().len()]
+        &placement.squares[..self.material.pieces().len()]
     }
 
     /// The place of a placement in the table.
@@ -185,9 +185,9 @@ impl Ending {
 
     /// The placement at a place of the table.
     pub(super) fn placement(&self, number: usize) -> Placement {
-        let mut squares = [Square::A1; MAX_MEN];
+        let mut squares = [Square::A1; MAX_PIECES];
         let mut rest = number >> 1;
-        for square in squares[1..self.material.men().len()].iter_mut().rev() {
+        for square in squares[1..self.material.pieces().len()].iter_mut().rev() {
             *square = Square::new((rest & 63) as u32);
             rest >>= 6;
         }
@@ -196,14 +196,14 @@ impl Ending {
     }
 
     fn position(&self, placement: &Placement) -> Option<Chess> {
-        position(self.material.men(), self.squares(placement), placement.turn)
+        position(self.material.pieces(), self.squares(placement), placement.turn)
     }
 
     pub(super) fn occupied(&self, placement: &Placement) -> Bitboard {
         self.squares(placement).iter().copied().collect()
     }
 
-    /// Whether a side's king is attacked; the man `taken` no longer attacks.
+    /// Whether a side's king is attacked; the piece `taken` no longer attacks.
     pub(super) fn is_in_check(
         &self,
         placement: &Placement,
@@ -212,32 +212,32 @@ impl Ending {
     ) -> bool {
         let king = placement.squares[usize::from(side.is_black())];
         let occupied = self.occupied(placement);
-        self.material.men().iter().zip(placement.squares).enumerate().any(
-            |(index, (man, square))| {
-                man.color != side
+        self.material.pieces().iter().zip(placement.squares).enumerate().any(
+            |(index, (piece, square))| {
+                piece.color != side
                     && taken != Some(index)
-                    && attacks::attacks(square, *man, occupied).contains(king)
+                    && attacks::attacks(square, *piece, occupied).contains(king)
             },
         )
     }
 
     pub(super) fn is_legal(&self, placement: &Placement) -> bool {
-        let men = self.material.men();
-        let may_stand = |(man, square): (&Piece, &Square)| {
-            man.role != Role::Pawn || !Bitboard::BACKRANKS.contains(*square)
+        let pieces = self.material.pieces();
+        let may_stand = |(piece, square): (&Piece, &Square)| {
+            piece.role != Role::Pawn || !Bitboard::BACKRANKS.contains(*square)
         };
-        self.occupied(placement).count() == men.len()
-            && men.iter().zip(&placement.squares).all(may_stand)
+        self.occupied(placement).count() == pieces.len()
+            && pieces.iter().zip(&placement.squares).all(may_stand)
             && !self.is_in_check(placement, !placement.turn, None)
     }
 }
 
-/// Men on squares as a position; `None` when they cannot stand so.
-pub fn position(men: &[Piece], squares: &[Square], turn: Color) -> Option<Chess> {
+/// Pieces on squares as a position; `None` when they cannot stand so.
+pub fn position(pieces: &[Piece], squares: &[Square], turn: Color) -> Option<Chess> {
     let mut setup = Setup::empty();
     setup.board = Board::empty();
-    for (man, square) in men.iter().zip(squares) {
-        setup.board.set_piece_at(*square, *man);
+    for (piece, square) in pieces.iter().zip(squares) {
+        setup.board.set_piece_at(*square, *piece);
     }
     setup.turn = turn;
     Chess::from_setup(setup, CastlingMode::Standard).ok()

@@ -1,11 +1,11 @@
-//! Exact tables for endings of up to four men: solved when they are first asked for, then kept.
+//! Exact tables for endings of up to four pieces: solved when they are first asked for, then kept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use shakmaty::{Chess, Color, Move, Piece, Position, Square};
 
-use super::ending::{Ending, MAX_MEN, Placement, Verdict};
+use super::ending::{Ending, MAX_PIECES, Placement, Verdict};
 use super::material::Material;
 use super::solver::{self, Exit};
 
@@ -18,13 +18,13 @@ pub struct Exact {
 /// An ending that we cannot solve.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExactError {
-    /// Too many men.
-    #[error("{material}: {men} men: endings of up to {MAX_MEN} can be solved")]
-    Men {
+    /// Too many pieces.
+    #[error("{material}: {pieces} pieces: endings of up to {MAX_PIECES} can be solved")]
+    Pieces {
         /// The ending.
         material: Material,
-        /// How many men it has.
-        men: usize,
+        /// How many pieces it has.
+        pieces: usize,
     },
     /// En passant has no place in the tables.
     #[error("{0}: endings with pawns on both sides cannot be solved")]
@@ -39,9 +39,9 @@ impl Exact {
 
     /// The table of an ending, solved now if it was not before. Its White is the stronger side.
     pub fn ending(&self, material: &Material) -> Result<Arc<Ending>, ExactError> {
-        let men = material.men().len();
-        if men > MAX_MEN {
-            return Err(ExactError::Men { material: material.clone(), men });
+        let pieces = material.pieces().len();
+        if pieces > MAX_PIECES {
+            return Err(ExactError::Pieces { material: material.clone(), pieces });
         }
         if material.has_pawns(Color::White) && material.has_pawns(Color::Black) {
             return Err(ExactError::Pawns(material.clone()));
@@ -56,18 +56,19 @@ impl Exact {
         Ok(Arc::clone(self.lock().entry(material).or_insert_with(|| Arc::new(solved))))
     }
 
-    /// What a position comes to, the fifty-move rule aside; `None` when it has too many men,
+    /// What a position comes to, the fifty-move rule aside; `None` when it has too many pieces,
     /// pawns on both sides or castling rights.
     pub fn verdict(&self, position: &Chess) -> Option<Verdict> {
         let board = position.board();
-        if board.occupied().count() > MAX_MEN || position.castles().any() {
+        if board.occupied().count() > MAX_PIECES || position.castles().any() {
             return None;
         }
         let ending = self.ending(&Material::of(board)?).ok()?;
-        let men: Vec<(Square, Piece)> = board.iter().collect();
-        let places: Vec<(usize, Piece)> = men.iter().map(|(_, man)| *man).enumerate().collect();
-        let mut placement = Placement { squares: [Square::A1; MAX_MEN], turn: position.turn() };
-        for (place, (square, _)) in placement.squares.iter_mut().zip(&men) {
+        let pieces: Vec<(Square, Piece)> = board.iter().collect();
+        let places: Vec<(usize, Piece)> =
+            pieces.iter().map(|(_, piece)| *piece).enumerate().collect();
+        let mut placement = Placement { squares: [Square::A1; MAX_PIECES], turn: position.turn() };
+        for (place, (square, _)) in placement.squares.iter_mut().zip(&pieces) {
             *place = *square;
         }
         Exit::new(&places, ending).verdict(&placement)

@@ -1,60 +1,65 @@
-//! The men of an ending, by name: `KRK`, `KBNK`, `KRKP`.
+//! The pieces of an ending, by name: `KRK`, `KBNK`, `KRKP`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use shakmaty::{Board, Color, Piece, Role};
 
-/// The men of both sides, one king each.
+/// The pieces of both sides, one king each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Material {
-    /// The kings, then White's men, then Black's, each side's from the queen down.
-    men: Vec<Piece>,
+    /// The kings, then White's pieces, then Black's, each side's from the queen down.
+    pieces: Vec<Piece>,
 }
 
 /// A name that is no ending's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no ending: expected White's men, then Black's, such as KRK or KRKP")]
+#[error("'{0}' is no ending: expected White's pieces, then Black's, such as KRK or KRKP")]
 pub struct MaterialError(String);
 
 impl Material {
-    /// Sorts men; `None` unless each side has one king.
-    pub fn new(men: impl IntoIterator<Item = Piece>) -> Option<Material> {
-        let mut men: Vec<Piece> = men.into_iter().collect();
-        men.sort_by_key(|man| (man.role != Role::King, man.color.is_black(), -(man.role as i8)));
-        let kings: Vec<Color> =
-            men.iter().filter(|man| man.role == Role::King).map(|man| man.color).collect();
-        (kings == [Color::White, Color::Black]).then_some(Material { men })
+    /// Sorts pieces; `None` unless each side has one king.
+    pub fn new(pieces: impl IntoIterator<Item = Piece>) -> Option<Material> {
+        let mut pieces: Vec<Piece> = pieces.into_iter().collect();
+        pieces.sort_by_key(|piece| {
+            (piece.role != Role::King, piece.color.is_black(), -(piece.role as i8))
+        });
+        let kings: Vec<Color> = pieces
+            .iter()
+            .filter(|piece| piece.role == Role::King)
+            .map(|piece| piece.color)
+            .collect();
+        (kings == [Color::White, Color::Black]).then_some(Material { pieces })
     }
 
-    /// The men on a board; `None` unless each side has one king.
+    /// The pieces on a board; `None` unless each side has one king.
     pub fn of(board: &Board) -> Option<Material> {
-        Material::new(board.iter().map(|(_, man)| man))
+        Material::new(board.iter().map(|(_, piece)| piece))
     }
 
-    /// The men: White's king, Black's king, White's others, Black's others.
-    pub fn men(&self) -> &[Piece] {
-        &self.men
+    /// The pieces: White's king, Black's king, White's others, Black's others.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
     }
 
     /// True when a side has pawns.
     pub fn has_pawns(&self, side: Color) -> bool {
-        self.men.contains(&Role::Pawn.of(side))
+        self.pieces.contains(&Role::Pawn.of(side))
     }
 
     /// The same with the colours changed.
     #[must_use]
     pub fn swapped(&self) -> Material {
-        let men = self.men.iter().map(|man| man.role.of(!man.color));
-        Material::new(men).expect("each side still has a king")
+        let pieces = self.pieces.iter().map(|piece| piece.role.of(!piece.color));
+        Material::new(pieces).expect("each side still has a king")
     }
 
-    /// True when White has more men, or as many and none worse: such endings have tables, and
+    /// True when White has more pieces, or as many and none worse: such endings have tables, and
     /// those with the colours changed use them.
     pub fn is_white_stronger(&self) -> bool {
         let side = |color| {
-            let men = self.men.iter().filter(move |man| man.color == color);
-            let roles: Vec<Role> = men.map(|man| man.role).collect();
+            let pieces = self.pieces.iter().filter(move |piece| piece.color == color);
+            let roles: Vec<Role> = pieces.map(|piece| piece.role).collect();
             (roles.len(), roles)
         };
         side(Color::White) >= side(Color::Black)
@@ -68,23 +73,23 @@ impl FromStr for Material {
     fn from_str(text: &str) -> Result<Material, MaterialError> {
         let letters: String = text.to_ascii_uppercase().replace('V', "");
         let second = letters.rfind('K').unwrap_or(0);
-        let men: Option<Vec<Piece>> = letters
+        let pieces: Option<Vec<Piece>> = letters
             .char_indices()
             .map(|(place, letter)| {
                 Role::from_char(letter).map(|role| role.of(Color::from_white(place < second)))
             })
             .collect();
-        // The first letter is a king's, or a man before it would count as White's all the same.
-        let men = men.filter(|_| letters.starts_with('K')).and_then(Material::new);
-        men.ok_or_else(|| MaterialError(text.to_owned()))
+        // The first letter is a king's, or a piece before it would count as White's all the same.
+        let pieces = pieces.filter(|_| letters.starts_with('K')).and_then(Material::new);
+        pieces.ok_or_else(|| MaterialError(text.to_owned()))
     }
 }
 
 impl fmt::Display for Material {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for color in Color::ALL {
-            for man in self.men.iter().filter(|man| man.color == color) {
-                write!(f, "{}", man.role.upper_char())?;
+            for piece in self.pieces.iter().filter(|piece| piece.color == color) {
+                write!(f, "{}", piece.role.upper_char())?;
             }
         }
         Ok(())

@@ -179,7 +179,7 @@ mod tests {
     }
 
     impl Tablebase for Corner {
-        fn max_men(&self) -> usize {
+        fn max_pieces(&self) -> usize {
             3
         }
 
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn results_alone_rank_too_and_too_many_men_are_not_ranked() {
+    fn results_alone_rank_too_and_too_many_pieces_are_not_ranked() {
         let game = parse_game("8/8/8/3kR3/8/8/8/4K3 b - - 0 1").unwrap();
         let ranking = rank(&tables(false), &game);
         assert!(!ranking.is_by_distance);

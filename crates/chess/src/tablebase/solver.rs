@@ -21,24 +21,24 @@ const ESCAPE: u8 = u8::MAX;
 /// A smaller ending, and who of the larger one stands where in it.
 pub(super) struct Exit {
     ending: Arc<Ending>,
-    /// For each man of the smaller ending his place in the larger.
+    /// For each piece of the smaller ending his place in the larger.
     places: Vec<usize>,
     /// The colours are changed and the board is turned round.
     is_swapped: bool,
 }
 
 impl Exit {
-    /// Finds the men of a smaller ending among those left; `ending` has them, or the same with
+    /// Finds the pieces of a smaller ending among those left; `ending` has them, or the same with
     /// the colours changed.
     pub fn new(left: &[(usize, Piece)], ending: Arc<Ending>) -> Exit {
-        let left_men = Material::new(left.iter().map(|(_, man)| *man));
-        let is_swapped = left_men.as_ref() != Some(ending.material());
+        let left_pieces = Material::new(left.iter().map(|(_, piece)| *piece));
+        let is_swapped = left_pieces.as_ref() != Some(ending.material());
         let mut left = left.to_vec();
-        let men = ending.material().men().iter();
-        let places = men.map(|man| {
-            let wanted = if is_swapped { man.role.of(!man.color) } else { *man };
+        let pieces = ending.material().pieces().iter();
+        let places = pieces.map(|piece| {
+            let wanted = if is_swapped { piece.role.of(!piece.color) } else { *piece };
             let found = left.iter().position(|(_, other)| *other == wanted);
-            left.swap_remove(found.expect("the ending has the men that are left")).0
+            left.swap_remove(found.expect("the ending has the pieces that are left")).0
         });
         Exit { places: places.collect(), ending, is_swapped }
     }
@@ -104,21 +104,22 @@ impl Solver {
             return false;
         }
         let side = placement.turn;
-        let men = ending.material().men();
-        let (own, other) = by_side(&placement, men);
+        let pieces = ending.material().pieces();
+        let (own, other) = by_side(&placement, pieces);
         let (mut inside, mut outside, mut win, mut loss) = (0, 0, 0, 0);
-        for (mover, (man, from)) in men.iter().zip(placement.squares).enumerate() {
-            if man.color != side {
+        for (mover, (piece, from)) in pieces.iter().zip(placement.squares).enumerate() {
+            if piece.color != side {
                 continue;
             }
-            for to in targets(*man, from, own, other) {
-                let taken = placement.squares[..men.len()].iter().position(|square| *square == to);
+            for to in targets(*piece, from, own, other) {
+                let taken =
+                    placement.squares[..pieces.len()].iter().position(|square| *square == to);
                 let mut after = Placement { turn: !side, ..placement };
                 after.squares[mover] = to;
                 if ending.is_in_check(&after, side, taken) {
                     continue;
                 }
-                let is_promotion = man.role == Role::Pawn && Bitboard::BACKRANKS.contains(to);
+                let is_promotion = piece.role == Role::Pawn && Bitboard::BACKRANKS.contains(to);
                 if taken.is_none() && !is_promotion {
                     inside += 1;
                     continue;
@@ -167,7 +168,7 @@ impl Solver {
             }
             layer = next;
         }
-        assert!(layer.is_empty(), "no ending of four men has so long a mate");
+        assert!(layer.is_empty(), "no ending of four pieces has so long a mate");
     }
 
     /// Tells the placements a move before what has been found; `next` are those found by it.
@@ -175,12 +176,12 @@ impl Solver {
         let found = self.ending.placement(number);
         let side = !found.turn;
         let occupied = self.ending.occupied(&found);
-        for mover in 0..self.ending.material().men().len() {
-            let man = self.ending.material().men()[mover];
-            if man.color != side {
+        for mover in 0..self.ending.material().pieces().len() {
+            let piece = self.ending.material().pieces()[mover];
+            if piece.color != side {
                 continue;
             }
-            for from in origins(man, found.squares[mover], occupied) {
+            for from in origins(piece, found.squares[mover], occupied) {
                 let mut before = Placement { turn: side, ..found };
                 before.squares[mover] = from;
                 let number = self.ending.number(&before);
@@ -210,7 +211,7 @@ impl Solver {
 
 /// The endings that captures and promotions lead to.
 struct Exits {
-    /// By the man who moves and the one he takes (the last place is nobody): a single ending, or
+    /// By the piece who moves and the one he takes (the last place is nobody): a single ending, or
     /// four when he is promoted.
     by_capture: Vec<Vec<Option<Exit>>>,
     by_promotion: Vec<Vec<Vec<Exit>>>,
@@ -231,28 +232,27 @@ fn exits<E>(
     material: &Material,
     find: impl Fn(Material) -> Result<Arc<Ending>, E>,
 ) -> Result<Exits, E> {
-    let men = material.men();
-    let exit = |mover: usize, taken: usize, role: Role| -> Result<Exit, E> {
-        let left = men.iter().copied().enumerate().filter(|(place, _)| *place != taken);
-        let left: Vec<(usize, Piece)> = left
-            .map(
-                |(place, man)| {
-                    if place == mover { (place, role.of(man.color)) } else { (place, man) }
-                },
-            )
-            .collect();
-        let smaller = Material::new(left.iter().map(|(_, man)| *man));
-        Ok(Exit::new(&left, find(smaller.expect("kings are not taken"))?))
-    };
+    let pieces = material.pieces();
+    let exit =
+        |mover: usize, taken: usize, role: Role| -> Result<Exit, E> {
+            let left = pieces.iter().copied().enumerate().filter(|(place, _)| *place != taken);
+            let left: Vec<(usize, Piece)> =
+                left.map(|(place, piece)| {
+                    if place == mover { (place, role.of(piece.color)) } else { (place, piece) }
+                })
+                .collect();
+            let smaller = Material::new(left.iter().map(|(_, piece)| *piece));
+            Ok(Exit::new(&left, find(smaller.expect("kings are not taken"))?))
+        };
     let (mut by_capture, mut by_promotion) = (Vec::new(), Vec::new());
-    for (mover, man) in men.iter().enumerate() {
+    for (mover, piece) in pieces.iter().enumerate() {
         let (mut captures, mut promotions) = (Vec::new(), Vec::new());
-        for taken in 0..=men.len() {
-            let victim = men.get(taken);
-            let is_capture =
-                victim.is_some_and(|victim| victim.color != man.color && victim.role != Role::King);
-            captures.push(is_capture.then(|| exit(mover, taken, man.role)).transpose()?);
-            let is_promotion = man.role == Role::Pawn && (is_capture || victim.is_none());
+        for taken in 0..=pieces.len() {
+            let victim = pieces.get(taken);
+            let is_capture = victim
+                .is_some_and(|victim| victim.color != piece.color && victim.role != Role::King);
+            captures.push(is_capture.then(|| exit(mover, taken, piece.role)).transpose()?);
+            let is_promotion = piece.role == Role::Pawn && (is_capture || victim.is_none());
             let roles: &[Role] = if is_promotion { &PROMOTIONS } else { &[] };
             let exits = roles.iter().map(|role| exit(mover, taken, *role));
             promotions.push(exits.collect::<Result<_, E>>()?);
@@ -264,41 +264,41 @@ fn exits<E>(
 }
 
 /// The squares of the side to move, and of the other.
-fn by_side(placement: &Placement, men: &[Piece]) -> (Bitboard, Bitboard) {
+fn by_side(placement: &Placement, pieces: &[Piece]) -> (Bitboard, Bitboard) {
     let of = |side: Color| -> Bitboard {
-        let men = men.iter().zip(placement.squares).filter(|(man, _)| man.color == side);
-        men.map(|(_, square)| square).collect()
+        let pieces = pieces.iter().zip(placement.squares).filter(|(piece, _)| piece.color == side);
+        pieces.map(|(_, square)| square).collect()
     };
     (of(placement.turn), of(!placement.turn))
 }
 
-/// Where a man can go: empty squares and men of the other side.
-fn targets(man: Piece, from: Square, own: Bitboard, other: Bitboard) -> Bitboard {
-    if man.role != Role::Pawn {
-        return attacks::attacks(from, man, own | other) & !own;
+/// Where a piece can go: empty squares and pieces of the other side.
+fn targets(piece: Piece, from: Square, own: Bitboard, other: Bitboard) -> Bitboard {
+    if piece.role != Role::Pawn {
+        return attacks::attacks(from, piece, own | other) & !own;
     }
     let empty = !(own | other);
-    let forward = man.color.fold_wb(8, -8);
-    let mut squares = attacks::pawn_attacks(man.color, from) & other;
+    let forward = piece.color.fold_wb(8, -8);
+    let mut squares = attacks::pawn_attacks(piece.color, from) & other;
     if let Some(one) = from.offset(forward).filter(|square| empty.contains(*square)) {
         squares.add(one);
-        let home = man.color.fold_wb(Rank::Second, Rank::Seventh);
+        let home = piece.color.fold_wb(Rank::Second, Rank::Seventh);
         let two = one.offset(forward).filter(|two| from.rank() == home && empty.contains(*two));
         squares.extend(two);
     }
     squares
 }
 
-/// Where a man may have come from without taking or becoming anything.
-fn origins(man: Piece, to: Square, occupied: Bitboard) -> Bitboard {
-    if man.role != Role::Pawn {
-        return attacks::attacks(to, man, occupied) & !occupied;
+/// Where a piece may have come from without taking or becoming anything.
+fn origins(piece: Piece, to: Square, occupied: Bitboard) -> Bitboard {
+    if piece.role != Role::Pawn {
+        return attacks::attacks(to, piece, occupied) & !occupied;
     }
-    let back = man.color.fold_wb(-8, 8);
+    let back = piece.color.fold_wb(-8, 8);
     let mut squares = Bitboard::EMPTY;
     if let Some(one) = to.offset(back).filter(|square| !occupied.contains(*square)) {
         squares.add(one);
-        let far = man.color.fold_wb(Rank::Fourth, Rank::Fifth);
+        let far = piece.color.fold_wb(Rank::Fourth, Rank::Fifth);
         let two = one.offset(back).filter(|two| to.rank() == far && !occupied.contains(*two));
         squares.extend(two);
     }

@@ -181,7 +181,7 @@ impl Syzygy {
 }
 
 impl Tablebase for Syzygy {
-    fn max_men(&self) -> usize {
+    fn max_pieces(&self) -> usize {
         self.files.max_pieces()
     }
 

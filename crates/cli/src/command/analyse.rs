@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::Context;
 use selfmate_chess::notation::{parse_move, san, uci};
 use selfmate_chess::{Chess, Game, Move, Position};
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_search::player::{Limit, Score, SearchInfo};
 use serde::Serialize;
 
 use super::fen_argument;
@@ -90,7 +90,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             .report(&report, |report, out| writeln!(out, "no legal move in {}", report.fen));
     }
     let limit = Limit { lines: usize::from(args.lines), ..args.think.limit() };
-    let mut thoughts: Vec<Thought> = Vec::new();
+    let mut thoughts: Vec<SearchInfo> = Vec::new();
     let started = std::time::Instant::now();
     let choice = player.choose_observed(&game, &limit, &mut |thought| {
         // A new round of reports replaces the last.
@@ -149,7 +149,7 @@ fn print_moves(moves: &[MoveReport], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn move_report(position: &Chess, thought: &Thought) -> MoveReport {
+fn move_report(position: &Chess, thought: &SearchInfo) -> MoveReport {
     let first = thought.line[0];
     MoveReport {
         uci: uci(position, first),

@@ -201,7 +201,7 @@ fn add_match(path: &Path, book: &mut LearnedBook) -> anyhow::Result<u64> {
     let stored = RecordStore::read::<GameRecord>(path)?;
     let mut records = stored.map_or(Vec::new(), |(_, records)| records);
     // Nobody knows who would have won a game that was cut off.
-    records.retain(|record| record.played.termination != Termination::PlyCap);
+    records.retain(|record| record.played.termination != Termination::Truncated);
     for record in &records {
         let game = record.played.replay().with_context(|| format!("{}", path.display()))?;
         book.add(&game, record.played.white_points());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
-use selfmate_arena::elsewhere::Elsewhere;
-use selfmate_arena::tables::TableRule;
+use selfmate_arena::remote::RemoteGames;
+use selfmate_arena::tablebase_cache::TablebaseRule;
 use selfmate_arena::{
     GameSettings, MatchRun, MoveLimit, OpeningSource, PlayerSpec, Registry, TimeControl,
 };
@@ -77,7 +77,7 @@ impl GameArgs {
         let limit = if limit == MoveLimit::default() { default } else { limit };
         let tables = match &self.tb {
             Some(folders) => {
-                Some(TableRule::new(Arc::new(Syzygy::open(folders).context("--tb")?)).0)
+                Some(TablebaseRule::new(Arc::new(Syzygy::open(folders).context("--tb")?)).0)
             }
             None => None,
         };
@@ -119,9 +119,9 @@ impl GameArgs {
     /// How the games are run: on all cores, until Ctrl-C.
     pub fn run(&self, registry: &Registry) -> anyhow::Result<MatchRun> {
         check_distinct(&[("--store", self.store.as_deref()), ("--pgn", self.pgn.as_deref())]);
-        let judge = match &self.tb {
+        let adjudicator = match &self.tb {
             Some(folders) => {
-                Some(TableRule::new(registry.shelf().open(folders).context("--tb")?).1)
+                Some(TablebaseRule::new(registry.tablebases().open(folders).context("--tb")?).1)
             }
             None => None,
         };
@@ -130,19 +130,19 @@ impl GameArgs {
         let CleanStop { stop, begun } = CleanStop::on_signal()?;
         Ok(MatchRun {
             concurrency,
-            elsewhere: self.elsewhere(concurrency)?,
+            remote: self.remote(concurrency)?,
             store: self.store.clone(),
             pgn: self.pgn.clone(),
             stop,
             begun,
-            judge,
+            adjudicator,
         })
     }
 }
 
 impl GameArgs {
     /// Who plays the games, unless it is this process.
-    fn elsewhere(&self, threads: usize) -> anyhow::Result<Option<Arc<dyn Elsewhere>>> {
+    fn remote(&self, threads: usize) -> anyhow::Result<Option<Arc<dyn RemoteGames>>> {
         let Some(url) = &self.nats else { return Ok(None) };
         let tournament = Tournament::open(tournament::Options {
             access: self.access.access(url),

@@ -137,8 +137,8 @@ fn syzygy() -> Check {
         found: matches!(tables, Some(Ok(_))),
         detail: match (tables, folders) {
             (Some(Ok(tables)), Some(folders)) => {
-                let (files, men) = (tables.count(), tables.max_men());
-                format!("{files} files for up to {men} men in {folders}")
+                let (files, pieces) = (tables.count(), tables.max_pieces());
+                format!("{files} files for up to {pieces} pieces in {folders}")
             }
             (Some(Err(error)), _) => error.to_string(),
             _ => format!("not found: set {VARIABLE} to the folder of the tables"),

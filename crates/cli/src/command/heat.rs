@@ -15,8 +15,8 @@ use crate::runs;
 pub struct Args {
     /// A run of krk, kqk or kpk
     run: String,
-    /// All men but one, Black's in small letters; the one left out is put on every square
-    #[arg(long, value_name = "MEN", default_value = "Ke3,Rd4")]
+    /// All pieces but one, Black's in small letters; the one left out is put on every square
+    #[arg(long, value_name = "PIECES", default_value = "Ke3,Rd4")]
     place: Placement,
     /// Black is to move
     #[arg(long)]
@@ -43,7 +43,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 }
 
 fn print(heat: &Heat, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{:52}true", format!("learned: {} everywhere", heat.man))?;
+    writeln!(out, "{:52}true", format!("learned: {} everywhere", heat.piece))?;
     for rank in (0..8).rev() {
         let line = |values: &[Option<f64>]| -> String {
             let line = values[8 * rank..8 * rank + 8].iter();

@@ -15,7 +15,7 @@ pub struct Args {
 enum Command {
     /// Look a position up: who wins, how far mate or the next capture or pawn move is, which moves keep it
     Probe(probe::Args),
-    /// Solve an ending of up to four men: how many positions are won, and how far the longest mate is
+    /// Solve an ending of up to four pieces: how many positions are won, and how far the longest mate is
     Solve(solve::Args),
 }
 

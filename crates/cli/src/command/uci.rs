@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use selfmate_arena::{PlayerSpec, Registry};
 use selfmate_chess::{Game, Seed};
 use selfmate_search::memory::{self, MemoryError};
-use selfmate_search::player::{Clock, Limit, Score, Thought};
+use selfmate_search::player::{Clock, Limit, Score, SearchInfo};
 use selfmate_search::{Player, alphabeta};
 use selfmate_uci::{BestMove, Control, EngineOption, Go, Info, UciEngine};
 
@@ -83,7 +83,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting {
         uci: "SyzygyProbeLimit",
-        player: "syzygy_men",
+        player: "syzygy_pieces",
         option: || EngineOption::spin("SyzygyProbeLimit", 7, 0, 7),
     },
     Setting {
@@ -264,12 +264,12 @@ impl UciEngine for Engine {
                 report(Info::text(format!("cannot start a thread: {error}")));
                 stop.store(true, Ordering::Relaxed);
             }
-            let observe = &mut |thought: &Thought| report(info(thought, game));
+            let observe = &mut |thought: &SearchInfo| report(info(thought, game));
             let choice = self.player.choose_observed(game, &limit, observe);
             done.store(true, Ordering::Relaxed);
             choice
         });
-        for damage in self.registry.shelf().damage() {
+        for damage in self.registry.tablebases().damage() {
             if !self.told.contains(&damage) {
                 report(Info::text(format!("played without a table: {damage}")));
                 self.told.push(damage);
@@ -299,7 +299,7 @@ impl Engine {
     /// What the player thinks of a position at first sight.
     fn evaluation(&mut self, game: &Game) -> String {
         let mut last = None;
-        let observe = &mut |thought: &Thought| last = Some(thought.clone());
+        let observe = &mut |thought: &SearchInfo| last = Some(thought.clone());
         match self.player.choose_observed(game, &Limit::nodes(1), observe) {
             Err(error) => error.to_string(),
             Ok(choice) => {
@@ -327,7 +327,7 @@ fn bench_lines(control: &Control) -> Result<String, MemoryError> {
 }
 
 /// A thought as an `info` line.
-fn info(thought: &Thought, game: &Game) -> Info {
+fn info(thought: &SearchInfo, game: &Game) -> Info {
     let seconds = thought.elapsed.as_secs_f64();
     let mode = game.castling_mode();
     Info {
@@ -342,7 +342,7 @@ fn info(thought: &Thought, game: &Game) -> Info {
         nodes: Some(thought.nodes),
         nps: Some((thought.nodes as f64 / seconds.max(1e-3)) as u64),
         hashfull: Some(thought.permille_full),
-        tbhits: Some(thought.table_hits),
+        tbhits: Some(thought.tablebase_hits),
         time: Some(thought.elapsed.as_millis() as u64),
         pv: thought.line.iter().map(|m| m.to_uci(mode)).collect(),
         ..Info::default()

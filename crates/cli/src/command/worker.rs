@@ -1,4 +1,4 @@
-//! `selfmate worker`: play games for a run that is trained elsewhere.
+//! `selfmate worker`: play games for a run that is trained remote.
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;

@@ -23,21 +23,21 @@ impl Attacks {
         Attacks { white: side(board, Color::White), black: side(board, Color::Black) }
     }
 
-    /// The squares that a side attacks, its own men included: those it defends.
+    /// The squares that a side attacks, its own pieces included: those it defends.
     pub fn by(self, color: Color) -> Bitboard {
         Bitboard(if color == Color::White { self.white } else { self.black })
     }
 }
 
 fn side(board: &Board, color: Color) -> u64 {
-    let men = |role: Role| (board.by_color(color) & board.by_role(role)).0;
+    let pieces = |role: Role| (board.by_color(color) & board.by_role(role)).0;
     let empty = !board.occupied().0;
-    let queens = men(Role::Queen);
-    pawns(color, men(Role::Pawn))
-        | knights(men(Role::Knight))
-        | kings(men(Role::King))
-        | straight(men(Role::Rook) | queens, empty)
-        | diagonal(men(Role::Bishop) | queens, empty)
+    let queens = pieces(Role::Queen);
+    pawns(color, pieces(Role::Pawn))
+        | knights(pieces(Role::Knight))
+        | kings(pieces(Role::King))
+        | straight(pieces(Role::Rook) | queens, empty)
+        | diagonal(pieces(Role::Bishop) | queens, empty)
 }
 
 pub(super) fn pawns(color: Color, pawns: u64) -> u64 {

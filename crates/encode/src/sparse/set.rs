@@ -52,7 +52,7 @@ impl Threats<'_> {
         let attacks = |color: Color| self.seen_board(self.attacks.by(color).0);
         let (by_mover, by_other) = (attacks(mover), attacks(!mover));
         for (side, color) in [mover, !mover].into_iter().enumerate() {
-            let men = self.seen_board(board.by_color(color).0);
+            let pieces = self.seen_board(board.by_color(color).0);
             let (attacked, defended) =
                 if side == 0 { (by_other, by_mover) } else { (by_mover, by_other) };
             let buckets = [
@@ -63,7 +63,7 @@ impl Threats<'_> {
             ];
             for (bucket, among) in buckets.into_iter().enumerate() {
                 for (kind, role) in roles.into_iter().enumerate() {
-                    words[bucket * 12 + side * 6 + kind] = role & men & among;
+                    words[bucket * 12 + side * 6 + kind] = role & pieces & among;
                 }
             }
         }

@@ -76,10 +76,10 @@ impl<'a> Threats<'a> {
             let (attacked, defended) = (self.attacks.by(!color).0, self.attacks.by(color).0);
             for (kind, role) in Role::ALL.into_iter().enumerate() {
                 let base = (side * 6 + kind) * 64;
-                let mut men = (board.by_color(color) & board.by_role(role)).0;
-                while men != 0 {
-                    let square = men.trailing_zeros();
-                    men &= men - 1;
+                let mut pieces = (board.by_color(color) & board.by_role(role)).0;
+                while pieces != 0 {
+                    let square = pieces.trailing_zeros();
+                    pieces &= pieces - 1;
                     let bucket = ((attacked >> square) & 1) * 2 + ((defended >> square) & 1);
                     let seen = square as usize ^ usize::from(self.turn);
                     features.push(bucket as usize * 768 + base + seen);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use selfmate_chess::pgn::{PgnError, PgnFault, PgnGame, PgnResult, Reader};
 use selfmate_chess::{Color, Game, Outcome, Reason};
-use selfmate_run::{GameRecord, Judged};
+use selfmate_run::{GameRecord, PositionRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::learner::LearnError;
@@ -102,7 +102,7 @@ fn lesson(config: &PgnConfig, game: &PgnGame, number: u64) -> Option<GameRecord>
         let policy = legal.iter().map(|&other| if other == m { 1.0 } else { 0.0 }).collect();
         let value = winner.map_or(0.0, |winner| if winner == replayed.turn() { 1.0 } else { -1.0 });
         let draw = if winner.is_none() { 1.0 } else { 0.0 };
-        positions.push(Judged { ply: replayed.ply() as u16, value, draw, policy });
+        positions.push(PositionRecord { ply: replayed.ply() as u16, value, draw, policy });
         replayed.play_unchecked(m);
     }
     let ended = replayed.outcome().filter(|outcome| outcome.winner == winner);

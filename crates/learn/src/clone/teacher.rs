@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 
 use selfmate_arena::{MatchError, PlayerSpec, Registry};
 use selfmate_chess::{MoveList, Outcome, Reason, Rng, Seed};
-use selfmate_run::{GameRecord, Judged};
-use selfmate_search::player::{Limit, Score, Thought};
+use selfmate_run::{GameRecord, PositionRecord};
+use selfmate_search::player::{Limit, Score, SearchInfo};
 use selfmate_search::{Choice, Player, Wdl};
 use serde::{Deserialize, Serialize};
 
@@ -119,12 +119,12 @@ fn game(
             break outcome;
         }
         if game.ply() - first >= config.max_plies as usize {
-            break Outcome { winner: None, reason: Reason::PlyCap };
+            break Outcome { winner: None, reason: Reason::Truncated };
         }
         if is_over() {
             return Ok(None);
         }
-        let mut thoughts: Vec<Thought> = Vec::new();
+        let mut thoughts: Vec<SearchInfo> = Vec::new();
         let limit = Limit { lines: config.lines, ..Limit::default() };
         let choice = player.choose_observed(&game, &limit, &mut |thought| {
             thoughts.retain(|other| other.rank != thought.rank);
@@ -133,7 +133,7 @@ fn game(
         let choice = choice.map_err(|error| LearnError::Teacher(error.to_string()))?;
         let policy = policy(config, &legal, &choice, &thoughts);
         let wdl = wdl(&choice);
-        positions.push(Judged {
+        positions.push(PositionRecord {
             ply: game.ply() as u16,
             value: wdl.value(),
             draw: wdl.draw,
@@ -158,7 +158,7 @@ fn policy(
     config: &TeacherConfig,
     legal: &MoveList,
     choice: &Choice,
-    thoughts: &[Thought],
+    thoughts: &[SearchInfo],
 ) -> Vec<f32> {
     let mut policy = vec![0.0; legal.len()];
     let place = |m| legal.iter().position(|&other| other == m);
@@ -264,7 +264,7 @@ mod tests {
         let game = Game::new();
         let legal = game.legal_moves();
         let m = |san: &str| notation::parse_san(game.position(), san).unwrap();
-        let thought = |rank, san: &str, centipawns| Thought {
+        let thought = |rank, san: &str, centipawns| SearchInfo {
             rank,
             line: vec![m(san)],
             score: Score::Centipawns(centipawns),
@@ -274,7 +274,7 @@ mod tests {
             nodes: 1,
             elapsed: std::time::Duration::ZERO,
             permille_full: 0,
-            table_hits: 0,
+            tablebase_hits: 0,
             visits: None,
             prior: None,
         };

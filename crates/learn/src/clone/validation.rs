@@ -99,7 +99,7 @@ fn look(record: &GameRecord, network: &Evaluators) -> Result<Sums, RecordError> 
 #[cfg(test)]
 mod tests {
     use selfmate_chess::{Game, Outcome, Reason, notation};
-    use selfmate_run::Judged;
+    use selfmate_run::PositionRecord;
     use selfmate_search::evaluator::Uniform;
     use selfmate_search::{Evaluator, Wdl};
 
@@ -128,7 +128,7 @@ mod tests {
             start: None,
             moves: vec![notation::parse_san(game.position(), "e4").unwrap()],
             outcome: Outcome { winner: None, reason: Reason::Adjudication },
-            positions: vec![Judged { ply: 0, value: 0.5, draw: 0.0, policy }],
+            positions: vec![PositionRecord { ply: 0, value: 0.5, draw: 0.0, policy }],
         }
     }
 

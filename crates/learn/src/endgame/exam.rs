@@ -1,4 +1,4 @@
-//! Judged by the truth: does the network with its search mate from won positions, how much longer
+//! PositionRecord by the truth: does the network with its search mate from won positions, how much longer
 //! than necessary does it take, and how far are its values from the table's.
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use selfmate_chess::tablebase::Verdict;
 use selfmate_chess::{Color, Seed};
 use selfmate_nn::mlp::Network;
-use selfmate_search::mcts::Walks;
+use selfmate_search::mcts::SimulationStats;
 use serde::{Deserialize, Serialize};
 
 use super::config::EndgameConfig;
@@ -92,7 +92,7 @@ struct Game {
     regret: u32,
     /// The distance of the first position.
     distance: u8,
-    walks: Walks,
+    walks: SimulationStats,
     bytes: usize,
     nodes: usize,
 }
@@ -136,7 +136,7 @@ pub fn examine(
 impl ExamReport {
     /// Adds up games against the longest resistance.
     fn judge(&mut self, games: &[Game]) {
-        let mut walks = Walks::default();
+        let mut walks = SimulationStats::default();
         games.iter().for_each(|game| walks.add(&game.walks));
         let sum = |count: &dyn Fn(&Game) -> f64| games.iter().map(count).sum::<f64>();
         let moves = sum(&|game| f64::from(game.moves)).max(1.0);
@@ -191,7 +191,7 @@ fn play(
     let mut game = lab.draw_won(&mut seed.derive("position").rng());
     let mut rng = seed.derive("defence").rng();
     thinker.search.clear();
-    thinker.take_walks();
+    thinker.take_stats();
     let mut played = Game::default();
     let mut verdict = lab.verdict(game.position());
     played.distance = verdict.plies().unwrap_or(0);
@@ -231,7 +231,7 @@ fn play(
             _ => {}
         }
     }
-    played.walks = thinker.take_walks();
+    played.walks = thinker.take_stats();
     Some(played)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use selfmate_chess::{Color, Outcome, Seed};
 use selfmate_nn::mlp::Network;
-use selfmate_search::mcts::{Proof, Walks};
+use selfmate_search::mcts::{Proof, SimulationStats};
 
 use super::config::EndgameConfig;
 use super::lab::Lab;
@@ -23,7 +23,7 @@ pub struct Played {
     /// How it ended; `None` when it was cut off.
     pub outcome: Option<Outcome>,
     /// What its searches looked like.
-    pub walks: Walks,
+    pub walks: SimulationStats,
 }
 
 /// Plays games, one after the other.
@@ -54,7 +54,7 @@ impl SelfPlayer {
     pub fn play_until(&mut self, seed: Seed, number: u64, halt: &dyn Fn() -> bool) -> Option<Log> {
         let seed = seed.index(number);
         let mut game = start(&self.lab, seed);
-        let (mut plies, mut walks) = (Vec::new(), Walks::default());
+        let (mut plies, mut walks) = (Vec::new(), SimulationStats::default());
         self.thinker.search.clear();
         loop {
             let legal = game.legal_moves();
@@ -76,7 +76,7 @@ impl SelfPlayer {
                     *share = if *m == decision.best { 1.0 } else { 0.0 };
                 }
             }
-            walks.add(&self.thinker.take_walks());
+            walks.add(&self.thinker.take_stats());
             let place = legal.iter().position(|m| *m == decision.best);
             plies.push(Ply {
                 // A position has at most 218 moves.
@@ -149,7 +149,7 @@ impl Referee {
         };
         // Only a curve depends on it; nobody searches more than this.
         let most = self.config.search.simulations.saturating_mul(log.plies.len() as u64);
-        let walks = Walks { count: log.walks.count.min(most), ..log.walks };
+        let walks = SimulationStats { count: log.walks.count.min(most), ..log.walks };
         let samples = samples(log.number, &steps, last, outcome.is_some(), &self.config);
         Ok(Played { samples, outcome, walks })
     }

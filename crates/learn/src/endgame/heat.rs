@@ -1,4 +1,4 @@
-//! The board as the network sees it beside what is true: all men but one stand, that one is put
+//! The board as the network sees it beside what is true: all pieces but one stand, that one is put
 //! on every square.
 
 use std::sync::Arc;
@@ -12,41 +12,41 @@ use serde::Serialize;
 use super::lab::Lab;
 use super::thinker::{NetworkEvaluator, Priors};
 
-/// Where men stand: `Kc3,Rd4`, Black's in small letters.
+/// Where pieces stand: `Kc3,Rd4`, Black's in small letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement(Vec<(Piece, Square)>);
 
 /// A placement that makes no picture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// Not a list of men and squares.
-    #[error("'{0}': expected men and squares such as Kc3,Rd4, Black's in small letters")]
+    /// Not a list of pieces and squares.
+    #[error("'{0}': expected pieces and squares such as Kc3,Rd4, Black's in small letters")]
     Text(String),
-    /// Two men on one square.
-    #[error("'{text}': two men on {square}: expected a square for each")]
+    /// Two pieces on one square.
+    #[error("'{text}': two pieces on {square}: expected a square for each")]
     Shared {
         /// The placement.
         text: String,
         /// The square.
         square: Square,
     },
-    /// Other men than those of the ending but one.
-    #[error("'{text}': expected all men of {ending} but one")]
-    Men {
+    /// Other pieces than those of the ending but one.
+    #[error("'{text}': expected all pieces of {ending} but one")]
+    Pieces {
         /// The placement.
         text: String,
         /// The ending.
         ending: String,
     },
-    /// Other men than those of the ending.
-    #[error("'{text}': expected all men of {ending}")]
+    /// Other pieces than those of the ending.
+    #[error("'{text}': expected all pieces of {ending}")]
     All {
         /// The placement.
         text: String,
         /// The ending.
         ending: String,
     },
-    /// Men who cannot stand so.
+    /// Pieces who cannot stand so.
     #[error(
         "'{0}': no position, because kings touch, a pawn is on its first or last rank, or the side \
          that moved is in check"
@@ -54,11 +54,11 @@ pub enum PlacementError {
     Position(String),
 }
 
-/// Values from the side to move, for each square of the man who is moved around.
+/// Values from the side to move, for each square of the piece who is moved around.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Heat {
-    /// The man.
-    pub man: char,
+    /// The piece.
+    pub piece: char,
     /// What the network thinks.
     pub learned: Vec<Option<f64>>,
     /// What is true.
@@ -68,7 +68,7 @@ pub struct Heat {
     /// The mean distance between the two.
     pub error: f64,
     #[serde(skip)]
-    men: Vec<(Piece, Square)>,
+    pieces: Vec<(Piece, Square)>,
     #[serde(skip)]
     turn: Color,
 }
@@ -77,29 +77,29 @@ impl std::str::FromStr for Placement {
     type Err = PlacementError;
 
     fn from_str(text: &str) -> Result<Placement, PlacementError> {
-        let man = |part: &str| {
+        let piece = |part: &str| {
             let mut letters = part.trim().chars();
             let piece = Piece::from_char(letters.next()?)?;
             Some((piece, letters.as_str().parse::<Square>().ok()?))
         };
-        let men: Option<Vec<(Piece, Square)>> = text.split(',').map(man).collect();
-        let men = men.ok_or_else(|| PlacementError::Text(text.to_owned()))?;
+        let pieces: Option<Vec<(Piece, Square)>> = text.split(',').map(piece).collect();
+        let pieces = pieces.ok_or_else(|| PlacementError::Text(text.to_owned()))?;
         let is_taken = |(index, (_, square)): &(usize, &(Piece, Square))| {
-            men[..*index].iter().any(|(_, other)| other == square)
+            pieces[..*index].iter().any(|(_, other)| other == square)
         };
-        match men.iter().enumerate().find(is_taken) {
+        match pieces.iter().enumerate().find(is_taken) {
             Some((_, &(_, square))) => {
                 Err(PlacementError::Shared { text: text.to_owned(), square })
             }
-            None => Ok(Placement(men)),
+            None => Ok(Placement(pieces)),
         }
     }
 }
 
 impl std::fmt::Display for Placement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let men = self.0.iter().map(|(man, square)| format!("{}{square}", man.char()));
-        f.write_str(&men.collect::<Vec<_>>().join(","))
+        let pieces = self.0.iter().map(|(piece, square)| format!("{}{square}", piece.char()));
+        f.write_str(&pieces.collect::<Vec<_>>().join(","))
     }
 }
 
@@ -112,32 +112,33 @@ impl Heat {
         placement: &Placement,
         turn: Color,
     ) -> Result<Heat, PlacementError> {
-        let wrong = || PlacementError::Men {
+        let wrong = || PlacementError::Pieces {
             text: placement.to_string(),
             ending: lab.material().to_string(),
         };
-        let mut left = lab.material().men().to_vec();
-        for (man, _) in &placement.0 {
-            let place = left.iter().position(|other| other == man).ok_or_else(wrong)?;
+        let mut left = lab.material().pieces().to_vec();
+        for (piece, _) in &placement.0 {
+            let place = left.iter().position(|other| other == piece).ok_or_else(wrong)?;
             left.remove(place);
         }
-        let [man] = left[..] else { return Err(wrong()) };
-        let men: Vec<Piece> = placement.0.iter().map(|(man, _)| *man).chain([man]).collect();
+        let [piece] = left[..] else { return Err(wrong()) };
+        let pieces: Vec<Piece> =
+            placement.0.iter().map(|(piece, _)| *piece).chain([piece]).collect();
         let mut evaluator = NetworkEvaluator::new(Arc::clone(network), Priors::Uniform);
         let mut heat = Heat {
-            man: man.char(),
+            piece: piece.char(),
             learned: Vec::new(),
             truth: Vec::new(),
             plies: Vec::new(),
             error: 0.0,
-            men: placement.0.clone(),
+            pieces: placement.0.clone(),
             turn,
         };
         for square in Square::ALL {
             let squares: Vec<Square> =
                 placement.0.iter().map(|(_, square)| *square).chain([square]).collect();
-            let found = position(&men, &squares, turn)
-                .filter(|found| found.board().occupied().count() == men.len());
+            let found = position(&pieces, &squares, turn)
+                .filter(|found| found.board().occupied().count() == pieces.len());
             let known = found.map(|found| {
                 let verdict = lab.verdict(&found);
                 (f64::from(evaluator.value(&Game::from_position(found))), verdict)
@@ -152,13 +153,13 @@ impl Heat {
         Ok(heat)
     }
 
-    /// The weaker king on every square, White's men in the middle, White to move.
+    /// The weaker king on every square, White's pieces in the middle, White to move.
     pub fn usual(lab: &Lab, network: &Arc<Network>, discount: f64) -> Heat {
-        let man = lab.material().men()[2];
-        let men = [(Role::King.of(Color::White), Square::E3), (man, Square::D4)];
-        let placement = Placement(men.to_vec());
+        let piece = lab.material().pieces()[2];
+        let pieces = [(Role::King.of(Color::White), Square::E3), (piece, Square::D4)];
+        let placement = Placement(pieces.to_vec());
         Heat::new(lab, network, discount, &placement, Color::White)
-            .expect("these are all men of the ending but one")
+            .expect("these are all pieces of the ending but one")
     }
 
     /// Both boards as a picture.
@@ -167,12 +168,15 @@ impl Heat {
         let board =
             |title: String, values: &[Option<f64>]| HeatBoard { title, values: values.to_vec() };
         let boards = [
-            board(format!("learned: {} everywhere, {side} to move", self.man), &self.learned),
+            board(format!("learned: {} everywhere, {side} to move", self.piece), &self.learned),
             board("true".to_owned(), &self.truth),
         ];
-        let men: Vec<(usize, char)> =
-            self.men.iter().map(|(man, square)| (usize::from(*square), symbol(*man))).collect();
-        heat_svg(title, &boards, &men)
+        let pieces: Vec<(usize, char)> = self
+            .pieces
+            .iter()
+            .map(|(piece, square)| (usize::from(*square), symbol(*piece)))
+            .collect();
+        heat_svg(title, &boards, &pieces)
     }
 }
 
@@ -204,7 +208,7 @@ pub struct JudgedMove {
 }
 
 impl Insight {
-    /// Looks at a position in which all men of the ending stand.
+    /// Looks at a position in which all pieces of the ending stand.
     pub fn new(
         lab: &Lab,
         network: &Arc<Network>,
@@ -212,18 +216,18 @@ impl Insight {
         placement: &Placement,
         turn: Color,
     ) -> Result<Insight, PlacementError> {
-        let (men, squares): (Vec<Piece>, Vec<Square>) = placement.0.iter().copied().unzip();
-        let sorted = |men: &[Piece]| {
-            let mut letters: Vec<char> = men.iter().map(|man| man.char()).collect();
+        let (pieces, squares): (Vec<Piece>, Vec<Square>) = placement.0.iter().copied().unzip();
+        let sorted = |pieces: &[Piece]| {
+            let mut letters: Vec<char> = pieces.iter().map(|piece| piece.char()).collect();
             letters.sort_unstable();
             letters
         };
-        if sorted(&men) != sorted(lab.material().men()) {
+        if sorted(&pieces) != sorted(lab.material().pieces()) {
             let (text, ending) = (placement.to_string(), lab.material().to_string());
             return Err(PlacementError::All { text, ending });
         }
-        let position = position(&men, &squares, turn)
-            .filter(|found| found.board().occupied().count() == men.len())
+        let position = position(&pieces, &squares, turn)
+            .filter(|found| found.board().occupied().count() == pieces.len())
             .ok_or_else(|| PlacementError::Position(placement.to_string()))?;
         let mut evaluator = NetworkEvaluator::new(Arc::clone(network), Priors::Uniform);
         let game = Game::from_position(position.clone());
@@ -245,11 +249,11 @@ impl Insight {
     }
 }
 
-fn symbol(man: Piece) -> char {
+fn symbol(piece: Piece) -> char {
     let white = ['♙', '♘', '♗', '♖', '♕', '♔'];
     let black = ['♟', '♞', '♝', '♜', '♛', '♚'];
-    let kind = man.role as usize - 1;
-    man.color.fold_wb(white[kind], black[kind])
+    let kind = piece.role as usize - 1;
+    piece.color.fold_wb(white[kind], black[kind])
 }
 
 #[cfg(test)]
@@ -268,7 +272,7 @@ mod tests {
         let heat = |text: &str, turn| Heat::new(&lab, &network, 0.5, &text.parse().unwrap(), turn);
         // Mate in one with the rook anywhere on the files a to f that is not in the way.
         let rook = heat("Kg6,kg8", Color::White).unwrap();
-        assert_eq!((rook.man, rook.plies[0], rook.truth[0]), ('R', Some(1), Some(0.5)));
+        assert_eq!((rook.piece, rook.plies[0], rook.truth[0]), ('R', Some(1), Some(0.5)));
         // A rook that gives check with White to move is no position; nor one on a king.
         assert_eq!((rook.plies[56], rook.learned[56]), (None, None));
         assert_eq!(rook.learned[46], None);
@@ -286,11 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn two_men_on_one_square_are_refused() {
+    fn two_pieces_on_one_square_are_refused() {
         for text in ["Ke3,Re3", "Kg6,kg8,Rg8", "Ke3, ke3"] {
             let error = text.parse::<Placement>().unwrap_err().to_string();
             let square = &text[text.len() - 2..];
-            assert_eq!(error, format!("'{text}': two men on {square}: expected a square for each"));
+            assert_eq!(
+                error,
+                format!("'{text}': two pieces on {square}: expected a square for each")
+            );
         }
         assert!("Ke3,Re4".parse::<Placement>().is_ok());
     }

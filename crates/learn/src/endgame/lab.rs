@@ -7,7 +7,7 @@ use selfmate_chess::tablebase::{Exact, ExactError, Material, Verdict, position};
 use selfmate_chess::{Chess, Color, Game, Move, MoveList, Position, Rng, Square};
 use serde::{Deserialize, Serialize};
 
-/// The endings that have a lab, by the names of their learners. White has the men.
+/// The endings that have a lab, by the names of their learners. White has the pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndingName {
@@ -37,7 +37,7 @@ impl EndingName {
         EndingName::ALL.into_iter().find(|ending| ending.name() == name)
     }
 
-    /// Its men: White's king, Black's king, White's other man.
+    /// Its pieces: White's king, Black's king, White's other piece.
     pub fn material(self) -> Material {
         self.name().parse().expect("the names are those of endings")
     }
@@ -91,7 +91,7 @@ impl Lab {
         self.ending
     }
 
-    /// The men: White's king, Black's king, White's other man.
+    /// The pieces: White's king, Black's king, White's other piece.
     pub fn material(&self) -> &Material {
         &self.material
     }
@@ -134,13 +134,14 @@ impl Lab {
         }
     }
 
-    /// The men on random squares; `None` when that is no position.
+    /// The pieces on random squares; `None` when that is no position.
     fn place(&self, turn: Color, rng: &mut Rng) -> Option<Chess> {
-        let men = self.material.men();
-        let squares: Vec<Square> = men.iter().map(|_| Square::new(rng.below(64) as u32)).collect();
-        let placed = position(men, &squares, turn)?;
-        // Men on one square leave fewer on the board.
-        (placed.board().occupied().count() == men.len()).then_some(placed)
+        let pieces = self.material.pieces();
+        let squares: Vec<Square> =
+            pieces.iter().map(|_| Square::new(rng.below(64) as u32)).collect();
+        let placed = position(pieces, &squares, turn)?;
+        // Pieces on one square leave fewer on the board.
+        (placed.board().occupied().count() == pieces.len()).then_some(placed)
     }
 
     /// A defender's move; there is one.

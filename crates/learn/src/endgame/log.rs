@@ -11,7 +11,7 @@
 //!
 //! Lowest bytes first.
 
-use selfmate_search::mcts::Walks;
+use selfmate_search::mcts::SimulationStats;
 
 /// A game as its searches decided it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Log {
     /// Its plies from the start position.
     pub plies: Vec<Ply>,
     /// What its searches looked like.
-    pub walks: Walks,
+    pub walks: SimulationStats,
 }
 
 /// What a search decided.
@@ -59,7 +59,7 @@ pub enum LogError {
 impl Log {
     /// The game as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let Walks { count, plies, deepest, known, magnitude } = self.walks;
+        let SimulationStats { count, plies, deepest, known, magnitude } = self.walks;
         let mut bytes = Vec::new();
         bytes.extend(self.number.to_le_bytes());
         bytes.extend(count.to_le_bytes());
@@ -80,7 +80,7 @@ impl Log {
     pub fn decode(bytes: &[u8]) -> Result<Log, LogError> {
         let mut rest = bytes;
         let number = u64::from_le_bytes(take(&mut rest)?);
-        let walks = Walks {
+        let walks = SimulationStats {
             count: u64::from_le_bytes(take(&mut rest)?),
             plies: u64::from_le_bytes(take(&mut rest)?),
             deepest: u32::from_le_bytes(take(&mut rest)?),
@@ -123,7 +123,7 @@ mod tests {
             is_proven: place == 1,
             policy: [0.5, 0.25, 0.25].into(),
         };
-        let walks = Walks { count: 7, plies: 20, deepest: 5, known: 2, magnitude: 1.5 };
+        let walks = SimulationStats { count: 7, plies: 20, deepest: 5, known: 2, magnitude: 1.5 };
         let log = Log { number: 300, plies: vec![ply(0), ply(1)], walks };
         let bytes = log.encode();
         assert_eq!(Log::decode(&bytes), Ok(log));

@@ -104,7 +104,7 @@ impl Replay {
         bytes.extend(self.seen.to_le_bytes());
         for sample in &self.samples {
             bytes.extend(sample.game.to_le_bytes());
-            // A position has at most 32 men and 218 moves.
+            // A position has at most 32 pieces and 218 moves.
             bytes.push(sample.features.len() as u8);
             bytes.push(sample.moves.len() as u8);
             let numbers = sample.features.iter().chain(&sample.moves);

@@ -6,7 +6,7 @@ use selfmate_chess::{Game, MoveList, Seed};
 use selfmate_nn::mlp::{Forward, Network};
 use selfmate_search::mcts::{
     Batch, Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Limit, Puct,
-    RootRule, Search, SearchParams, Temperature, Walks, run_in,
+    RootRule, Search, SearchParams, SimulationStats, Temperature, run_in,
 };
 use selfmate_search::{Cached, Evaluation, Evaluator, Leaf, Wdl};
 use serde::{Deserialize, Serialize};
@@ -117,7 +117,7 @@ impl ThinkConfig {
         SearchParams {
             root: self.root(manner),
             interior: InteriorRule::Puct(Puct {
-                c_init: self.c_puct as f32,
+                c_puct: self.c_puct as f32,
                 first_play_urgency: FirstPlayUrgency::Reduced(0.2),
                 ..Puct::default()
             }),
@@ -245,7 +245,7 @@ impl Thinker {
     }
 
     /// What its walks looked like since it was last asked.
-    pub fn take_walks(&mut self) -> Walks {
-        self.batch.take_walks()
+    pub fn take_stats(&mut self) -> SimulationStats {
+        self.batch.take_stats()
     }
 }

@@ -28,9 +28,9 @@ impl View {
         self.features.clear();
         for symmetry in 0..symmetries {
             self.turned.clear();
-            self.turned.extend(position.board().iter().map(|(square, man)| {
-                let side = u16::from(man.color != mover);
-                let kind = side * 6 + man.role as u16 - 1;
+            self.turned.extend(position.board().iter().map(|(square, piece)| {
+                let side = u16::from(piece.color != mover);
+                let kind = side * 6 + piece.role as u16 - 1;
                 kind * 64 + turn(symmetry, seen(u16::from(square), mover))
             }));
             self.turned.sort_unstable();

@@ -232,7 +232,7 @@ mod tests {
     use selfmate_chess::fen::parse_game;
     use selfmate_chess::{Seed, notation};
     use selfmate_search::Choice;
-    use selfmate_search::player::Thought;
+    use selfmate_search::player::SearchInfo;
 
     use super::*;
 
@@ -266,7 +266,7 @@ mod tests {
                 &mut self,
                 _: &Game,
                 _: &Limit,
-                _: &mut dyn FnMut(&Thought),
+                _: &mut dyn FnMut(&SearchInfo),
             ) -> Result<Choice, PlayerError> {
                 Err(PlayerError { player: "mute".to_owned(), reason: "says nothing".to_owned() })
             }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use selfmate_chess::{Game, Seed};
-use selfmate_search::player::{Limit, Score, Thought, seed_of};
+use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
 use super::episode::choose;
@@ -34,7 +34,7 @@ impl Player for TablePlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        _: &mut dyn FnMut(&Thought),
+        _: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         let legal = limit.candidates(game);
         if legal.is_empty() {

@@ -1,4 +1,4 @@
-//! Where games start: the usual position, a random placement of an ending's men, or a file.
+//! Where games start: the usual position, a random placement of an ending's pieces, or a file.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ const HELD_OUT: u64 = 8;
 pub enum Starts {
     /// The usual position.
     Usual,
-    /// The men of an ending, White's king first.
+    /// The pieces of an ending, White's king first.
     Ending(Vec<Piece>),
     /// Given positions.
     Positions(Vec<Chess>),
@@ -37,12 +37,12 @@ impl Starts {
             got: format!("'{text}' ({reason})"),
             expected: "game, an ending such as krk, or an EPD file",
         };
-        if let Some(men) = men(text) {
+        if let Some(pieces) = pieces(text) {
             let mut rng = Seed::new(0).rng();
             let mut turns = (0..TRIES).map(|number| Color::from_white(number % 2 == 0));
-            let is_found =
-                turns.any(|turn| place(&men, turn, &mut rng).is_some_and(|found| goes_on(&found)));
-            let starts = is_found.then_some(Starts::Ending(men));
+            let is_found = turns
+                .any(|turn| place(&pieces, turn, &mut rng).is_some_and(|found| goes_on(&found)));
+            let starts = is_found.then_some(Starts::Ending(pieces));
             return starts.ok_or_else(|| wrong(&"no game can start there"));
         }
         let source = OpeningSource::File { path: PathBuf::from(text), plies: None };
@@ -61,10 +61,10 @@ impl Starts {
         loop {
             let position = match self {
                 Starts::Usual => return Game::new(),
-                Starts::Ending(men) => {
-                    // An exam asks the side with the men, in training both sides begin.
+                Starts::Ending(pieces) => {
+                    // An exam asks the side with the pieces, in training both sides begin.
                     let turn = Color::from_white(is_exam || rng.chance(0.5));
-                    let Some(position) = place(men, turn, rng) else { continue };
+                    let Some(position) = place(pieces, turn, rng) else { continue };
                     position
                 }
                 Starts::Positions(positions) => positions[rng.below(positions.len())].clone(),
@@ -86,29 +86,29 @@ fn goes_on(position: &Chess) -> bool {
     Game::from_position(position.clone()).outcome().is_none()
 }
 
-/// The men that a name such as `krk` stands for.
-fn men(name: &str) -> Option<Vec<Piece>> {
+/// The pieces that a name such as `krk` stands for.
+fn pieces(name: &str) -> Option<Vec<Piece>> {
     let second = name.char_indices().filter(|(_, letter)| "kK".contains(*letter)).nth(1)?.0;
     if !(3..=6).contains(&name.len()) || !name.starts_with(['k', 'K']) {
         return None;
     }
-    let man = |(place, letter): (usize, char)| {
+    let piece = |(place, letter): (usize, char)| {
         let role = Role::from_char(letter)?;
         // More than two kings make no ending.
         (role != Role::King || place == 0 || place == second)
             .then(|| role.of(Color::from_white(place < second)))
     };
-    name.char_indices().map(man).collect()
+    name.char_indices().map(piece).collect()
 }
 
-/// Men on random squares; `None` when that is no position.
-fn place(men: &[Piece], turn: Color, rng: &mut Rng) -> Option<Chess> {
+/// Pieces on random squares; `None` when that is no position.
+fn place(pieces: &[Piece], turn: Color, rng: &mut Rng) -> Option<Chess> {
     let mut setup = Setup::empty();
     setup.turn = turn;
-    for &man in men {
-        let allowed = if man.role == Role::Pawn { !Bitboard::BACKRANKS } else { Bitboard::FULL };
+    for &piece in pieces {
+        let allowed = if piece.role == Role::Pawn { !Bitboard::BACKRANKS } else { Bitboard::FULL };
         let free: Vec<Square> = (allowed & !setup.board.occupied()).into_iter().collect();
-        setup.board.set_piece_at(*rng.choose(&free)?, man);
+        setup.board.set_piece_at(*rng.choose(&free)?, piece);
     }
     Chess::from_setup(setup, CastlingMode::Standard).ok()
 }
@@ -120,9 +120,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_are_named_by_their_men() {
+    fn endings_are_named_by_their_pieces() {
         let names = |text: &str| -> Option<String> {
-            Some(men(text)?.iter().map(|man| man.char()).collect())
+            Some(pieces(text)?.iter().map(|piece| piece.char()).collect())
         };
         assert_eq!(names("krk").as_deref(), Some("KRk"));
         assert_eq!(names("KQKR").as_deref(), Some("KQkr"));

@@ -1,7 +1,7 @@
 //! A position as a table knows it: one number, the same for positions that are the same but for
 //! colours and reflections.
 //!
-//! The whole position counts: men, side to move, castling rights, en passant. It is seen by the
+//! The whole position counts: pieces, side to move, castling rights, en passant. It is seen by the
 //! side to move. Without castling rights left and right do not matter; without pawns none of the
 //! eight symmetries of the board does. What is learned of one position is then known of all its
 //! mirror images, which is no guess: the rules are the same there.
@@ -25,7 +25,7 @@ struct Turning {
     diagonal: bool,
 }
 
-/// The men by colour and kind.
+/// The pieces by colour and kind.
 type Words = [u64; 8];
 
 impl State {
@@ -59,15 +59,16 @@ impl State {
         };
         let seen = |turning: &Turning| {
             let turning = Turning { for_black, ..*turning };
-            let men: Words = words.map(|word| turning.board(word));
-            (men, turning.board(en_passant), turning)
+            let pieces: Words = words.map(|word| turning.board(word));
+            (pieces, turning.board(en_passant), turning)
         };
-        let (men, en_passant, turning) = turnings
+        let (pieces, en_passant, turning) = turnings
             .iter()
             .map(seen)
-            .min_by_key(|(men, en_passant, _)| (*men, *en_passant))
+            .min_by_key(|(pieces, en_passant, _)| (*pieces, *en_passant))
             .expect("there is at least one way to see a board");
-        let key = men.into_iter().chain([en_passant, rights]).fold(0, |key, word| mix(key ^ word));
+        let key =
+            pieces.into_iter().chain([en_passant, rights]).fold(0, |key, word| mix(key ^ word));
         State { key, turning }
     }
 

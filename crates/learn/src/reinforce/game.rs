@@ -66,7 +66,7 @@ pub fn play(
             break outcome;
         }
         if game.ply() - first >= manner.max_plies as usize {
-            break Outcome { winner: None, reason: Reason::PlyCap };
+            break Outcome { winner: None, reason: Reason::Truncated };
         }
         let mover = game.turn();
         let (policy, learns) = rival.mover(network, mover == side);
@@ -97,10 +97,10 @@ pub fn play(
                 -1.0
             }
         }
-        (None, Reason::PlyCap) if manner.material > 0.0 => {
+        (None, Reason::Truncated) if manner.material > 0.0 => {
             manner.material * (material(game.position().board()) / 9.0).tanh()
         }
-        (None, Reason::PlyCap) => {
+        (None, Reason::Truncated) => {
             view.look(game.position(), &game.legal_moves());
             network.forward(&view.features, &view.moves, &mut forward);
             if game.turn() == Color::White { forward.value } else { -forward.value }

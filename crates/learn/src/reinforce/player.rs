@@ -5,7 +5,7 @@ use std::sync::Arc;
 use selfmate_arena::{PlayerKind, SpecError, SpecOptions};
 use selfmate_chess::{Game, Seed};
 use selfmate_nn::mlp::{Forward, Network};
-use selfmate_search::player::{Limit, Score, Thought, seed_of};
+use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
 use super::game::sample;
@@ -60,7 +60,7 @@ impl Player for PolicyPlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        _: &mut dyn FnMut(&Thought),
+        _: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         let legal = limit.candidates(game);
         self.view.look(game.position(), &legal);

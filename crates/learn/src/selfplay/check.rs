@@ -45,7 +45,7 @@ pub enum Misfit {
     },
     /// A position is judged that should not be, or the other way round.
     #[error("the judged positions are not those of its number, at ply {ply}")]
-    Judged {
+    PositionRecord {
         /// The first such position.
         ply: usize,
     },
@@ -115,7 +115,7 @@ fn check_end(
         (None, Reason::Adjudication) if !opening.resigns => "a game played out",
         (None, Reason::Adjudication) if got.winner.is_some() => return Ok(()),
         (None, Reason::Adjudication) => "a winner",
-        (None, Reason::PlyCap) if game.ply() - first == config.max_plies as usize => {
+        (None, Reason::Truncated) if game.ply() - first == config.max_plies as usize => {
             return Ok(());
         }
         (None, _) => "a game that goes on",
@@ -137,10 +137,10 @@ fn check_judged(
     for ply in first..end {
         let is_quick = draw_quick(config, &mut opening.rng);
         if judged.next_if_eq(&ply).is_some() == is_quick {
-            return Err(Misfit::Judged { ply });
+            return Err(Misfit::PositionRecord { ply });
         }
     }
-    judged.next().map_or(Ok(()), |ply| Err(Misfit::Judged { ply }))
+    judged.next().map_or(Ok(()), |ply| Err(Misfit::PositionRecord { ply }))
 }
 
 /// A game is given up when its searches say so, as far as the stored values can tell.
@@ -249,7 +249,7 @@ mod tests {
         assert!(nobody.contains("expected a winner"), "{nobody}");
         let text = lie(given_up, |game| _ = game.positions.pop());
         assert!(text.contains("judged positions"), "{text}");
-        let capped = |game: &GameRecord| game.outcome.reason == Reason::PlyCap;
+        let capped = |game: &GameRecord| game.outcome.reason == Reason::Truncated;
         let text = lie(capped, |game| {
             game.outcome = Outcome { winner: Some(Color::White), reason: Reason::Adjudication };
         });

@@ -75,8 +75,8 @@ pub struct SelfPlayConfig {
     pub wild_plies: u32,
     /// The share of games that start from a random endgame.
     pub endgame_share: f64,
-    /// The most men in those, kings included.
-    pub endgame_men: usize,
+    /// The most pieces in those, kings included.
+    pub endgame_pieces: usize,
     /// Games are cut off after so many plies (random ones not counted).
     pub max_plies: u32,
     /// A game is given up once the search is this sure of the winner...
@@ -270,7 +270,7 @@ impl Default for SelfPlayConfig {
             wild_share: 0.15,
             wild_plies: 50,
             endgame_share: 0.05,
-            endgame_men: 8,
+            endgame_pieces: 8,
             max_plies: 200,
             resign_value: 0.9,
             resign_plies: 6,

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use selfmate_chess::{Color, Game, Move, MoveList, Outcome, Reason, Rng, Seed, fen, notation};
-use selfmate_run::{GameRecord, Judged, LiveGame};
+use selfmate_run::{GameRecord, LiveGame, PositionRecord};
 use selfmate_search::Evaluator;
 use selfmate_search::mcts::{
     Dirichlet, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, Puct, RootRule,
-    SearchParams, Seat, Temperature,
+    SearchParams, SearchSlot, Temperature,
 };
 
 use super::config::{Root, SelfPlayConfig};
@@ -114,7 +114,7 @@ pub struct Retraced {
     /// What each search would have played.
     pub moves: Vec<Move>,
     /// What those found that are kept.
-    pub positions: Vec<Judged>,
+    pub positions: Vec<PositionRecord>,
 }
 
 /// A finished game, and the work that went into it.
@@ -134,9 +134,9 @@ impl SelfPlayer {
     /// When there is no memory for its trees; see [`SelfPlayConfig::check_memory`].
     pub fn new(config: &SelfPlayConfig, evaluator: Box<dyn Evaluator>) -> SelfPlayer {
         let params = params(config);
-        let seat = || Seat::new(params.clone(), &*evaluator);
+        let slot = || SearchSlot::new(params.clone(), &*evaluator);
         let table =
-            |_| Table { seat: seat().unwrap_or_else(|error| panic!("{error}")), game: None };
+            |_| Table { slot: slot().unwrap_or_else(|error| panic!("{error}")), game: None };
         let tables = (0..config.games_at_once.max(1)).map(table).collect();
         SelfPlayer { tables, evaluator, lockstep: Lockstep::default(), window: None }
     }
@@ -167,7 +167,7 @@ impl SelfPlayer {
             if stop.load(Relaxed) {
                 return self.tables.iter_mut().map(Table::forget).sum();
             }
-            for table in self.tables.iter_mut().filter(|table| !table.seat.is_busy()) {
+            for table in self.tables.iter_mut().filter(|table| !table.slot.is_busy()) {
                 if let Some(played) = table.move_on(generation) {
                     done(played);
                 }
@@ -192,19 +192,19 @@ impl SelfPlayer {
         let mut in_play = table.game.take()?;
         let (first, mut moves) = (in_play.first, Vec::new());
         loop {
-            table.seat.run(&mut **evaluator, stop);
+            table.slot.run(&mut **evaluator, stop);
             if stop.load(Relaxed) {
                 return None;
             }
             let ply = in_play.game.ply();
-            let best = in_play.judge(&mut table.seat).0;
+            let best = in_play.judge(&mut table.slot).0;
             moves.push(best);
             // One that was given up ends with a search.
             let Some(&played) = sent.moves.get(ply) else { break };
             if in_play.advance(played, &generation.config).is_some() {
                 break;
             }
-            in_play.think(&mut table.seat, generation);
+            in_play.think(&mut table.slot, generation);
         }
         Some(Retraced { first, moves, positions: in_play.positions })
     }
@@ -213,18 +213,18 @@ impl SelfPlayer {
     fn think(&mut self, stop: &AtomicBool) {
         let SelfPlayer { evaluator, tables, lockstep, .. } = self;
         if let [table] = &mut tables[..] {
-            return table.seat.run(&mut **evaluator, stop);
+            return table.slot.run(&mut **evaluator, stop);
         }
-        let has_ended = |table: &Table| table.game.is_some() && !table.seat.is_busy();
+        let has_ended = |table: &Table| table.game.is_some() && !table.slot.is_busy();
         while !stop.load(Relaxed) && !tables.iter().any(has_ended) {
-            lockstep.step(tables.iter_mut().map(|table| &mut table.seat), &mut **evaluator);
+            lockstep.step(tables.iter_mut().map(|table| &mut table.slot), &mut **evaluator);
         }
     }
 }
 
 /// A place for one game at a time.
 struct Table {
-    seat: Seat,
+    slot: SearchSlot,
     game: Option<InPlay>,
 }
 
@@ -241,7 +241,7 @@ struct InPlay {
     resigns: bool,
     /// The search under way is one of the quick ones.
     is_quick: bool,
-    positions: Vec<Judged>,
+    positions: Vec<PositionRecord>,
     simulations: u64,
     streak: Streak,
 }
@@ -262,23 +262,23 @@ impl Table {
             simulations: 0,
             streak: Streak::default(),
         };
-        self.seat.search().clear();
-        in_play.think(&mut self.seat, generation);
+        self.slot.search().clear();
+        in_play.think(&mut self.slot, generation);
         self.game = Some(in_play);
     }
 
     /// Gives up the game, if there is one; the simulations that went into it.
     fn forget(&mut self) -> u64 {
         let Some(in_play) = self.game.take() else { return 0 };
-        in_play.simulations + self.seat.search().simulations()
+        in_play.simulations + self.slot.search().simulations()
     }
 
     /// Plays the move that was searched for; the game, if it ends with that.
     fn move_on(&mut self, generation: &Generation) -> Option<Played> {
         let in_play = self.game.as_mut()?;
-        let outcome = in_play.play(&mut self.seat, &generation.config);
+        let outcome = in_play.play(&mut self.slot, &generation.config);
         let Some(outcome) = outcome else {
-            in_play.think(&mut self.seat, generation);
+            in_play.think(&mut self.slot, generation);
             return None;
         };
         let InPlay { number, game, positions, simulations, .. } = self.game.take()?;
@@ -297,7 +297,7 @@ impl Table {
 impl InPlay {
     fn live(&self) -> LiveGame {
         let judged = self.positions.last();
-        let white = |judged: &Judged| {
+        let white = |judged: &PositionRecord| {
             let moved = self.game.ply() - usize::from(judged.ply);
             if (self.game.turn() == Color::White) == moved.is_multiple_of(2) {
                 judged.value
@@ -316,18 +316,18 @@ impl InPlay {
     }
 
     /// Begins the search for the next move.
-    fn think(&mut self, seat: &mut Seat, generation: &Generation) {
+    fn think(&mut self, slot: &mut SearchSlot, generation: &Generation) {
         let config = &generation.config;
         self.is_quick = draw_quick(config, &mut self.rng);
         let sims = if self.is_quick { u64::from(config.quick_sims) } else { generation.sims };
         let is_noisy = self.game.ply() - self.first < config.noisy_plies as usize;
-        seat.search().set_root_rule(root_rule(config, is_noisy));
-        seat.start(&self.game, sims, self.seed.index(self.game.ply() as u64));
+        slot.search().set_root_rule(root_rule(config, is_noisy));
+        slot.start(&self.game, sims, self.seed.index(self.game.ply() as u64));
     }
 
     /// Plays what the search found; how the game ends, if it does.
-    fn play(&mut self, seat: &mut Seat, config: &SelfPlayConfig) -> Option<Outcome> {
-        let (best, value) = self.judge(seat);
+    fn play(&mut self, slot: &mut SearchSlot, config: &SelfPlayConfig) -> Option<Outcome> {
+        let (best, value) = self.judge(slot);
         let favourite = self.streak.add(value, self.game.turn(), config);
         if self.resigns && favourite.is_some() {
             return Some(Outcome { winner: favourite, reason: Reason::Adjudication });
@@ -336,13 +336,13 @@ impl InPlay {
     }
 
     /// Keeps what the search found; its move and the value for the side to move.
-    fn judge(&mut self, seat: &mut Seat) -> (Move, f32) {
-        let search = seat.search();
+    fn judge(&mut self, slot: &mut SearchSlot) -> (Move, f32) {
+        let search = slot.search();
         self.simulations += search.simulations();
         let decision = search.decision(&self.legal).expect("the game goes on, so there is a move");
         let value = decision.wdl.value();
         if !self.is_quick {
-            self.positions.push(Judged {
+            self.positions.push(PositionRecord {
                 ply: self.game.ply() as u16,
                 value,
                 draw: decision.wdl.draw,
@@ -357,7 +357,7 @@ impl InPlay {
         self.game.play_unchecked(m);
         self.legal = self.game.legal_moves();
         let is_capped = self.game.ply() - self.first >= config.max_plies as usize;
-        let capped = Outcome { winner: None, reason: Reason::PlyCap };
+        let capped = Outcome { winner: None, reason: Reason::Truncated };
         self.game.outcome_given(&self.legal).or(is_capped.then_some(capped))
     }
 }
@@ -366,7 +366,7 @@ fn params(config: &SelfPlayConfig) -> SearchParams {
     SearchParams {
         root: root_rule(config, true),
         interior: InteriorRule::Puct(Puct {
-            c_init: config.c_puct,
+            c_puct: config.c_puct,
             first_play_urgency: FirstPlayUrgency::Reduced(config.first_play_urgency),
             ..Puct::default()
         }),

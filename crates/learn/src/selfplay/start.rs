@@ -1,4 +1,4 @@
-//! Where games of self-play start: random openings, and endgames made of random men.
+//! Where games of self-play start: random openings, and endgames made of random pieces.
 
 use selfmate_chess::{Chess, Color, Game, Rng, Role, fen};
 use shakmaty::{Bitboard, CastlingMode, FromSetup, Piece, Setup, Square};
@@ -8,7 +8,7 @@ use super::config::SelfPlayConfig;
 /// The start of a game, with the moves already played at random.
 pub fn random_start(config: &SelfPlayConfig, rng: &mut Rng) -> Game {
     if rng.chance(config.endgame_share) {
-        return Game::from_position(random_endgame(config.endgame_men, rng));
+        return Game::from_position(random_endgame(config.endgame_pieces, rng));
     }
     loop {
         let is_wild = rng.chance(config.wild_share);
@@ -26,10 +26,10 @@ pub fn random_start(config: &SelfPlayConfig, rng: &mut Rng) -> Game {
     }
 }
 
-/// A position with both kings and up to `men` men, in which the game is not over.
-fn random_endgame(men: usize, rng: &mut Rng) -> Chess {
+/// A position with both kings and up to `pieces` pieces, in which the game is not over.
+fn random_endgame(pieces: usize, rng: &mut Rng) -> Chess {
     loop {
-        let count = 3 + rng.below(men.max(3) - 2);
+        let count = 3 + rng.below(pieces.max(3) - 2);
         let mut setup = Setup::empty();
         setup.turn = if rng.chance(0.5) { Color::White } else { Color::Black };
         for number in 0..count {
@@ -38,7 +38,7 @@ fn random_endgame(men: usize, rng: &mut Rng) -> Chess {
                 1 => (Color::Black, Role::King),
                 _ => {
                     let color = if rng.chance(0.5) { Color::White } else { Color::Black };
-                    (color, MEN[rng.below(MEN.len())])
+                    (color, PIECES[rng.below(PIECES.len())])
                 }
             };
             let allowed = if role == Role::Pawn { !Bitboard::BACKRANKS } else { Bitboard::FULL };
@@ -54,8 +54,8 @@ fn random_endgame(men: usize, rng: &mut Rng) -> Chess {
     }
 }
 
-/// What men are drawn from: pawns as often as all officers together.
-const MEN: [Role; 8] = [
+/// What pieces are drawn from: pawns as often as all pieces other than pawns and kings together.
+const PIECES: [Role; 8] = [
     Role::Pawn,
     Role::Pawn,
     Role::Pawn,
@@ -89,7 +89,7 @@ mod tests {
         }
         assert!(fens.len() > 350, "{}", fens.len());
         config.endgame_share = 1.0;
-        config.endgame_men = 4;
+        config.endgame_pieces = 4;
         for number in 0..100 {
             let game = random_start(&config, &mut Seed::new(2).index(number).rng());
             assert!((3..=4).contains(&game.position().board().occupied().count()));

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rayon::prelude::*;
 use selfmate_chess::{Reason, Rng};
-use selfmate_run::{GameRecord, Judged, RecordError};
+use selfmate_run::{GameRecord, PositionRecord, RecordError};
 use selfmate_search::Wdl;
 
 use super::student::Student;
@@ -112,7 +112,7 @@ impl Targets {
             _ => 1.0,
         };
         let weight = if outcome.is_truncated() { 0.0 } else { self.result_weight };
-        let target = |judged: &Judged| {
+        let target = |judged: &PositionRecord| {
             let ply = usize::from(judged.ply);
             let result = Wdl::of_outcome(outcome, record.turn(ply));
             let worth = worth * self.discount.powi((record.moves.len() - ply) as i32);
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn targets_mix_result_and_search_and_trust_no_cap() {
-        let judged = Judged { ply: 3, value: 0.5, draw: 0.25, policy: Vec::new() };
+        let judged = PositionRecord { ply: 3, value: 0.5, draw: 0.25, policy: Vec::new() };
         let mut game = Game::new();
         for _ in 0..5 {
             game.play_unchecked(game.legal_moves()[0]);
@@ -179,7 +179,7 @@ mod tests {
         assert!((value(&given_up) - (0.5 * -0.125 + 0.5 * 0.5)).abs() < 1e-6);
         let wdl = targets.wdls(&won)[0];
         assert!((wdl.win + wdl.draw + wdl.loss - 1.0).abs() < 1e-6);
-        let capped = record(None, Reason::PlyCap);
+        let capped = record(None, Reason::Truncated);
         assert_eq!(targets.wdls(&capped), [Wdl::new(0.5, 0.25)]);
     }
 }

@@ -87,7 +87,7 @@ const DECIDED: i32 = 1500;
 /// The quiet positions of a game after its opening: nobody in check, nothing to win by a capture.
 /// A game that was cut off has no result, so there are none.
 pub fn examples(game: &PlayedGame) -> Vec<Example> {
-    if game.termination == Termination::PlyCap {
+    if game.termination == Termination::Truncated {
         return Vec::new();
     }
     let Ok(replayed) = game.replay() else { return Vec::new() };

@@ -2,7 +2,7 @@
 
 use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng};
 use selfmate_encode::Planes;
-use selfmate_nn::valuenet::{Judge, JudgeRoom};
+use selfmate_nn::valuenet::{BatchNetwork, BatchScratch};
 
 use super::replay::Memory;
 use crate::opponent::Rival;
@@ -11,7 +11,7 @@ use crate::start::random_plies;
 /// Looks one ply ahead with a network.
 #[derive(Default)]
 pub struct Eye {
-    room: JudgeRoom,
+    room: BatchScratch,
     planes: Vec<f32>,
 }
 
@@ -19,7 +19,7 @@ impl Eye {
     /// The value of each legal move for its mover: what the other side may expect after it, negated.
     /// Where a move ends the game the rules say what it is worth. One that brings a position back
     /// is worth a draw: who looks one ply ahead would else go to and fro between two good places.
-    pub fn look(&mut self, judge: &Judge, game: &mut Game, legal: &MoveList) -> Vec<f32> {
+    pub fn look(&mut self, network: &BatchNetwork, game: &mut Game, legal: &MoveList) -> Vec<f32> {
         let (mover, size) = (game.turn(), Planes::Planes13.size());
         self.planes.clear();
         let mut values = Vec::with_capacity(legal.len());
@@ -39,7 +39,7 @@ impl Eye {
             }
             game.undo();
         }
-        let mut judged = judge.values(&self.planes, &mut self.room).into_iter();
+        let mut judged = network.values(&self.planes, &mut self.room).into_iter();
         // After a move it is the opponent's turn, so this is the opponent's value.
         let value = |known: Option<f32>| {
             known.unwrap_or_else(|| -judged.next().expect("one for each position that goes on"))
@@ -86,8 +86,8 @@ pub struct Played {
 
 /// Plays a game in which the network has `side`.
 pub fn play(
-    network: &Judge,
-    rival: Rival<'_, Judge>,
+    network: &BatchNetwork,
+    rival: Rival<'_, BatchNetwork>,
     side: Color,
     manner: &Manner,
     rng: &mut Rng,
@@ -105,12 +105,12 @@ pub fn play(
             break outcome;
         }
         if game.ply() - first >= manner.max_plies as usize {
-            break Outcome { winner: None, reason: Reason::PlyCap };
+            break Outcome { winner: None, reason: Reason::Truncated };
         }
         let (mover, learns) = rival.mover(network, game.turn() == side);
         let choice = match mover {
-            Some(judge) if !rng.chance(manner.epsilon) => {
-                best(&eye.look(judge, &mut game, &legal), rng)
+            Some(network) if !rng.chance(manner.epsilon) => {
+                best(&eye.look(network, &mut game, &legal), rng)
             }
             _ => rng.below(legal.len()),
         };
@@ -144,9 +144,9 @@ mod tests {
 
     use super::*;
 
-    fn network() -> Judge {
+    fn network() -> BatchNetwork {
         let config = ValueNetConfig { channels: 2, blocks: 1, head: 1, hidden: 4 };
-        Judge::new(&Network::random(config, Seed::new(1)).unwrap())
+        BatchNetwork::new(&Network::random(config, Seed::new(1)).unwrap())
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         let legal = game.legal_moves();
         let values = Eye::default().look(&network, &mut game, &legal);
         assert_eq!(game.ply(), 0);
-        let mut room = JudgeRoom::default();
+        let mut room = BatchScratch::default();
         for (m, value) in legal.iter().zip(values) {
             game.play_unchecked(*m);
             let planes = Planes::Planes13.encoded(&game);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use selfmate_arena::PlayerKind;
 use selfmate_chess::{Game, Seed};
-use selfmate_nn::valuenet::{Judge, Network};
-use selfmate_search::player::{Limit, Score, Thought, seed_of};
+use selfmate_nn::valuenet::{BatchNetwork, Network};
+use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
 use super::game::{Eye, best};
@@ -13,17 +13,17 @@ use super::game::{Eye, best};
 /// Plays the move after which the opponent may expect least.
 pub struct ValuePlayer {
     name: String,
-    judge: Arc<Judge>,
+    network: Arc<BatchNetwork>,
     seed: Seed,
     eye: Eye,
 }
 
 impl ValuePlayer {
     /// A player with this network.
-    pub fn new(name: &str, judge: Arc<Judge>, seed: Seed) -> ValuePlayer {
+    pub fn new(name: &str, network: Arc<BatchNetwork>, seed: Seed) -> ValuePlayer {
         ValuePlayer {
             name: name.to_owned(),
-            judge,
+            network,
             seed: seed.derive("value"),
             eye: Eye::default(),
         }
@@ -32,9 +32,9 @@ impl ValuePlayer {
 
 /// A kind of player with this network.
 pub fn kind(name: &str, network: &Network) -> PlayerKind {
-    let judge = Arc::new(Judge::new(network));
+    let network = Arc::new(BatchNetwork::new(network));
     PlayerKind::new(name, "a value network, one ply ahead", move |options| {
-        Ok(Box::new(ValuePlayer::new(&options.label(), Arc::clone(&judge), options.seed)))
+        Ok(Box::new(ValuePlayer::new(&options.label(), Arc::clone(&network), options.seed)))
     })
 }
 
@@ -47,13 +47,13 @@ impl Player for ValuePlayer {
         &mut self,
         game: &Game,
         limit: &Limit,
-        _: &mut dyn FnMut(&Thought),
+        _: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         let legal = limit.candidates(game);
         if legal.is_empty() {
             return Err(PlayerError::no_move(&self.name));
         }
-        let values = self.eye.look(&self.judge, &mut game.clone(), &legal);
+        let values = self.eye.look(&self.network, &mut game.clone(), &legal);
         let place = best(&values, &mut seed_of(self.seed, game).rng());
         let value = values[place];
         Ok(Choice {

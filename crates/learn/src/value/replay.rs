@@ -5,7 +5,7 @@ use selfmate_chess::{Chess, Color, Position, Rng, Role};
 /// A position and what its side to move got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// White's men by kind, then Black's.
+    /// White's pieces by kind, then Black's.
     boards: [u64; 12],
     white_moves: bool,
     /// 1, 0 or -1.
@@ -19,8 +19,8 @@ impl Memory {
     pub fn new(position: &Chess, result: i8) -> Memory {
         let mut boards = [0; 12];
         let board = position.board();
-        let men = Color::ALL.into_iter().flat_map(|color| Role::ALL.map(|role| (color, role)));
-        for (word, (color, role)) in boards.iter_mut().zip(men) {
+        let pieces = Color::ALL.into_iter().flat_map(|color| Role::ALL.map(|role| (color, role)));
+        for (word, (color, role)) in boards.iter_mut().zip(pieces) {
             *word = (board.by_color(color) & board.by_role(role)).0;
         }
         Memory { boards, white_moves: position.turn() == Color::White, result }

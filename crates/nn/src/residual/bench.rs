@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use selfmate_chess::env::ActionSpace;
 use selfmate_chess::{Game, Seed};
 use selfmate_encode::MoveSpace;
-use selfmate_search::mcts::{SearchParams, Seat};
+use selfmate_search::mcts::{SearchParams, SearchSlot};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Server, ServerParams, Wdl};
 
 use super::batch::Batch;
@@ -85,14 +85,14 @@ pub fn served(network: &Network, searches: usize, threads: usize, time: Duration
                 let seed = Seed::new(number);
                 let (mut rng, mut game) = (seed.rng(), Game::new());
                 let params = SearchParams { memory_mb: 16, ..SearchParams::alphazero() };
-                let mut seat = Seat::new(params, &client).expect("a small tree");
+                let mut slot = SearchSlot::new(params, &client).expect("a small tree");
                 while !is_over.load(Ordering::Relaxed) {
                     match rng.choose(&game.legal_moves()) {
                         Some(&m) if game.outcome().is_none() => game.play_unchecked(m),
                         _ => game = Game::new(),
                     }
-                    seat.start(&game, 64, seed.index(game.ply() as u64));
-                    seat.run(&mut client, is_over);
+                    slot.start(&game, 64, seed.index(game.ply() as u64));
+                    slot.run(&mut client, is_over);
                 }
             });
         }

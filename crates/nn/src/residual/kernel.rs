@@ -31,7 +31,7 @@ pub(crate) const LANES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Plain Rust.
-    Portable,
+    RemotePlayerSpec,
     /// 256-bit vectors; only where [`Kernel::all`] finds them.
     Avx2(Detected),
     /// 512-bit vectors; only where [`Kernel::all`] finds them.
@@ -59,7 +59,7 @@ impl Kernel {
 
     /// All kernels this processor has, the slowest first.
     pub fn all() -> Vec<Kernel> {
-        let mut all = vec![Kernel::Portable];
+        let mut all = vec![Kernel::RemotePlayerSpec];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
@@ -75,7 +75,7 @@ impl Kernel {
     /// A name for reports.
     pub fn name(self) -> &'static str {
         match self {
-            Kernel::Portable => "portable",
+            Kernel::RemotePlayerSpec => "portable",
             Kernel::Avx2(_) => "avx2",
             Kernel::Avx512(_) => "avx512",
         }
@@ -85,7 +85,7 @@ impl Kernel {
     fn run(self, call: impl Call) {
         match self {
             // SAFETY: plain vectors need nothing, and whoever made the call checked its lengths.
-            Kernel::Portable => unsafe { call.run::<Plain>() },
+            Kernel::RemotePlayerSpec => unsafe { call.run::<Plain>() },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Detected` exists only where the processor has AVX2 and fused multiply-add.
             Kernel::Avx2(_) => unsafe { avx2(call) },

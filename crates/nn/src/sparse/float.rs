@@ -24,7 +24,7 @@ pub struct FloatOutput {
 /// Evaluates the position of a sample with the f32 weights. Simple, not fast.
 pub fn evaluate(weights: &Weights, sample: &Sample) -> FloatOutput {
     let config = weights.config();
-    let kernel = Kernel::Portable;
+    let kernel = Kernel::RemotePlayerSpec;
     let mut hidden = weights.input_bias.clone();
     kernel.add_rows(&weights.input, sample.features(), &mut hidden);
     for unit in &mut hidden {

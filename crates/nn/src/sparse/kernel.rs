@@ -17,7 +17,7 @@ use super::network::{ACTIVATION_ONE, INPUT_ONE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Plain Rust.
-    Portable,
+    RemotePlayerSpec,
     /// 256-bit vectors; only where [`Kernel::detect`] finds them.
     Avx2(Detected),
     /// 512-bit vectors, likewise.
@@ -49,7 +49,7 @@ impl RowNumber for u32 {
 macro_rules! dispatch {
     ($kernel:expr, $name:ident($($argument:expr),*)) => {
         match $kernel {
-            Kernel::Portable => portable::$name($($argument),*),
+            Kernel::RemotePlayerSpec => portable::$name($($argument),*),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Detected` exists only where the processor has the instructions, and the
             // lengths have been checked above.
@@ -66,12 +66,12 @@ macro_rules! dispatch {
 impl Kernel {
     /// The fastest kernels this processor has.
     pub fn detect() -> Kernel {
-        Kernel::all().pop().unwrap_or(Kernel::Portable)
+        Kernel::all().pop().unwrap_or(Kernel::RemotePlayerSpec)
     }
 
     /// The kernels this processor has, the fastest last.
     pub fn all() -> Vec<Kernel> {
-        let mut all = vec![Kernel::Portable];
+        let mut all = vec![Kernel::RemotePlayerSpec];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
             all.push(Kernel::Avx2(Detected(())));

@@ -2,7 +2,7 @@
 //!
 //! Scales: input weights 1024, activations 1024, weights behind them 1024, so that logits come
 //! out in units of 2⁻²⁰. With weights inside the bounds of [`super::Weights::clip`] no sum over
-//! up to 32 men can overflow; with more, sums may wrap, the same way everywhere. Floats appear
+//! up to 32 pieces can overflow; with more, sums may wrap, the same way everywhere. Floats appear
 //! only when the finished sums are handed over.
 
 use selfmate_chess::Chess;

@@ -7,7 +7,7 @@ use selfmate_encode::sparse::{MOVE_ROWS, MOVE_TABLE, THREATS3084_LEN};
 
 use super::config::{ConfigError, SparseConfig};
 
-/// Bound of the input weights: 38 rows (32 men, 4 rights, en passant, bias) at this bound and
+/// Bound of the input weights: 38 rows (32 pieces, 4 rights, en passant, bias) at this bound and
 /// [`super::network`]'s scale of 1024 stay within 16 bits.
 pub const INPUT_BOUND: f32 = 0.84;
 /// Bound of the weights behind the wide layer: 1024 units at this bound stay within 32 bits.

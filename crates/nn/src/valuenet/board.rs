@@ -67,14 +67,14 @@ mod tests {
     #[test]
     fn every_square_sees_its_neighbours() {
         let mut planes = vec![0.0; SQUARES];
-        // A man on b2 is the neighbour of nine squares.
+        // A piece on b2 is the neighbour of nine squares.
         planes[9] = 1.0;
         let mut columns = Vec::new();
         unfold(&planes, &mut columns);
         assert_eq!(columns.iter().sum::<f32>(), 9.0);
         // From a1 it stands to the upper right: the last tap.
         assert_eq!(columns[8 * SQUARES], 1.0);
-        // A man on a1 is seen by four.
+        // A piece on a1 is seen by four.
         let mut corner = vec![0.0; SQUARES];
         corner[0] = 1.0;
         unfold(&corner, &mut columns);

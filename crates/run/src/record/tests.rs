@@ -28,7 +28,7 @@ fn random_game(seed: u64, plies: usize) -> GameRecord {
         if rng.chance(0.75) {
             let weights: Vec<f64> = legal.iter().map(|_| rng.gamma(0.3) + 1e-12).collect();
             let sum: f64 = weights.iter().sum();
-            positions.push(Judged {
+            positions.push(PositionRecord {
                 ply: game.ply() as u16,
                 value: rng.unit() as f32 * 2.0 - 1.0,
                 draw: rng.unit() as f32,
@@ -63,7 +63,7 @@ fn a_game_comes_back_rounded_and_the_same_bytes_again() {
 #[test]
 fn policies_are_stored_by_move_not_by_place() {
     let policy: Vec<f32> = (0..20).map(|index| if index == 7 { 1.0 } else { 0.0 }).collect();
-    let judged = Judged { ply: 0, value: 0.0, draw: 0.0, policy };
+    let judged = PositionRecord { ply: 0, value: 0.0, draw: 0.0, policy };
     let outcome = Outcome { winner: None, reason: Reason::Adjudication };
     let record = GameRecord {
         number: 0,

@@ -201,7 +201,7 @@ impl<'w, 's> Driver<'w, 's> {
             nodes: self.worker.all_nodes(),
             time: self.worker.shared.started.elapsed(),
             hashfull: self.worker.shared.table.permill_used(),
-            table_hits: self.worker.shared.table_hits.load(Relaxed),
+            tablebase_hits: self.worker.shared.tablebase_hits.load(Relaxed),
             pv: self.lines[index].pv.clone(),
         }
     }
@@ -226,7 +226,7 @@ impl<'w, 's> Driver<'w, 's> {
             score: best.score,
             depth,
             nodes: self.worker.all_nodes(),
-            table_hits: self.worker.shared.table_hits.load(Relaxed),
+            tablebase_hits: self.worker.shared.tablebase_hits.load(Relaxed),
             pv: best.pv.clone(),
             lines,
         }
@@ -240,7 +240,7 @@ impl<'w, 's> Driver<'w, 's> {
             score: Score::from_internal(score),
             depth: 0,
             nodes: 0,
-            table_hits: 0,
+            tablebase_hits: 0,
             pv: Vec::new(),
             lines: Vec::new(),
         }

@@ -59,8 +59,8 @@ impl StaticEval {
         let mut white = Side::new(board, Color::White);
         let mut black = Side::new(board, Color::Black);
         let mut total = node.squares + pawns.score;
-        total +=
-            self.officers(board, &mut white, &black) - self.officers(board, &mut black, &white);
+        total += self.minor_and_major_pieces(board, &mut white, &black)
+            - self.minor_and_major_pieces(board, &mut black, &white);
         total += self.danger(board, &white, &black) - self.danger(board, &black, &white);
         total += self.threats(board, &white, &black) - self.threats(board, &black, &white);
         total += self.centre(&white) - self.centre(&black);
@@ -81,9 +81,9 @@ impl StaticEval {
         }
     }
 
-    /// Mobility, the attack on the king and the places officers like.
+    /// Mobility, the attack on the king and the places pieces other than pawns and kings like.
     #[inline(always)]
-    fn officers(&self, board: &Board, side: &mut Side, enemy: &Side) -> Pair {
+    fn minor_and_major_pieces(&self, board: &Board, side: &mut Side, enemy: &Side) -> Pair {
         let w = &self.weights;
         let us = side.us;
         let occupied = board.occupied();
@@ -169,19 +169,23 @@ impl StaticEval {
         Pair::new(mg * mg / 256, eg * eg / 256)
     }
 
-    /// Enemy officers that are attacked by something cheaper, or by anything and left alone.
+    /// Enemy pieces other than pawns and kings that are attacked by something cheaper, or by anything and left alone.
     #[inline(always)]
     fn threats(&self, board: &Board, side: &Side, enemy: &Side) -> Pair {
         let w = &self.weights;
-        let officers = enemy.pieces & !(board.pawns() | board.kings());
+        let minor_and_major_pieces = enemy.pieces & !(board.pawns() | board.kings());
         let by_minor =
             side.attacked_by[Role::Knight as usize] | side.attacked_by[Role::Bishop as usize];
         let by_rook = side.attacked_by[Role::Rook as usize];
-        w.threat_by_pawn.at(0) * (officers & side.pawn_attacks).count() as i32
-            + w.threat_by_minor.at(0) * (officers & board.rooks() & by_minor).count() as i32
-            + w.threat_by_minor.at(1) * (officers & board.queens() & by_minor).count() as i32
-            + w.threat_by_rook.at(0) * (officers & board.queens() & by_rook).count() as i32
-            + w.hanging.at(0) * (officers & side.attacked & !enemy.attacked).count() as i32
+        w.threat_by_pawn.at(0) * (minor_and_major_pieces & side.pawn_attacks).count() as i32
+            + w.threat_by_minor.at(0)
+                * (minor_and_major_pieces & board.rooks() & by_minor).count() as i32
+            + w.threat_by_minor.at(1)
+                * (minor_and_major_pieces & board.queens() & by_minor).count() as i32
+            + w.threat_by_rook.at(0)
+                * (minor_and_major_pieces & board.queens() & by_rook).count() as i32
+            + w.hanging.at(0)
+                * (minor_and_major_pieces & side.attacked & !enemy.attacked).count() as i32
     }
 
     #[inline(always)]
@@ -292,14 +296,14 @@ fn outpost_ranks(us: Color) -> Bitboard {
 
 /// How much of an endgame advantage can be turned into a win, in 64ths.
 fn winning_chances(board: &Board, ahead: &Side) -> i32 {
-    let officers = |color: Color| {
+    let minor_and_major_pieces = |color: Color| {
         let pieces = board.by_color(color);
         let minors = (board.knights() | board.bishops()) & pieces;
         3 * minors.count()
             + 5 * (board.rooks() & pieces).count()
             + 9 * (board.queens() & pieces).count()
     };
-    let (us, them) = (officers(ahead.us), officers(!ahead.us));
+    let (us, them) = (minor_and_major_pieces(ahead.us), minor_and_major_pieces(!ahead.us));
     if ahead.pawns.is_empty() && us <= them + 3 {
         // Without pawns a minor piece more does not win, and a lone minor never does.
         return if us <= 3 { 0 } else { 12 };

@@ -162,7 +162,7 @@ impl Worker<'_> {
             if !is_root && best_score > -TABLE_BOUND {
                 view.alpha = alpha;
                 let late = LateMove { picked, quiet, checks, number, reduction, history };
-                match self.judge(&view, &late) {
+                match self.prune_or_reduce(&view, &late) {
                     Verdict::Try => {}
                     Verdict::Skip => continue,
                     Verdict::SkipQuiets => {

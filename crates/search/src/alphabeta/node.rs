@@ -19,7 +19,7 @@ pub(super) struct Node {
     pub(super) pawn_key: u64,
     /// Piece values and squares, White's minus Black's.
     pub(super) squares: Pair,
-    /// The officers left: 24 at the start of a game, 0 with kings and pawns only.
+    /// The pieces other than pawns and kings left: 24 at the start of a game, 0 with kings and pawns only.
     pub(super) phase: i32,
     /// The pieces that give check to the side to move.
     pub(super) checkers: Bitboard,

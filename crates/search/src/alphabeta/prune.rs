@@ -66,7 +66,7 @@ impl Worker<'_> {
             }
         }
         // Null move: if passing is good enough, a real move will be too. Not without
-        // officers, where having to move is often what loses.
+        // pieces other than pawns and kings, where having to move is often what loses.
         let passed_before = ply > 0 && self.stack[ply - 1].played.is_none();
         if depth >= 3
             && eval >= beta
@@ -88,7 +88,7 @@ impl Worker<'_> {
     }
 
     /// Bets that a late move is as bad as it looks.
-    pub(super) fn judge(&self, view: &Outlook, late: &LateMove) -> Verdict {
+    pub(super) fn prune_or_reduce(&self, view: &Outlook, late: &LateMove) -> Verdict {
         let node = &self.stack[view.ply].node;
         let depth = view.depth;
         let m = late.picked.m;

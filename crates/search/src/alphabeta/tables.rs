@@ -16,7 +16,7 @@ impl Worker<'_> {
     /// What tables know of the node at `ply`. A win is a bound, since there may be a mate.
     pub(super) fn probe_tables(&self, ply: usize) -> Option<(i32, Bound)> {
         let result = self.shared.tables?.in_search(&self.stack[ply].node.position)?;
-        self.shared.table_hits.fetch_add(1, Relaxed);
+        self.shared.tablebase_hits.fetch_add(1, Relaxed);
         let win = TABLE_WIN - ply as i32;
         Some(match result {
             TableResult::Win => (win, Bound::Lower),

@@ -9,10 +9,10 @@ use selfmate_chess::{Game, Move, Position};
 
 use super::eval::StaticEval;
 use super::history::History;
-use super::judge::CachedJudge;
 use super::node::{Node, position_key};
 use super::score::{EVAL_LIMIT, MAX_PLY};
 use super::settings::Settings;
+use super::static_evaluator::CachedStaticEvaluator;
 use super::table::Table;
 use super::weights::Weights;
 
@@ -34,27 +34,27 @@ pub(super) struct Shared<'a> {
     /// What tables know of the root's moves.
     pub(super) ranking: Option<Ranking>,
     /// Positions found in tables.
-    pub(super) table_hits: AtomicU64,
+    pub(super) tablebase_hits: AtomicU64,
 }
 
 /// What one thread remembers from search to search.
 pub(super) struct Memory {
     pub(super) eval: StaticEval,
     /// Whoever judges in place of `eval`.
-    pub(super) judge: Option<CachedJudge>,
+    pub(super) evaluator: Option<CachedStaticEvaluator>,
     pub(super) history: History,
     pub(super) correction: Correction,
     pub(super) reductions: Reductions,
 }
 
 impl Memory {
-    /// What one takes at most, with the stack of its thread and a judge that is a network.
+    /// What one takes at most, with the stack of its thread and a evaluator that is a network.
     pub(super) const BYTES: usize = 8 << 20;
 
     pub(super) fn new(weights: Weights, settings: &Settings) -> Memory {
         Memory {
             eval: StaticEval::new(weights),
-            judge: None,
+            evaluator: None,
             history: History::new(),
             correction: Correction::new(),
             reductions: Reductions::new(settings),
@@ -64,9 +64,9 @@ impl Memory {
     /// The static evaluation of a node that is not in check.
     #[inline]
     pub(super) fn evaluate(&mut self, node: &Node) -> i32 {
-        match &mut self.judge {
+        match &mut self.evaluator {
             None => self.eval.evaluate(node),
-            Some(judge) => judge.evaluate(node),
+            Some(evaluator) => evaluator.evaluate(node),
         }
     }
 

@@ -34,8 +34,11 @@ pub(crate) const fn worth(role: Role) -> f32 {
 
 /// The material of one side in pawns.
 pub(crate) fn material(board: &Board, color: Color) -> f32 {
-    let men = board.by_color(color);
-    Role::ALL.into_iter().map(|role| worth(role) * (men & board.by_role(role)).count() as f32).sum()
+    let pieces = board.by_color(color);
+    Role::ALL
+        .into_iter()
+        .map(|role| worth(role) * (pieces & board.by_role(role)).count() as f32)
+        .sum()
 }
 
 /// A pawn up is about 60 % of the points, a rook up almost all of them.

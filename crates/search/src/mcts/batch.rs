@@ -7,10 +7,10 @@ use super::tree::ROOT;
 use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
 use crate::packed_move::PackedMove;
 
-/// What the walks of a thread looked like.
+/// What the stats of a thread looked like.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Walks {
-    /// Walks that ended.
+pub struct SimulationStats {
+    /// SimulationStats that ended.
     pub count: u64,
     /// Plies from the root to where they ended, added up.
     pub plies: u64,
@@ -22,9 +22,9 @@ pub struct Walks {
     pub magnitude: f64,
 }
 
-impl Walks {
+impl SimulationStats {
     /// Adds those of another search.
-    pub fn add(&mut self, other: &Walks) {
+    pub fn add(&mut self, other: &SimulationStats) {
         self.count += other.count;
         self.plies += other.plies;
         self.deepest = self.deepest.max(other.deepest);
@@ -41,21 +41,21 @@ impl Walks {
     }
 }
 
-/// The working memory of one thread: walks under way and what is asked about them.
+/// The working memory of one thread: stats under path and what is asked about them.
 pub struct Batch {
-    /// The walker's own copy of the game.
+    /// The simulation's own copy of the game.
     pub(super) game: Game,
     pub(super) root_ply: usize,
     /// The search's generation that all of this belongs to.
     pub(super) generation: u64,
-    /// The nodes on the way to where `game` stands, from the root on. Walks often begin as the one
+    /// The nodes on the path to where `game` stands, from the root on. SimulationStats often begin as the one
     /// before did: what they have in common need not be played again.
-    pub(super) way: Vec<u32>,
+    pub(super) path: Vec<u32>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) evaluations: Vec<Evaluation>,
-    /// The walks that wait for the evaluations, in the same order.
+    /// The stats that wait for the evaluations, in the same order.
     pub(super) waiting: Vec<Vec<u32>>,
-    /// Walks whose last node has just got its children: they go on.
+    /// SimulationStats whose last node has just got its children: they go on.
     pub(super) resumed: Vec<Vec<u32>>,
     /// Paths to use again.
     pub(super) idle: Vec<Vec<u32>>,
@@ -65,7 +65,7 @@ pub struct Batch {
     pub(super) tokens: u64,
     /// Simulations finished and not yet counted by the search.
     pub(super) finished: u64,
-    pub(super) walks: Walks,
+    pub(super) stats: SimulationStats,
 }
 
 impl Batch {
@@ -75,7 +75,7 @@ impl Batch {
             game: Game::new(),
             root_ply: 0,
             generation: u64::MAX,
-            way: vec![ROOT],
+            path: vec![ROOT],
             leaves: Vec::new(),
             evaluations: Vec::new(),
             waiting: Vec::new(),
@@ -85,13 +85,13 @@ impl Batch {
             history: evaluator.history(),
             tokens: 0,
             finished: 0,
-            walks: Walks::default(),
+            stats: SimulationStats::default(),
         }
     }
 
-    /// What its walks looked like since the last time this was asked.
-    pub fn take_walks(&mut self) -> Walks {
-        std::mem::take(&mut self.walks)
+    /// What its stats looked like since the last time this was asked.
+    pub fn take_stats(&mut self) -> SimulationStats {
+        std::mem::take(&mut self.stats)
     }
 
     /// Leaves that wait for their evaluation.
@@ -104,7 +104,7 @@ impl Batch {
         self.waiting.is_empty()
     }
 
-    /// True when walks are half done: the next gather goes on with them.
+    /// True when stats are half done: the next gather goes on with them.
     pub fn has_resumed(&self) -> bool {
         !self.resumed.is_empty()
     }
@@ -135,16 +135,16 @@ impl Batch {
             self.generation = generation;
             self.game.clone_from(root);
             self.root_ply = root.ply();
-            self.way.truncate(1);
+            self.path.truncate(1);
             self.resumed.clear();
             (self.tokens, self.finished) = (0, 0);
         }
     }
 
-    /// Takes moves back until so many nodes of the way are left.
+    /// Takes moves back until so many nodes of the path are left.
     pub(super) fn go_back(&mut self, nodes: usize) {
-        if nodes < self.way.len() {
-            self.way.truncate(nodes);
+        if nodes < self.path.len() {
+            self.path.truncate(nodes);
             self.game.rewind(self.root_ply + nodes - 1);
         }
     }
@@ -153,7 +153,7 @@ impl Batch {
     pub(super) fn go_on(&mut self, m: PackedMove, node: u32) {
         let m = m.unpack(self.game.position().board());
         self.game.play_unchecked(m);
-        self.way.push(node);
+        self.path.push(node);
     }
 
     pub(super) fn ask(&mut self, path: Vec<u32>, need: Need) {

@@ -131,7 +131,7 @@ fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bo
     true
 }
 
-/// Brings walks to their end that wait for their second half, and the counts up to date.
+/// Brings simulations to their end that wait for their second half, and the counts up to date.
 fn finish(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) {
     while batch.has_resumed() && !search.is_full() {
         search.gather(batch, INLINE);

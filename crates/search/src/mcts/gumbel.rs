@@ -15,7 +15,7 @@ pub(super) struct GumbelRoot {
     params: Gumbel,
     /// Log prior plus noise of each child.
     noisy_logits: Vec<f32>,
-    /// Walks sent to each child by this search; the tree's own visits may be older.
+    /// SimulationStats sent to each child by this search; the tree's own visits may be older.
     sent: Vec<u32>,
     /// See [`considered_visits`]; empty for top-k.
     table: Vec<u32>,
@@ -92,7 +92,7 @@ impl GumbelRoot {
         chosen
     }
 
-    /// Takes back a selection whose walk was given up.
+    /// Takes back a selection whose simulation was given up.
     pub fn unselect(&mut self, index: usize) {
         if self.params.search == GumbelSearch::SequentialHalving {
             self.sent[index] -= 1;

@@ -15,7 +15,7 @@ use crate::evaluator::{Evaluation, Evaluator, Leaf};
 use crate::memory::MemoryError;
 
 /// A search among others.
-pub struct Seat {
+pub struct SearchSlot {
     search: Search,
     batch: Batch,
     is_busy: bool,
@@ -28,11 +28,11 @@ pub struct Lockstep {
     evaluations: Vec<Evaluation>,
 }
 
-impl Seat {
+impl SearchSlot {
     /// A search for this evaluator that has nothing to do yet.
-    pub fn new(params: SearchParams, evaluator: &dyn Evaluator) -> Result<Seat, MemoryError> {
+    pub fn new(params: SearchParams, evaluator: &dyn Evaluator) -> Result<SearchSlot, MemoryError> {
         let search = Search::new(params)?;
-        Ok(Seat { search, batch: Batch::new(evaluator), is_busy: false })
+        Ok(SearchSlot { search, batch: Batch::new(evaluator), is_busy: false })
     }
 
     /// The search.
@@ -81,14 +81,14 @@ impl Lockstep {
     /// Takes a step in every search that is busy.
     pub fn step<'a>(
         &mut self,
-        seats: impl Iterator<Item = &'a mut Seat>,
+        slots: impl Iterator<Item = &'a mut SearchSlot>,
         evaluator: &mut dyn Evaluator,
     ) {
-        let mut busy: Vec<&mut Seat> = seats.filter(|seat| seat.is_busy).collect();
-        for seat in &mut busy {
-            seat.gather();
+        let mut busy: Vec<&mut SearchSlot> = slots.filter(|slot| slot.is_busy).collect();
+        for slot in &mut busy {
+            slot.gather();
         }
-        let count = busy.iter().map(|seat| seat.batch.len()).sum();
+        let count = busy.iter().map(|slot| slot.batch.len()).sum();
         if self.leaves.len() < count {
             self.leaves.resize_with(count, Leaf::default);
             self.evaluations.resize_with(count, Evaluation::default);
@@ -98,17 +98,17 @@ impl Lockstep {
             evaluator.evaluate(&self.leaves[..count], &mut self.evaluations[..count]);
         }
         self.exchange(&mut busy);
-        for seat in busy {
-            seat.search.apply(&mut seat.batch);
+        for slot in busy {
+            slot.search.apply(&mut slot.batch);
         }
     }
 
-    /// Swaps the seats' leaves with those of the common evaluation.
-    fn exchange(&mut self, seats: &mut [&mut Seat]) {
+    /// Swaps the slots' leaves with those of the common evaluation.
+    fn exchange(&mut self, slots: &mut [&mut SearchSlot]) {
         let common = self.leaves.iter_mut().zip(&mut self.evaluations);
-        let own = seats.iter_mut().flat_map(|seat| {
-            let count = seat.batch.len();
-            let batch = &mut seat.batch;
+        let own = slots.iter_mut().flat_map(|slot| {
+            let count = slot.batch.len();
+            let batch = &mut slot.batch;
             batch.leaves[..count].iter_mut().zip(&mut batch.evaluations[..count])
         });
         for ((leaf, evaluation), (own_leaf, own_evaluation)) in common.zip(own) {

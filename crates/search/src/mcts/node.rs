@@ -25,7 +25,7 @@ pub(super) struct Node {
     first_group: AtomicU32,
 }
 
-/// What is counted of a node, in one word: visits in the low half, then walks under way (16 bits),
+/// What is counted of a node, in one word: visits in the low half, then simulations under way (16 bits),
 /// edges (8) and what is proven (8).
 #[derive(Clone, Copy)]
 pub(super) struct Counts(u64);
@@ -40,7 +40,7 @@ impl Counts {
         self.0 as u32
     }
 
-    /// Walks that have passed here and not come back yet.
+    /// SimulationStats that have passed here and not come back yet.
     pub fn in_flight(self) -> u16 {
         (self.0 >> 32) as u16
     }
@@ -158,17 +158,17 @@ impl Node {
         }
     }
 
-    /// Counts a walk on its way down.
+    /// Counts a simulation on its way down.
     pub fn enter(&self, sharing: Sharing) {
         self.count(ONE_WALK, sharing);
     }
 
-    /// Takes back a walk that was given up.
+    /// Takes back a simulation that was given up.
     pub fn leave(&self, sharing: Sharing) {
         self.count(ONE_WALK.wrapping_neg(), sharing);
     }
 
-    /// Counts a walk on its way up, with its value and share of draws.
+    /// Counts a simulation on its way up, with its value and share of draws.
     pub fn finish(&self, value: f32, draw: f32, sharing: Sharing) {
         let counts = self.count(ONE_VISIT.wrapping_sub(ONE_WALK), sharing);
         if counts.proof() != Proof::Unknown {
@@ -199,7 +199,7 @@ impl Node {
                 self.counts.store(counts, Relaxed);
                 Counts(counts)
             }
-            // Acquire and release: who sees a walk gone also sees the children it brought.
+            // Acquire and release: who sees a simulation gone also sees the children it brought.
             Sharing::Threads => Counts(self.counts.fetch_add(step, AcqRel).wrapping_add(step)),
         }
     }

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchParams {
-    /// How a walk chooses at the root.
+    /// How a simulation chooses at the root.
     pub root: RootRule,
-    /// How a walk chooses below the root.
+    /// How a simulation chooses below the root.
     pub interior: InteriorRule,
     /// When a node gets its children.
     pub expansion: Expansion,
@@ -16,7 +16,7 @@ pub struct SearchParams {
     pub policy_temperature: f32,
     /// The same at the root.
     pub root_policy_temperature: f32,
-    /// What a walk under way counts for those that follow, in losses; spreads a batch.
+    /// What a simulation under way counts for those that follow, in losses; spreads a batch.
     pub virtual_loss: f32,
     /// A value is worth this much less a ply further from the root.
     pub discount: f32,
@@ -69,7 +69,7 @@ impl SearchParams {
     }
 }
 
-/// How a walk chooses at the root.
+/// How a simulation chooses at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RootRule {
@@ -79,7 +79,7 @@ pub enum RootRule {
     Gumbel(Gumbel),
 }
 
-/// How a walk chooses below the root.
+/// How a simulation chooses below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InteriorRule {
@@ -104,7 +104,7 @@ pub enum InteriorRule {
 #[serde(deny_unknown_fields)]
 pub struct Puct {
     /// c at the start.
-    pub c_init: f32,
+    pub c_puct: f32,
     /// c grows by ln((N + c_base + 1) / c_base).
     pub c_base: f32,
     /// The value of a move not yet tried.
@@ -115,7 +115,7 @@ impl Puct {
     /// The published constants; moves not yet tried count as lost.
     pub const fn alphazero() -> Puct {
         Puct {
-            c_init: 1.25,
+            c_puct: 1.25,
             c_base: 19_652.0,
             first_play_urgency: FirstPlayUrgency::Absolute(-1.0),
         }
@@ -124,7 +124,7 @@ impl Puct {
 
 impl Default for Puct {
     fn default() -> Puct {
-        Puct { c_init: 1.5, c_base: 19_652.0, first_play_urgency: FirstPlayUrgency::Reduced(0.3) }
+        Puct { c_puct: 1.5, c_base: 19_652.0, first_play_urgency: FirstPlayUrgency::Reduced(0.3) }
     }
 }
 
@@ -198,7 +198,7 @@ pub enum GumbelSearch {
 pub enum Expansion {
     /// With its first value: for evaluators that compute value and priors together.
     FirstVisit,
-    /// When a walk comes by again: most nodes never need priors, so a cheap evaluator saves
+    /// When a simulation comes by again: most nodes never need priors, so a cheap evaluator saves
     /// them, and the tree stays small.
     SecondVisit,
 }

@@ -22,7 +22,7 @@ pub struct SearchResult {
     /// Simulations of this search.
     pub simulations: u64,
     /// Positions found in tablebases.
-    pub table_hits: u64,
+    pub tablebase_hits: u64,
     /// What is proven about the root, for the side to move.
     pub proof: Proof,
 }
@@ -43,7 +43,7 @@ pub struct Decision {
 pub struct MoveStatistics {
     /// The move.
     pub played: Move,
-    /// Walks through it, those of earlier searches in the same tree included.
+    /// SimulationStats through it, those of earlier searches in the same tree included.
     pub visits: u32,
     /// Its prior.
     pub prior: f32,

@@ -33,7 +33,7 @@ impl Search {
             policy_target: order.iter().map(|&child| policy[child]).collect(),
             moves: order.iter().map(|&child| self.statistics(children, child)).collect(),
             simulations: self.simulations(),
-            table_hits: self.table_hits(),
+            tablebase_hits: self.tablebase_hits(),
             proof: node.proof().flip(),
         }
     }
@@ -118,7 +118,7 @@ impl Search {
         }
     }
 
-    /// Makes nodes for all of the root's children, so that no walk runs out of room at its first
+    /// Makes nodes for all of the root's children, so that no simulation runs out of room at its first
     /// step.
     pub(super) fn reserve_root(&self) {
         let children = self.root_children();

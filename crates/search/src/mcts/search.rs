@@ -70,13 +70,13 @@ enum Ending {
     JustProven,
 }
 
-/// How a walk ended.
-enum Walk {
+/// How a simulation ended.
+enum Simulation {
     /// At a leaf that must be evaluated.
     Leaf,
     /// At a position whose value is known; the simulation is finished.
     Known,
-    /// Without result: no budget, no room, or another walk is already waiting there.
+    /// Without result: no budget, no room, or another simulation is already waiting there.
     None,
 }
 
@@ -175,10 +175,10 @@ impl Search {
         self.only.clear();
     }
 
-    /// Starts walks until `size` leaves wait in the batch, or no more can be started now. False
+    /// Starts simulations until `size` leaves wait in the batch, or no more can be started now. False
     /// when none could.
     ///
-    /// Walks that end at a known result are finished at once. Returns early after many of those,
+    /// SimulationStats that end at a known result are finished at once. Returns early after many of those,
     /// so that the caller can look at its clock.
     pub fn gather(&self, batch: &mut Batch, size: usize) -> bool {
         batch.begin(&self.game, self.generation);
@@ -187,9 +187,9 @@ impl Search {
             if batch.waiting.len() >= size {
                 break;
             }
-            match self.walk(batch) {
-                Walk::Leaf | Walk::Known => started = true,
-                Walk::None => break,
+            match self.simulate(batch) {
+                Simulation::Leaf | Simulation::Known => started = true,
+                Simulation::None => break,
             }
         }
         started
@@ -261,7 +261,7 @@ impl Search {
     }
 
     /// Positions found in tablebases since the start.
-    pub fn table_hits(&self) -> u64 {
+    pub fn tablebase_hits(&self) -> u64 {
         self.probes.hits()
     }
 
@@ -291,7 +291,7 @@ impl Search {
         (0..children.len()).map(|child| children.visits(child)).collect()
     }
 
-    /// Walks that have started and not ended; 0 once every batch is applied.
+    /// SimulationStats that have started and not ended; 0 once every batch is applied.
     pub fn walks_under_way(&self) -> u32 {
         let mut most = 0;
         self.tree.for_each(|node, _| most = most.max(u32::from(node.in_flight())));
@@ -310,7 +310,7 @@ impl Search {
         self.sharing = sharing;
     }
 
-    fn walk(&self, batch: &mut Batch) -> Walk {
+    fn simulate(&self, batch: &mut Batch) -> Simulation {
         let mut path = match batch.resumed.pop() {
             Some(path) => {
                 self.stand_at_end(batch, &path);
@@ -320,7 +320,7 @@ impl Search {
                 // The root's own evaluation is not a simulation: it has nothing to choose yet.
                 let root = self.tree.node(ROOT);
                 if root.is_expanded() && !self.take_from_budget(batch) {
-                    return Walk::None;
+                    return Simulation::None;
                 }
                 root.enter(self.sharing);
                 let mut path = batch.idle.pop().unwrap_or_default();
@@ -336,7 +336,7 @@ impl Search {
                 && let Some(wdl) = node.proof().wdl()
             {
                 self.back_up(path, wdl, Ending::Known, batch);
-                return Walk::Known;
+                return Simulation::Known;
             }
             if !node.is_expanded() {
                 return self.reach_leaf(batch, path);
@@ -346,12 +346,12 @@ impl Search {
             let Some(child) = children.index_or_add(chosen) else {
                 self.full.store(true, Relaxed);
                 self.give_up(path, batch);
-                return Walk::None;
+                return Simulation::None;
             };
             self.tree.node(child).enter(self.sharing);
-            // In a large tree most of a walk is waiting for memory; playing the move takes as long.
+            // In a large tree most of a simulation is waiting for memory; playing the move takes as long.
             self.tree.prefetch_children(self.tree.node(child));
-            if batch.way.get(path.len()) != Some(&child) {
+            if batch.path.get(path.len()) != Some(&child) {
                 batch.go_back(path.len());
                 batch.go_on(children.played(chosen), child);
             }
@@ -359,15 +359,15 @@ impl Search {
         }
     }
 
-    /// Ends a walk at a node without children: it is over, or its evaluation is asked for.
-    fn reach_leaf(&self, batch: &mut Batch, path: Vec<u32>) -> Walk {
+    /// Ends a simulation at a node without children: it is over, or its evaluation is asked for.
+    fn reach_leaf(&self, batch: &mut Batch, path: Vec<u32>) -> Simulation {
         batch.go_back(path.len());
         let index = *path.last().expect("a path has at least the root");
         let node = self.tree.node(index);
         if node.in_flight() > 1 || node.is_expanded() {
-            // Another walk waits for this evaluation, or has just brought it.
+            // Another simulation waits for this evaluation, or has just brought it.
             self.give_up(path, batch);
-            return Walk::None;
+            return Simulation::None;
         }
         let need = match self.params.expansion {
             _ if node.visits() > 0 => Need::Policy,
@@ -378,7 +378,7 @@ impl Search {
         if index == ROOT {
             if batch.game.legal_moves().is_empty() {
                 self.give_up(path, batch);
-                return Walk::None;
+                return Simulation::None;
             }
         } else if let Some(proof) =
             terminal(&batch.game, batch.root_ply).or_else(|| self.probes.proof(&batch.game))
@@ -386,10 +386,10 @@ impl Search {
             node.prove(proof);
             let wdl = proof.wdl().expect("the end of a game is known");
             self.back_up(path, wdl, Ending::JustProven, batch);
-            return Walk::Known;
+            return Simulation::Known;
         }
         batch.ask(path, need);
-        Walk::Leaf
+        Simulation::Leaf
     }
 
     fn choose(&self, index: u32, node: &Node, children: Children<'_>) -> usize {
@@ -462,7 +462,7 @@ impl Search {
         self.finished.fetch_add(std::mem::take(&mut batch.finished), Relaxed);
     }
 
-    /// Ends a walk without a result, as if it had never started.
+    /// Ends a simulation without a result, as if it had never started.
     fn give_up(&self, path: Vec<u32>, batch: &mut Batch) {
         for &index in &path {
             self.tree.node(index).leave(self.sharing);
@@ -475,7 +475,7 @@ impl Search {
         {
             let children = self.root_children();
             let chosen = (0..children.len()).find(|&i| children.index(i) == Some(child));
-            gumbel.unselect(chosen.expect("a walk starts with a child of the root"));
+            gumbel.unselect(chosen.expect("a simulation starts with a child of the root"));
         }
         batch.idle.push(path);
     }
@@ -505,7 +505,7 @@ impl Search {
         if path.len() > 1 {
             self.count_finished(batch);
             let is_known = ending != Ending::Evaluated;
-            batch.walks.count(path.len() - 1, wdl.value(), is_known);
+            batch.stats.count(path.len() - 1, wdl.value(), is_known);
         }
         batch.idle.push(path);
     }
@@ -525,7 +525,7 @@ impl Search {
             let only = |m| self.only.iter().any(|&only| PackedMove::new(only) == m);
             edges.retain(|edge| only(edge.played()));
         }
-        // Best prior first: a walk then looks only at children tried before and one more.
+        // Best prior first: a simulation then looks only at children tried before and one more.
         edge::sort(edges);
         let expanded = self.tree.expand(self.tree.node(index), edges);
         if !expanded {
@@ -571,9 +571,9 @@ impl Search {
         self.root.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the walker's game where a resumed path ends.
+    /// Puts the simulation's game where a resumed path ends.
     fn stand_at_end(&self, batch: &mut Batch, path: &[u32]) {
-        let common = batch.way.iter().zip(path).take_while(|(a, b)| a == b).count();
+        let common = batch.path.iter().zip(path).take_while(|(a, b)| a == b).count();
         batch.go_back(common);
         for step in path[common - 1..].windows(2) {
             let children = self.tree.children(self.tree.node(step[0]));

@@ -1,4 +1,4 @@
-//! Which child a walk takes: the rules below the root, and at a PUCT root.
+//! Which child a simulation takes: the rules below the root, and at a PUCT root.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,18 +13,18 @@ use crate::math::ln;
 pub(super) struct Choice<'a> {
     pub node: &'a Node,
     pub children: Children<'a>,
-    /// What each walk under way counts, in losses.
+    /// What each simulation under way counts, in losses.
     pub virtual_loss: f32,
     /// Which children may be chosen: all, or a Gumbel root's candidates.
     pub allowed: Option<&'a [bool]>,
     /// Whether children without visits may stand before others with: noise and candidates at
-    /// the root allow it. Elsewhere the first such child has the best prior of all the rest.
+    /// the root allow it. RemoteGames the first such child has the best prior of all the rest.
     pub unordered: bool,
     pub growth: &'a Growth,
 }
 
 /// How a rule's will to explore grows with the visits of a node: a logarithm or a root, kept for
-/// the first of them because every step of every walk needs one.
+/// the first of them because every step of every simulation needs one.
 pub(super) struct Growth(Vec<f32>);
 
 impl Growth {
@@ -44,7 +44,7 @@ impl Growth {
         match rule {
             InteriorRule::Uct { .. } => ln(total),
             InteriorRule::Puct(puct) => {
-                let c = puct.c_init + ln((total + puct.c_base + 1.0) / puct.c_base);
+                let c = puct.c_puct + ln((total + puct.c_base + 1.0) / puct.c_base);
                 c * total.sqrt()
             }
             InteriorRule::Improved { .. } => 0.0,
@@ -57,9 +57,9 @@ impl Growth {
 #[derive(Default)]
 struct Lanes {
     prior: [f32; GROUP],
-    /// Finished walks and those under way.
+    /// Finished tried and those under way.
     visits: [f32; GROUP],
-    /// The mean of the finished walks, those under way counted as losses; what the rule says where
+    /// The mean of the finished tried, those under way counted as losses; what the rule says where
     /// there are none.
     value: [f32; GROUP],
 }
@@ -78,7 +78,7 @@ impl Choice<'_> {
         self.allowed.is_none_or(|allowed| allowed[child])
     }
 
-    /// Walks through the node, this one excluded.
+    /// SimulationStats through the node, this one excluded.
     fn parent_visits(&self) -> u32 {
         let counts = self.node.counts();
         counts.visits() + u32::from(counts.in_flight()).saturating_sub(1)
@@ -117,11 +117,11 @@ impl Choice<'_> {
     /// mean stands for the evaluator's own value, which is not kept.
     fn improved(&self, c_visit: f32, c_scale: f32) -> usize {
         let policy = improved_policy(&self.children, -self.node.value(), c_visit, c_scale);
-        let walks = |node: &Node| {
+        let tried = |node: &Node| {
             let counts = node.counts();
             (counts.visits() + u32::from(counts.in_flight())) as f32
         };
-        let visits = |child| self.children.node(child).map_or(0.0, walks);
+        let visits = |child| self.children.node(child).map_or(0.0, tried);
         let visits: Vec<f32> = (0..policy.len()).map(visits).collect();
         let total: f32 = visits.iter().sum();
         let gap = |child: usize| policy[child] - visits[child] / (1.0 + total);
@@ -131,7 +131,7 @@ impl Choice<'_> {
             .unwrap_or(0)
     }
 
-    /// The first child with the best score, where `untried` is the value of a child without walks,
+    /// The first child with the best score, where `untried` is the value of a child without tried,
     /// given the prior mass of those before it. The innermost loop of the whole search.
     #[inline]
     fn best(&self, untried: impl Fn(f32) -> f32, score: impl Fn(&Lanes, usize) -> f32) -> usize {

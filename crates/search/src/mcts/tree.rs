@@ -1,7 +1,7 @@
 //! The tree: nodes, and the edges between them.
 //!
 //! A node that is expanded has a block of edges, best prior first. Its children's nodes come in
-//! groups of four and only as walks reach them: most legal moves are never tried, and an edge takes
+//! groups of four and only as simulations reach them: most legal moves are never tried, and an edge takes
 //! a sixth of a node. The node knows its first group, the block's end where the others stand. Memory is won back by copying what is
 //! worth keeping into a second tree ([`Tree::copy_subtree`]), which is also how a subtree
 //! becomes the next root.
@@ -11,7 +11,7 @@ use std::sync::atomic::{
     Ordering::{AcqRel, Acquire, Relaxed},
 };
 
-use super::arena::Arena;
+use super::bump::Bump;
 use super::edge::Edge;
 use super::node::{Node, Place};
 use super::result::Proof;
@@ -27,9 +27,9 @@ pub(super) const GROUP: usize = 4;
 const SMALL: usize = 1 << 15;
 
 pub(super) struct Tree {
-    nodes: Arena<Node>,
+    nodes: Bump<Node>,
     /// Blocks of edges and places of groups.
-    edges: Arena<AtomicU32>,
+    edges: Bump<AtomicU32>,
     /// Nodes after the root that stay unused, so that groups start on multiples of 32 bytes: they
     /// touch two lines of the cache then, and three elsewhere.
     padding: usize,
@@ -50,13 +50,13 @@ impl Tree {
     /// A tree of at most this many bytes, holding only an unvisited root; `None` when there is no
     /// such memory.
     pub fn new(max_bytes: usize) -> Option<Tree> {
-        let nodes: Arena<Node> = Arena::new(max_bytes / size_of::<Node>())?;
+        let nodes: Bump<Node> = Bump::new(max_bytes / size_of::<Node>())?;
         let is_even =
             |node: &usize| (nodes.address(0) + node * size_of::<Node>()).is_multiple_of(32);
         let tree = Tree {
             padding: (1..5).find(is_even).unwrap_or(1) - 1,
             nodes,
-            edges: Arena::new(max_bytes / size_of::<AtomicU32>())?,
+            edges: Bump::new(max_bytes / size_of::<AtomicU32>())?,
             max_bytes,
         };
         tree.clear();
@@ -202,7 +202,7 @@ impl Tree {
         0
     }
 
-    /// Visits every node that a walk has reached.
+    /// Visits every node that a simulation has reached.
     pub fn for_each(&self, mut visit: impl FnMut(&Node, &Children<'_>)) {
         let mut pending = vec![ROOT];
         while let Some(index) = pending.pop() {
@@ -253,7 +253,7 @@ impl<'a> Children<'a> {
         self.edges[child].store(Edge::new(self.played(child), prior).0, Relaxed);
     }
 
-    /// The child's node, when a walk has reached its group.
+    /// The child's node, when a simulation has reached its group.
     pub fn node(&self, child: usize) -> Option<&'a Node> {
         self.index(child).map(|index| self.tree.node(index))
     }
@@ -285,7 +285,7 @@ impl<'a> Children<'a> {
         self.index(child)
     }
 
-    /// The children in groups of up to four: their edges, and their nodes when a walk has
+    /// The children in groups of up to four: their edges, and their nodes when a simulation has
     /// reached any of them.
     pub fn groups(&self) -> impl Iterator<Item = (&'a [AtomicU32], Option<&'a [Node]>)> {
         let (tree, first) = (self.tree, self.first_group);

@@ -14,7 +14,7 @@ use crate::value::Wdl;
 /// A node of a search tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeView {
-    /// Walks that have passed here.
+    /// SimulationStats that have passed here.
     pub visits: u32,
     /// The chances of the side to move; even when nobody has been here.
     pub wdl: Wdl,
@@ -29,7 +29,7 @@ pub struct NodeView {
 pub struct EdgeView {
     /// The move.
     pub played: Move,
-    /// Walks through it.
+    /// SimulationStats through it.
     pub visits: u32,
     /// Its prior.
     pub prior: f32,
@@ -40,7 +40,7 @@ pub struct EdgeView {
 }
 
 impl Search {
-    /// The node that a line of moves leads to from the root; `None` when no walk has been there.
+    /// The node that a line of moves leads to from the root; `None` when no simulation has been there.
     pub fn view(&self, line: &[Move]) -> Option<NodeView> {
         let mut position = self.game.position().clone();
         let mut index = ROOT;

@@ -237,15 +237,15 @@ export interface Ladder {
 export interface Ending {
   run: string;
   ending: string;
-  /** In the order White's king, Black's king, White's other man. */
-  men: string[];
+  /** In the order White's king, Black's king, White's other piece. */
+  pieces: string[];
   steps: number[];
 }
 export interface Heat {
   run: string;
   step: number;
   place: string;
-  man: string;
+  piece: string;
   turn: 'white' | 'black';
   discount: number;
   learned: (number | null)[];

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::work;
+use crate::blocking::work;
 use crate::counter::prometheus;
 use crate::error::ApiError;
 use crate::learner::{Learner, learners};

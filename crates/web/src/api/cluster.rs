@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::app::App;
-use crate::bridge::work;
+use crate::blocking::work;
 use crate::cluster::ClusterView;
 use crate::error::{ApiError, Problem};
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::{think, work};
+use crate::blocking::{think, work};
 use crate::error::{ApiError, Asked, Named, Problem};
 use crate::view::{MoveView, OutcomeView};
 
@@ -26,8 +26,8 @@ pub struct Ending {
     pub run: String,
     /// `krk`, `kqk` or `kpk`.
     pub ending: &'static str,
-    /// White's king, Black's king, White's other man, as FEN writes them.
-    pub men: Vec<char>,
+    /// White's king, Black's king, White's other piece, as FEN writes them.
+    pub pieces: Vec<char>,
     /// The steps of its checkpoints.
     pub steps: Vec<u64>,
 }
@@ -36,7 +36,7 @@ pub struct Ending {
 #[derive(Clone, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct HeatAsked {
-    /// Men and their squares such as `Ke3,Rd4`, Black's in small letters.
+    /// Pieces and their squares such as `Ke3,Rd4`, Black's in small letters.
     #[param(max_length = 32, pattern = r"^[KQRBNPkqrbnp][a-h][1-8](,[KQRBNPkqrbnp][a-h][1-8])*$")]
     place: String,
     /// Who is to move; White when it is left out.
@@ -70,7 +70,7 @@ impl Turn {
     }
 }
 
-/// Two men stand, the third is put on every square. Values are White's, from -1 to 1, by square, a1
+/// Two pieces stand, the third is put on every square. Values are White's, from -1 to 1, by square, a1
 /// first; `null` where there is no position.
 #[derive(Serialize, ToSchema)]
 pub struct HeatView {
@@ -78,10 +78,10 @@ pub struct HeatView {
     pub run: String,
     /// The step of the checkpoint.
     pub step: u64,
-    /// The men that stand.
+    /// The pieces that stand.
     pub place: String,
     /// The third one, as FEN writes him.
-    pub man: char,
+    pub piece: char,
     /// Who is to move.
     pub turn: Turn,
     /// What a win is worth a ply later.
@@ -143,9 +143,9 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Ending>>, ApiE
             let reader = app.runs.find(&run).ok()?;
             let config = reader.config().ok()??.parse::<toml::Table>().ok()?;
             let ending = EndingName::by_name(config.get("learner")?.as_str()?)?;
-            let men = ending.material().men().iter().map(|man| man.char()).collect();
+            let pieces = ending.material().pieces().iter().map(|piece| piece.char()).collect();
             let steps = reader.steps().ok().filter(|steps| !steps.is_empty())?;
-            Some(Ending { run, ending: ending.name(), men, steps })
+            Some(Ending { run, ending: ending.name(), pieces, steps })
         };
         Ok(Json(names.into_iter().filter_map(ending).collect()))
     })
@@ -172,7 +172,7 @@ async fn open(
     Ok((trained, lab))
 }
 
-/// What a run expects with a man on every square, beside the truth.
+/// What a run expects with a piece on every square, beside the truth.
 #[utoipa::path(get, path = "/api/endgames/{run}/heat", tag = "endgames", params(("run" = String, Path), HeatAsked),
     responses((status = 200, body = HeatView), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub async fn heat(
@@ -195,7 +195,7 @@ pub async fn heat(
             run,
             step: *step,
             place: placement.to_string(),
-            man: heat.man,
+            piece: heat.piece,
             turn,
             discount,
             learned: white(&heat.learned),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::work;
+use crate::blocking::work;
 use crate::error::{ApiError, Asked, Named, Problem};
 use crate::run::Metrics;
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::work;
+use crate::blocking::work;
 use crate::error::{ApiError, Named, Problem};
 use crate::view::{GameView, OutcomeView, selfplay};
 

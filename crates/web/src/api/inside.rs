@@ -10,7 +10,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::{Cost, search, work};
+use crate::blocking::{Cost, search, work};
 use crate::error::{ApiError, Asked, Named, Posted, Problem};
 use crate::tree::{self, NodeInfo, Root, Snapshot, tree_spec};
 use crate::view::Line;

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::arena::{Ladder, MatchGameRow, MatchOrder, MatchView};
-use crate::bridge::{think, work};
+use crate::blocking::{think, work};
 use crate::error::{ApiError, Named, Posted, Problem};
 use crate::view::{GameView, matched};
 

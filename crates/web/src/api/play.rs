@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::bridge::{self, Cost, search, work};
+use crate::blocking::{self, Cost, search, work};
 use crate::error::{ApiError, Posted, Problem, int64};
 use crate::player::{Effort, threads};
 use crate::view::{ChoiceView, Line, MoveView, PositionView, ThoughtView};
@@ -74,7 +74,7 @@ pub async fn player(
     asked.effort.limit()?;
     let spec = app.players.parse_for(&asked.player, asked.effort)?;
     // Building one may take as much memory as a search.
-    bridge::think(&app, LONGEST_START, move |app, _| {
+    blocking::think(&app, LONGEST_START, move |app, _| {
         let searches_tree = app.players.build(&spec, 1)?.look(&[]).is_some();
         Ok(Json(PlayerView { spec: spec.to_string(), searches_tree }))
     })

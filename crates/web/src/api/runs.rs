@@ -13,10 +13,10 @@ use utoipa::ToSchema;
 
 use crate::api::feed::FeedPlace;
 use crate::app::App;
-use crate::bridge::work;
-use crate::child::{MAX_MINUTES, Order};
+use crate::blocking::work;
 use crate::error::{ApiError, Named, Posted, Problem, int64};
 use crate::run::{Metrics, RunSummary};
+use crate::training_process::{MAX_MINUTES, Order};
 
 /// Points of a curve; of longer ones every second, third… is left out.
 const POINTS: usize = 2000;

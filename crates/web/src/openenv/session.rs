@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::episode::{Episode, Reset};
 use crate::app::App;
-use crate::bridge::{think, work};
+use crate::blocking::{think, work};
 use crate::error::ApiError;
 use crate::run::lock;
 

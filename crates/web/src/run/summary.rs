@@ -6,8 +6,8 @@ use selfmate_run::{Budget, Progress, Rating, Record, RunError, RunReader};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::child::TrainingState;
 use crate::learner::{Thinking, thinking};
+use crate::training_process::TrainingState;
 
 /// A run that was written to within so many seconds is probably being trained by somebody.
 const RECENT_S: f64 = 120.0;
@@ -75,7 +75,7 @@ pub enum RunState {
     /// This server has asked it to stop.
     Stopping,
     /// By another process, as far as one can see: something was recorded lately.
-    Elsewhere,
+    RemoteGames,
     /// It ended, or was never begun.
     #[default]
     Stopped,
@@ -209,7 +209,7 @@ impl RunSummary {
             Some(TrainingState::Ended) | None => {
                 let recent = self.recorded_s.is_some_and(|seconds| seconds < RECENT_S);
                 if recent && self.reason.is_none() && training.is_none() {
-                    self.state = RunState::Elsewhere;
+                    self.state = RunState::RemoteGames;
                 }
             }
         }

@@ -171,7 +171,7 @@ fn plies(
 mod tests {
     use selfmate_chess::notation::parse_uci;
     use selfmate_chess::{Outcome, Reason};
-    use selfmate_run::Judged;
+    use selfmate_run::PositionRecord;
 
     use super::*;
 
@@ -183,7 +183,7 @@ mod tests {
         }
         let mut policy = vec![0.0; 20];
         (policy[3], policy[7]) = (0.25, 0.75);
-        let judged = Judged { ply: 1, value: 0.5, draw: 0.25, policy };
+        let judged = PositionRecord { ply: 1, value: 0.5, draw: 0.25, policy };
         let record = GameRecord {
             number: 7,
             network: 40,

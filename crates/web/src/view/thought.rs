@@ -1,7 +1,7 @@
 //! What a player thinks, for tables, arrows and bars.
 
 use selfmate_chess::Game;
-use selfmate_search::player::{Score, Thought};
+use selfmate_search::player::{Score, SearchInfo};
 use selfmate_search::{Choice, Wdl};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -43,7 +43,7 @@ pub struct ThoughtView {
     pub value: Option<f32>,
     /// Chances of the side to move to win, draw and lose, if the player thinks in those.
     pub wdl: Option<[f32; 3]>,
-    /// Walks through the first move, for tree searches.
+    /// SimulationStats through the first move, for tree searches.
     pub visits: Option<u32>,
     /// The first move's prior, for tree searches.
     pub prior: Option<f32>,
@@ -56,7 +56,7 @@ pub struct ThoughtView {
 }
 
 impl ThoughtView {
-    pub fn new(game: &Game, thought: &Thought) -> ThoughtView {
+    pub fn new(game: &Game, thought: &SearchInfo) -> ThoughtView {
         // Of a move without a visit nothing is known, whatever number stands there.
         let is_known = thought.visits != Some(0);
         let value = || thought.wdl.map_or_else(|| value_of(thought.score), Wdl::value);

@@ -73,7 +73,7 @@ fn layers(weights: &Weights, out: &mut dyn Write) -> io::Result<()> {
         "input",
         format!("{planes} x 8 x 8"),
         0,
-        "planes: men of the last 8 positions, rights, clocks",
+        "planes: pieces of the last 8 positions, rights, clocks",
     )?;
     layer(
         "stem",

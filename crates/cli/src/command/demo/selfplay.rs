@@ -10,7 +10,7 @@ use selfmate_learn::selfplay::{Generation, Root, SelfPlayConfig, SelfPlayer, Tar
 use selfmate_learn::{RunConfig, players};
 use selfmate_nn::residual::{self, NetworkEvaluator};
 use selfmate_nn::{Model, sparse};
-use selfmate_run::{Judged, Record};
+use selfmate_run::{PositionRecord, Record};
 use selfmate_search::{Evaluator, Wdl};
 
 use crate::runs;
@@ -72,7 +72,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let targets = Targets { result_weight: result_weight as f32, discount };
     let mut targets = targets.wdls(record).into_iter();
     let mut lines = Vec::new();
-    record.replay(|game: &Game, legal: &MoveList, judged: &Judged| {
+    record.replay(|game: &Game, legal: &MoveList, judged: &PositionRecord| {
         let target = targets.next().map_or(0.0, Wdl::value);
         let played = record.moves.get(game.ply()).copied();
         lines.push(line(game, legal, judged, played, target));
@@ -178,7 +178,7 @@ fn root_text(config: &SelfPlayConfig) -> String {
 fn line(
     game: &Game,
     legal: &MoveList,
-    judged: &Judged,
+    judged: &PositionRecord,
     played: Option<Move>,
     target: f32,
 ) -> String {

@@ -70,11 +70,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         Some(_) if !args.tables.is_named() => None,
         _ => Some(args.tables.open()?),
     };
-    let men = position.board().occupied().count();
-    if let Some(tables) = tables.as_ref().filter(|tables| men > tables.max_men()) {
+    let pieces = position.board().occupied().count();
+    if let Some(tables) = tables.as_ref().filter(|tables| pieces > tables.max_pieces()) {
         bail!(
-            "--fen: a position of {men} men: the tables know those of up to {}",
-            tables.max_men()
+            "--fen: a position of {pieces} pieces: the tables know those of up to {}",
+            tables.max_pieces()
         );
     }
     let report = match tables {

@@ -12,8 +12,8 @@ use crate::output::{Output, thousands};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The ending: White's men, then Black's, such as KRK or KBNK
-    #[arg(value_name = "MEN")]
+    /// The ending: White's pieces, then Black's, such as KRK or KBNK
+    #[arg(value_name = "PIECES")]
     ending: Material,
 }
 

@@ -16,7 +16,7 @@ pub const SIDE: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntegerKernel {
     /// Plain Rust.
-    Portable,
+    RemotePlayerSpec,
     /// The dot products of bytes that AVX-512 VNNI has.
     Vnni(Detected),
 }
@@ -63,7 +63,7 @@ impl IntegerKernel {
         if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni") {
             return IntegerKernel::Vnni(Detected(()));
         }
-        IntegerKernel::Portable
+        IntegerKernel::RemotePlayerSpec
     }
 
     /// The sums of a convolution: 64 squares of `outputs`. The board has a border of zeros.
@@ -71,7 +71,7 @@ impl IntegerKernel {
         assert_eq!(board.len(), SIDE * SIDE * filters.inputs);
         assert_eq!(sums.len(), 64 * filters.outputs);
         match self {
-            IntegerKernel::Portable => convolve(filters, board, sums),
+            IntegerKernel::RemotePlayerSpec => convolve(filters, board, sums),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Detected` exists only where the processor has VNNI; lengths are checked.
             IntegerKernel::Vnni(_) => unsafe { convolve_vnni(filters, board, sums) },
@@ -84,7 +84,7 @@ impl IntegerKernel {
     pub fn finish(self, sums: &[i32], by: ByteFinish, board: &mut [u8]) {
         by.check(sums.len(), board.len());
         match self {
-            IntegerKernel::Portable => by.bytes(sums, board),
+            IntegerKernel::RemotePlayerSpec => by.bytes(sums, board),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Detected` exists only where the processor has AVX-512.
             IntegerKernel::Vnni(_) => unsafe { bytes_avx512(by, sums, board) },
@@ -98,7 +98,7 @@ impl IntegerKernel {
         by.check(sums.len(), board.len());
         assert_eq!(floats.len(), sums.len());
         match self {
-            IntegerKernel::Portable => by.add(sums, floats, board),
+            IntegerKernel::RemotePlayerSpec => by.add(sums, floats, board),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `Detected` exists only where the processor has AVX-512.
             IntegerKernel::Vnni(_) => unsafe { add_avx512(by, sums, floats, board) },
@@ -301,7 +301,7 @@ mod tests {
                 bytes.iter_mut().for_each(|byte| *byte = rng.below(256) as u8);
             }
             let (mut plain, mut fast) = (vec![0; 64 * outputs], vec![1; 64 * outputs]);
-            IntegerKernel::Portable.convolve(&filters, &board, &mut plain);
+            IntegerKernel::RemotePlayerSpec.convolve(&filters, &board, &mut plain);
             IntegerKernel::detect().convolve(&filters, &board, &mut fast);
             assert!(plain == fast);
             for square in [0usize, 7, 27, 56, 63] {
@@ -324,13 +324,14 @@ mod tests {
             let (scale, bias) = (floats(&mut rng, outputs, 1e-5), floats(&mut rng, outputs, 0.1));
             let by = ByteFinish { scale: &scale, bias: &bias, inverse: 50.0 };
             let tower = floats(&mut rng, 64 * outputs, 1.0);
-            let results = [IntegerKernel::Portable, IntegerKernel::detect()].map(|kernel| {
-                let mut boards = [0, 1].map(|_| vec![0; SIDE * SIDE * outputs]);
-                let mut tower = tower.clone();
-                kernel.finish(&plain, by, &mut boards[0]);
-                kernel.finish_add(&plain, by, &mut tower, &mut boards[1]);
-                (boards, tower)
-            });
+            let results =
+                [IntegerKernel::RemotePlayerSpec, IntegerKernel::detect()].map(|kernel| {
+                    let mut boards = [0, 1].map(|_| vec![0; SIDE * SIDE * outputs]);
+                    let mut tower = tower.clone();
+                    kernel.finish(&plain, by, &mut boards[0]);
+                    kernel.finish_add(&plain, by, &mut tower, &mut boards[1]);
+                    (boards, tower)
+                });
             assert!(results[0] == results[1]);
             let ([_, board], tower) = &results[0];
             let expected = (tower[outputs] * 50.0).round_ties_even().clamp(0.0, 255.0) as u8;

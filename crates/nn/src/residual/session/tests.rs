@@ -77,7 +77,7 @@ fn integers_say_nearly_the_same_with_the_same_bits_everywhere() {
         let batch = positions(config, 40, Seed::new(12));
         let (mut exact, mut integers) = (Outputs::default(), Outputs::default());
         Session::new(&Network::new(&weights)).run(batch.planes(), &mut exact);
-        let results = [IntegerKernel::Portable, IntegerKernel::detect()].map(|kernel| {
+        let results = [IntegerKernel::RemotePlayerSpec, IntegerKernel::detect()].map(|kernel| {
             let network = Network::quantised_with(&weights, seen.planes(), kernel);
             Session::with_threads(&network, 2).unwrap().run(batch.planes(), &mut integers);
             assert!(network.is_quantised());

@@ -29,7 +29,7 @@ fn same_bits(kernel: Kernel, rng: &mut Rng, width: usize, count: usize) {
     let bias = shorts(rng, width, 860);
     let chosen = numbers(rng, count, 50);
     let (mut plain, mut fast) = (vec![0; width], vec![0; width]);
-    Kernel::Portable.hidden(&rows, &bias, &chosen, &mut plain);
+    Kernel::RemotePlayerSpec.hidden(&rows, &bias, &chosen, &mut plain);
     kernel.hidden(&rows, &bias, &chosen, &mut fast);
     assert_eq!(plain, fast);
     assert!(plain.iter().all(|h| (0..=ACTIVATION_ONE).contains(h)));
@@ -37,7 +37,7 @@ fn same_bits(kernel: Kernel, rng: &mut Rng, width: usize, count: usize) {
     let removed = numbers(rng, count / 3, 50);
     let (mut slow_sums, mut sums) = (bias.clone(), bias.clone());
     let (mut slow, mut quick) = (vec![0; width], vec![0; width]);
-    Kernel::Portable.update(&rows, &chosen, &removed, &mut slow_sums, &mut slow);
+    Kernel::RemotePlayerSpec.update(&rows, &chosen, &removed, &mut slow_sums, &mut slow);
     kernel.update(&rows, &chosen, &removed, &mut sums, &mut quick);
     assert_eq!((&slow, &slow_sums), (&quick, &sums));
     // Adding what was removed gives what was never removed.
@@ -46,7 +46,7 @@ fn same_bits(kernel: Kernel, rng: &mut Rng, width: usize, count: usize) {
 
     let rows = shorts(rng, 50 * width, 1946);
     let (mut slow, mut quick) = (vec![0; count], vec![0; count]);
-    Kernel::Portable.products(&rows, &plain, &chosen, &mut slow);
+    Kernel::RemotePlayerSpec.products(&rows, &plain, &chosen, &mut slow);
     kernel.products(&rows, &plain, &chosen, &mut quick);
     assert_eq!(slow, quick);
     let exact = |number: u16| -> i64 {

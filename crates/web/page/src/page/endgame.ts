@@ -1,4 +1,4 @@
-// Endings of three men: what a run has learned about every square, beside what is true.
+// Endings of three pieces: what a run has learned about every square, beside what is true.
 
 import { failure, get } from '../api';
 import type { Ending, EndingMove, EndingPosition, Heat } from '../api';
@@ -14,7 +14,7 @@ const NEWEST = 'newest';
 const names: Record<string, string> = {
   K: 'White’s king', k: 'Black’s king', R: 'White’s rook', Q: 'White’s queen', P: 'White’s pawn',
 };
-/** Where men stand at first; a third one is for Black's king. */
+/** Where pieces stand at first; a third one is for Black's king. */
 const usual: Record<string, string> = { K: 'e3', k: 'e6', R: 'd4', Q: 'd4', P: 'd4' };
 
 export function endgamePage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
@@ -26,7 +26,7 @@ export function endgamePage(root: HTMLElement, _: string[], query: URLSearchPara
     h(
       'p',
       { class: 'lead' },
-      'In endings this small everything is known: a solver tells how many moves every position is from mate. Beside it stands what a run has found out by playing against itself. Two men stand still, the third is put on every square.',
+      'In endings this small everything is known: a solver tells how many moves every position is from mate. Beside it stands what a run has found out by playing against itself. Two pieces stand still, the third is put on every square.',
     ),
     problem,
     body,
@@ -90,23 +90,23 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
 
   const ending = (): Ending => endings.find((entry) => entry.run === run.value) ?? (endings[0] as Ending);
   const chooseRun = (): void => {
-    const { men, steps } = ending();
+    const { pieces, steps } = ending();
     replace(step, h('option', { value: NEWEST }, 'the newest'), ...steps.slice().reverse().map((value) => h('option', { value: String(value) }, `step ${count(value)}`)));
-    const [, weak = 'k'] = men;
-    const kept = men.includes(roaming.value) ? roaming.value : weak;
-    replace(roaming, ...men.map((man) => h('option', { value: man, selected: man === kept }, names[man] ?? man)));
+    const [, weak = 'k'] = pieces;
+    const kept = pieces.includes(roaming.value) ? roaming.value : weak;
+    replace(roaming, ...pieces.map((piece) => h('option', { value: piece, selected: piece === kept }, names[piece] ?? piece)));
     chooseMan();
   };
   const chooseMan = (): void => {
     const before = inputs;
     inputs = new Map();
-    for (const man of ending().men.filter((other) => other !== roaming.value)) {
+    for (const piece of ending().pieces.filter((other) => other !== roaming.value)) {
       const input = h('input', { type: 'text', required: true, pattern: '[a-h][1-8]', maxlength: 2, autocomplete: 'off', spellcheck: 'false' });
-      input.value = before.get(man)?.value ?? usual[man] ?? 'a1';
+      input.value = before.get(piece)?.value ?? usual[piece] ?? 'a1';
       input.addEventListener('change', () => void draw());
-      inputs.set(man, input);
+      inputs.set(piece, input);
     }
-    replace(squares, ...[...inputs].map(([man, input]) => field(`${names[man] ?? man} on`, input)));
+    replace(squares, ...[...inputs].map(([piece, input]) => field(`${names[piece] ?? piece} on`, input)));
     chosen = null;
     boards.forEach((entry) => entry.mark(null));
     replace(detail, h('p', { class: 'hint' }, 'Choose a square to see its position and the moves.'));
@@ -116,17 +116,17 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   roaming.addEventListener('change', chooseMan);
   for (const input of [step, turn]) input.addEventListener('change', () => void draw());
 
-  /** What is asked for, with the third man on a square or without him. */
+  /** What is asked for, with the third piece on a square or without him. */
   const asked = (square: string | null): string => {
-    const men = [...inputs].map(([man, input]) => `${man}${input.value.trim().toLowerCase()}`);
+    const pieces = [...inputs].map(([piece, input]) => `${piece}${input.value.trim().toLowerCase()}`);
     const parameters = new URLSearchParams({ turn: turn.value });
     if (step.value !== NEWEST) parameters.set('step', step.value);
     if (square !== null) {
-      men.push(`${roaming.value}${square}`);
+      pieces.push(`${roaming.value}${square}`);
       // Of the network on the boards, also when there is a newer one by now.
       if (heat !== null) parameters.set('step', String(heat.step));
     }
-    parameters.set('place', men.join(','));
+    parameters.set('place', pieces.join(','));
     return parameters.toString();
   };
   const address = (rest: string): string => `/api/endgames/${encodeURIComponent(run.value)}/${rest}`;
@@ -140,13 +140,13 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
       return;
     }
     const { learned: found, truth: known, plies, error, step: shown } = heat;
-    const men = new Map([...inputs].map(([man, input]) => [input.value.trim().toLowerCase(), man]));
+    const pieces = new Map([...inputs].map(([piece, input]) => [input.value.trim().toLowerCase(), piece]));
     const index = (square: string): number => 'abcdefgh'.indexOf(square.charAt(0)) + 8 * (Number(square.charAt(1)) - 1);
     const percent = (value: number): string => String(Math.round(100 * value)).replace('-', '−');
-    learned.show({ values: found, men, text: percent, describe: () => 'learned' });
+    learned.show({ values: found, pieces, text: percent, describe: () => 'learned' });
     truth.show({
       values: known,
-      men,
+      pieces,
       text: percent,
       describe: (square, value) => `true, ${distance(plies[index(square)] ?? null, value)}`,
     });
@@ -154,7 +154,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
       const right = known[place] ?? null;
       return value === null || right === null ? null : value - right;
     });
-    difference.show({ values: apart, men, text: percent, describe: () => 'difference' });
+    difference.show({ values: apart, pieces, text: percent, describe: () => 'difference' });
     const total = known.filter((value) => value !== null).length;
     replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. Numbers are hundredths: 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - heat.discount) * 100).toFixed(0)}\u00a0% less.`);
     if (chosen !== null) await look();
@@ -221,11 +221,11 @@ function distance(plies: number | null, truth: number): string {
   return `${side} mates in ${moves} ${moves === 1 ? 'move' : 'moves'}`;
 }
 
-function positionView(man: string, square: string, position: EndingPosition): HTMLElement[] {
+function positionView(piece: string, square: string, position: EndingPosition): HTMLElement[] {
   const { learned, truth, plies, moves, outcome, turn } = position;
   const sorted = moves.slice().sort((a, b) => Number(b.is_best) - Number(a.is_best) || (turn === 'white' ? b.truth - a.truth : a.truth - b.truth));
   return [
-    h('h2', {}, `${symbols[man] ?? man} on ${square}, ${turn === 'white' ? 'White' : 'Black'} to move`),
+    h('h2', {}, `${symbols[piece] ?? piece} on ${square}, ${turn === 'white' ? 'White' : 'Black'} to move`),
     h('p', {}, h('strong', {}, `Learned ${signed(learned)}, true ${signed(truth)}`), `: ${distance(plies, truth)}.`),
     outcome !== null
       ? h('p', { class: 'hint' }, `The game is over: ${outcome.reason}.`)

@@ -103,14 +103,14 @@ export class Board {
       selected: undefined,
       movable: { color: undefined, dests: new Map() },
     });
-    if (this.options.isPicture === true) this.frame.setAttribute('aria-label', `${this.label}. ${this.men()}`);
+    if (this.options.isPicture === true) this.frame.setAttribute('aria-label', `${this.label}. ${this.describePieces()}`);
   }
 
-  /** Where the men stand, in words. */
-  private men(): string {
+  /** Where the pieces stand, in words. */
+  private describePieces(): string {
     const side = (color: Color): string => {
-      const men = [...this.ground.state.pieces].filter(([, piece]) => piece.color === color);
-      return men.map(([square, piece]) => `${piece.role} ${square}`).sort().join(', ');
+      const pieces = [...this.ground.state.pieces].filter(([, piece]) => piece.color === color);
+      return pieces.map(([square, piece]) => `${piece.role} ${square}`).sort().join(', ');
     };
     return `White: ${side('white')}. Black: ${side('black')}.`;
   }

@@ -15,7 +15,7 @@ export interface Heated {
   /** By square, a1 first; null where there is no position. */
   values: (number | null)[];
   /** Men that stand, by square. */
-  men: Map<string, string>;
+  pieces: Map<string, string>;
   /** The text of a value. */
   text: (value: number) => string;
   /** What a square's number means, to those who hear it; it follows the number. */
@@ -47,16 +47,16 @@ export class HeatBoard {
     this.point(this.cursor);
   }
 
-  show({ values, men, text, describe }: Heated): void {
+  show({ values, pieces, text, describe }: Heated): void {
     for (const [square, cell] of this.cells) {
       const value = values[FILES.indexOf(square.charAt(0)) + 8 * (Number(square.charAt(1)) - 1)] ?? null;
-      const man = men.get(square);
+      const piece = pieces.get(square);
       const size = value === null ? 0 : Math.min(1, Math.abs(value));
-      cell.className = `heat-cell${man !== undefined ? ' heat-man' : value === null ? ' heat-none' : value < 0 ? ' heat-low' : ''}`;
+      cell.className = `heat-cell${piece !== undefined ? ' heat-piece' : value === null ? ' heat-none' : value < 0 ? ' heat-low' : ''}`;
       cell.classList.toggle('heat-chosen', square === this.marked);
       cell.style.setProperty('--size', `${Math.round(100 * size)}%`);
-      cell.textContent = man !== undefined ? (symbols[man] ?? man) : value === null ? '' : text(value);
-      const words = man !== undefined ? 'stands here' : value === null ? 'no position' : describe(square, value);
+      cell.textContent = piece !== undefined ? (symbols[piece] ?? piece) : value === null ? '' : text(value);
+      const words = piece !== undefined ? 'stands here' : value === null ? 'no position' : describe(square, value);
       cell.setAttribute('aria-label', `${square}: ${cell.textContent} ${words}`);
     }
   }

@@ -9,15 +9,15 @@ use std::time::Instant;
 use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
-use crate::elsewhere::{Elsewhere, Next};
-use crate::game::{GameSettings, Judge};
-use crate::hall::Hall;
+use crate::game::{GameSettings, PositionAdjudicator};
+use crate::game_pool::GamePool;
 use crate::header::{self, Entrant};
 use crate::openings::{OpeningError, OpeningSource, Openings};
-use crate::pinned::Pinned;
 use crate::record::{Event, GameRecord, write_pgn_file};
 use crate::registry::Registry;
+use crate::remote::{Next, RemoteGames};
 use crate::report::{MatchReport, Scoreboard, duplicates};
+use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 use crate::sprt::{Sprt, SprtError};
 use crate::stats::Tally;
@@ -71,9 +71,9 @@ pub struct MatchRun {
     /// Set when all files are read and games begin: a match that is ended before loses nothing.
     pub begun: Arc<AtomicBool>,
     /// Knows the results of some positions.
-    pub judge: Option<Arc<Judge>>,
+    pub adjudicator: Option<Arc<PositionAdjudicator>>,
     /// Plays the games in place of this process's threads.
-    pub elsewhere: Option<Arc<dyn Elsewhere>>,
+    pub remote: Option<Arc<dyn RemoteGames>>,
 }
 
 impl Default for MatchRun {
@@ -84,8 +84,8 @@ impl Default for MatchRun {
             pgn: None,
             stop: Arc::new(AtomicBool::new(false)),
             begun: Arc::new(AtomicBool::new(false)),
-            judge: None,
-            elsewhere: None,
+            adjudicator: None,
+            remote: None,
         }
     }
 }
@@ -137,7 +137,7 @@ pub enum MatchError {
     Store(#[from] StoreError),
     /// The games cannot be had from where they should be played.
     #[error(transparent)]
-    Elsewhere(Box<dyn std::error::Error + Send + Sync>),
+    RemoteGames(Box<dyn std::error::Error + Send + Sync>),
     /// The PGN cannot be written.
     #[error("cannot write {}: {error}", path.display())]
     Pgn {
@@ -156,14 +156,14 @@ pub fn run_match(
     registry: &Registry,
     observer: &mut dyn FnMut(&MatchEvent),
 ) -> Result<MatchReport, MatchError> {
-    let players = header::pin_pair(registry, config, run.store.as_deref())?;
+    let players = header::resolve_pair(registry, config, run.store.as_deref())?;
     play_match(config, &players, run, observer)
 }
 
 /// Plays a match between players who were looked up already.
 pub(crate) fn play_match(
     config: &MatchConfig,
-    players: &[Pinned; 2],
+    players: &[ResolvedPlayer; 2],
     run: &MatchRun,
     observer: &mut dyn FnMut(&MatchEvent),
 ) -> Result<MatchReport, MatchError> {
@@ -199,8 +199,8 @@ pub(crate) fn play_match(
         let openings = openings.take(total.div_ceil(2));
         let settings = &config.settings;
         let players = [&players[0], &players[1]];
-        let hall = Hall { settings, run, players, seed: config.seed, openings: &openings };
-        hall.play(&open, &mut |record| {
+        let pool = GamePool { settings, run, players, seed: config.seed, openings: &openings };
+        pool.play(&open, &mut |record| {
             if let Some(store) = &mut store {
                 store.append(&record)?;
             }

@@ -1,5 +1,5 @@
 //! Players that were looked up once. A spec may mean something else a minute later: the newest
-//! network of a run, a file that was written anew, a program that was updated. What is pinned
+//! network of a run, a file that was written anew, a program that was updated. What is resolved
 //! is built of the same however often, under a name that says what, and with an identity that
 //! tells whether it is still the same the next time.
 
@@ -14,11 +14,11 @@ use crate::players::booked::OpenBook;
 use crate::players::net;
 use crate::registry::{Build, Registry, Version};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
-use crate::tables::TableShelf;
+use crate::tablebase_cache::TablebaseCache;
 
 /// A player that was looked up once.
 #[derive(Clone)]
-pub struct Pinned {
+pub struct ResolvedPlayer {
     spec: PlayerSpec,
     name: String,
     asked: String,
@@ -26,7 +26,7 @@ pub struct Pinned {
     version: Option<Arc<Version>>,
     build: Arc<Build>,
     book: Option<OpenBook>,
-    shelf: TableShelf,
+    tablebases: TablebaseCache,
     network: Option<Arc<[u8]>>,
 }
 
@@ -44,7 +44,7 @@ pub struct Loaded {
 
 /// A player as another machine can build it, to play the same games.
 #[derive(Clone, Debug)]
-pub struct Portable {
+pub struct RemotePlayerSpec {
     /// A spec that needs nothing of a machine.
     pub spec: String,
     /// The file of its network, if it has one.
@@ -52,7 +52,7 @@ pub struct Portable {
 }
 
 /// Kinds that are the same everywhere, beside networks.
-const PORTABLE: [&str; 4] = ["random", "greedy", "rollout", "alphabeta"];
+const REMOTE_KINDS: [&str; 4] = ["random", "greedy", "rollout", "alphabeta"];
 /// The kind of networks; another machine has no file to name.
 const NETWORK: (&str, &str) = ("net", "network");
 /// Options that mean the same everywhere: they name no files, and no time.
@@ -65,7 +65,7 @@ const OPTIONS: [&str; 14] = [
     "threads",
     "memory",
     "hash",
-    "cpuct",
+    "c_puct",
     "scale",
     "policy_temperature",
     "temperature",
@@ -74,40 +74,44 @@ const OPTIONS: [&str; 14] = [
 ];
 /// Weights of alpha-beta that need no file.
 const WEIGHTS: [&str; 2] = ["plain", "default"];
-/// No portable player has more memory, in MB.
+/// No remote_spec player has more memory, in MB.
 const MAX_MEMORY: u64 = 4096;
 
-impl Pinned {
+impl ResolvedPlayer {
     /// A player that its spec describes, but for the version of its program.
     pub(crate) fn new(
         asked: &str,
         spec: PlayerSpec,
         build: Arc<Build>,
         version: Option<Arc<Version>>,
-        shelf: TableShelf,
-    ) -> Pinned {
+        tablebases: TablebaseCache,
+    ) -> ResolvedPlayer {
         let (name, asked) = (spec.to_string(), asked.to_owned());
         let (identity, book, network) = (Arc::default(), None, None);
-        Pinned { spec, name, asked, identity, version, build, book, shelf, network }
+        ResolvedPlayer { spec, name, asked, identity, version, build, book, tablebases, network }
     }
 
     /// A player made of what was loaded.
-    pub(crate) fn loaded(asked: &str, loaded: Loaded, shelf: TableShelf) -> Pinned {
+    pub(crate) fn loaded(
+        asked: &str,
+        loaded: Loaded,
+        tablebases: TablebaseCache,
+    ) -> ResolvedPlayer {
         let Loaded { spec, identity, build, network } = loaded;
-        let pinned = Pinned::new(asked, spec, build, None, shelf);
-        Pinned { identity: Arc::new(identity.into()), network, ..pinned }
+        let resolved = ResolvedPlayer::new(asked, spec, build, None, tablebases);
+        ResolvedPlayer { identity: Arc::new(identity.into()), network, ..resolved }
     }
 
     /// The same with an opening book.
     #[must_use]
-    pub(crate) fn with_book(self, book: Option<OpenBook>) -> Pinned {
-        Pinned { book, ..self }
+    pub(crate) fn with_book(self, book: Option<OpenBook>) -> ResolvedPlayer {
+        ResolvedPlayer { book, ..self }
     }
 
     /// The same, asked for with other words.
     #[must_use]
-    pub(crate) fn asked_as(self, asked: &str) -> Pinned {
-        Pinned { asked: asked.to_owned(), ..self }
+    pub(crate) fn asked_as(self, asked: &str) -> ResolvedPlayer {
+        ResolvedPlayer { asked: asked.to_owned(), ..self }
     }
 
     /// The spec that means this player and nothing newer.
@@ -143,9 +147,9 @@ impl Pinned {
     }
 
     /// The player for another machine; an error when it would not play the same games there.
-    pub fn portable(&self) -> Result<Portable, SpecError> {
+    pub fn remote_spec(&self) -> Result<RemotePlayerSpec, SpecError> {
         let mut spec = self.spec.clone();
-        if self.shelf.has_default() {
+        if self.tablebases.has_default() {
             let reason = "other machines do not have its tables".to_owned();
             return Err(SpecError::Other { spec: spec.to_string(), reason });
         }
@@ -153,35 +157,36 @@ impl Pinned {
             spec.kind = NETWORK.0.to_owned();
             spec.argument = Some(NETWORK.1.to_owned());
         }
-        check_portable(&spec, self.network.is_some())?;
-        Ok(Portable { spec: spec.to_string(), network: self.network.clone() })
+        check_remote(&spec, self.network.is_some())?;
+        Ok(RemotePlayerSpec { spec: spec.to_string(), network: self.network.clone() })
     }
 
     /// A player that another machine has sent: nothing that it names is looked for here.
-    pub fn from_portable(portable: &Portable) -> Result<Pinned, SpecError> {
+    pub fn from_remote_spec(remote_spec: &RemotePlayerSpec) -> Result<ResolvedPlayer, SpecError> {
         let registry = Registry::standard();
-        let spec = registry.parse(&portable.spec)?;
-        check_portable(&spec, portable.network.is_some())?;
-        let Some(bytes) = &portable.network else { return registry.pin(&portable.spec) };
+        let spec = registry.parse(&remote_spec.spec)?;
+        check_remote(&spec, remote_spec.network.is_some())?;
+        let Some(bytes) = &remote_spec.network else { return registry.resolve(&remote_spec.spec) };
         let (model, _) = Model::decode(bytes).map_err(|error| SpecError::Other {
-            spec: portable.spec.clone(),
+            spec: remote_spec.spec.clone(),
             reason: error.to_string(),
         })?;
         let loaded = net::loaded(spec, bytes, model);
-        Ok(Pinned::loaded(&portable.spec, loaded, TableShelf::default()))
+        Ok(ResolvedPlayer::loaded(&remote_spec.spec, loaded, TablebaseCache::default()))
     }
 
     fn options(&self, seed: Seed) -> SpecOptions<'_> {
-        SpecOptions { spec: &self.spec, seed, shelf: &self.shelf }
+        SpecOptions { spec: &self.spec, seed, tablebases: &self.tablebases }
     }
 }
 
 /// Refuses what is not the same on every machine.
-fn check_portable(spec: &PlayerSpec, has_network: bool) -> Result<(), SpecError> {
+fn check_remote(spec: &PlayerSpec, has_network: bool) -> Result<(), SpecError> {
     let other =
         |reason: &str| Err(SpecError::Other { spec: spec.to_string(), reason: reason.to_owned() });
     let number = |name: &str| spec.option(name).map(|text| text.parse::<u64>().unwrap_or(u64::MAX));
-    if has_network != (spec.kind == NETWORK.0) || !(has_network || PORTABLE.contains(&&*spec.kind))
+    if has_network != (spec.kind == NETWORK.0)
+        || !(has_network || REMOTE_KINDS.contains(&&*spec.kind))
     {
         return other("only players of selfmate itself can play on other machines");
     }
@@ -202,9 +207,9 @@ fn check_portable(spec: &PlayerSpec, has_network: bool) -> Result<(), SpecError>
     Ok(())
 }
 
-impl fmt::Debug for Pinned {
+impl fmt::Debug for ResolvedPlayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pinned").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ResolvedPlayer").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -228,12 +233,12 @@ mod tests {
         let kind = PlayerKind::loading("moving", "a run in training", move |options| {
             let newest = counter.fetch_add(1, Relaxed) + 1;
             let argument = options.argument("NAME")?;
-            let pinned = if argument.contains('@') {
+            let resolved = if argument.contains('@') {
                 argument.to_owned()
             } else {
                 format!("{argument}@{newest}")
             };
-            let spec = PlayerSpec { argument: Some(pinned), ..options.spec.clone() };
+            let spec = PlayerSpec { argument: Some(resolved), ..options.spec.clone() };
             Ok(Loaded {
                 spec,
                 identity: content_hash(&newest.to_le_bytes()),
@@ -251,25 +256,25 @@ mod tests {
     #[test]
     fn a_pinned_player_is_loaded_once_and_named_exactly() {
         let (registry, loads) = moving();
-        let pinned = registry.pin("moving:x,sims=3").unwrap();
+        let resolved = registry.resolve("moving:x,sims=3").unwrap();
         for _ in 0..3 {
-            let player = pinned.build(Seed::new(1)).unwrap();
+            let player = resolved.build(Seed::new(1)).unwrap();
             assert_eq!(player.name(), "moving:x@1,sims=3");
         }
-        assert_eq!((pinned.name(), pinned.asked()), ("moving:x@1,sims=3", "moving:x,sims=3"));
+        assert_eq!((resolved.name(), resolved.asked()), ("moving:x@1,sims=3", "moving:x,sims=3"));
         assert_eq!(loads.load(Relaxed), 1);
-        assert_ne!(registry.pin("moving:x").unwrap().identity(), pinned.identity());
-        assert_eq!(registry.pin("random").unwrap().identity(), Ok(None));
+        assert_ne!(registry.resolve("moving:x").unwrap().identity(), resolved.identity());
+        assert_eq!(registry.resolve("random").unwrap().identity(), Ok(None));
     }
 
     #[test]
     fn what_depends_on_a_machine_is_not_portable() {
-        let portable = |text: &str| {
-            let pinned = Registry::standard().pin(text).unwrap();
-            pinned.portable().map(|player| player.spec).map_err(|error| error.to_string())
+        let remote_spec = |text: &str| {
+            let resolved = Registry::standard().resolve(text).unwrap();
+            resolved.remote_spec().map(|player| player.spec).map_err(|error| error.to_string())
         };
         let good = "alphabeta:depth=2,hash=4,blunder=5";
-        assert_eq!(portable(good), Ok(good.to_owned()));
+        assert_eq!(remote_spec(good), Ok(good.to_owned()));
         for (text, reason) in [
             ("alphabeta:movetime=10", "no option 'movetime'"),
             ("alphabeta:threads=2", "one thread"),
@@ -277,15 +282,18 @@ mod tests {
             ("alphabeta:weights=mine.toml", "its files"),
             ("stockfish:nodes=10", "players of selfmate itself"),
         ] {
-            let refused = portable(text).unwrap_err();
+            let refused = remote_spec(text).unwrap_err();
             assert!(refused.contains(reason), "{text}: {refused}");
         }
         let mut registry = Registry::standard();
         registry.set_default_tables("tables");
-        let refused = registry.pin("greedy").unwrap().portable().unwrap_err();
+        let refused = registry.resolve("greedy").unwrap().remote_spec().unwrap_err();
         assert!(refused.to_string().contains("tables"), "{refused}");
         // A network is no file there, and a file is no network.
-        let refused = Pinned::from_portable(&Portable { spec: "net:x".to_owned(), network: None });
+        let refused = ResolvedPlayer::from_remote_spec(&RemotePlayerSpec {
+            spec: "net:x".to_owned(),
+            network: None,
+        });
         assert!(refused.is_err());
     }
 
@@ -299,11 +307,11 @@ mod tests {
         .version(move |_| Ok(format!("Program {}", counter.fetch_add(1, Relaxed))));
         let mut registry = Registry::empty();
         registry.register(kind);
-        let pinned = registry.pin("program").unwrap();
-        pinned.build(Seed::new(1)).unwrap();
+        let resolved = registry.resolve("program").unwrap();
+        resolved.build(Seed::new(1)).unwrap();
         assert_eq!(asked.load(Relaxed), 0);
         for _ in 0..2 {
-            assert_eq!(pinned.clone().identity(), Ok(Some("Program 0".to_owned())));
+            assert_eq!(resolved.clone().identity(), Ok(Some("Program 0".to_owned())));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Who may ask, and from where. Pure functions of the head of a request, and the layer that calls
 //! them before anything else happens.
 //!
-//! A page elsewhere must not reach this server through its visitor's browser. Three walls: the Host
+//! A page remote must not reach this server through its visitor's browser. Three walls: the Host
 //! must be an address or a name we know (a name that was rebound to us is neither), the Origin must
 //! be ourselves, and bodies must be JSON, which no foreign form can send. Where others can connect
 //! at all, changes need a token besides.
@@ -22,16 +22,16 @@ const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Decides about requests.
 #[derive(Debug)]
-pub struct Guard {
+pub struct Access {
     /// Hashed, so that comparing takes as long whatever differs.
     token: Option<blake3::Hash>,
     hosts: Vec<String>,
 }
 
-impl Guard {
-    pub fn new(token: Option<&str>, hosts: &[String]) -> Guard {
+impl Access {
+    pub fn new(token: Option<&str>, hosts: &[String]) -> Access {
         let token = token.map(|token| blake3::hash(token.as_bytes()));
-        Guard { token, hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect() }
+        Access { token, hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect() }
     }
 
     /// True when changes need a token.
@@ -155,14 +155,14 @@ mod tests {
         headers
     }
 
-    fn check(guard: &Guard, method: &Method, pairs: &[(&'static str, &str)]) -> Result<(), u16> {
+    fn check(guard: &Access, method: &Method, pairs: &[(&'static str, &str)]) -> Result<(), u16> {
         let answer = guard.check(method, "/api/runs", &headers(pairs));
         answer.map_err(|error| error.status().as_u16())
     }
 
     #[test]
     fn addresses_and_known_names_are_hosts_and_others_are_not() {
-        let guard = Guard::new(None, &["Lab.Example".to_owned()]);
+        let guard = Access::new(None, &["Lab.Example".to_owned()]);
         for host in [
             "localhost",
             "localhost:8000",
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn only_our_own_pages_may_ask() {
-        let guard = Guard::new(None, &[]);
+        let guard = Access::new(None, &[]);
         let with = |name: &'static str, value: &str| {
             check(&guard, &Method::POST, &[("host", "localhost:8000"), (name, value)])
         };
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_link_from_elsewhere_opens_the_page_and_nothing_else() {
-        let guard = Guard::new(None, &[]);
+        let guard = Access::new(None, &[]);
         let pairs = [
             ("host", "localhost"),
             ("sec-fetch-site", "cross-site"),
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn changes_need_the_token_and_reading_does_not() {
-        let guard = Guard::new(Some("secret"), &[]);
+        let guard = Access::new(Some("secret"), &[]);
         let with = |method, token: &str| {
             check(&guard, &method, &[("host", "10.0.0.7"), ("authorization", token)])
         };

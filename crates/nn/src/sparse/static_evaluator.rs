@@ -6,7 +6,7 @@
 //! search dares to leave out.
 
 use selfmate_chess::Chess;
-use selfmate_search::alphabeta::Judge;
+use selfmate_search::alphabeta::StaticEvaluator;
 use selfmate_search::{Wdl, math};
 
 use super::accumulator::Accumulators;
@@ -14,21 +14,21 @@ use super::network::Network;
 
 /// A network that judges positions for alpha-beta by its value alone.
 #[derive(Clone, Debug)]
-pub struct NetworkJudge {
+pub struct NetworkStaticEvaluator {
     network: Network,
     accumulators: Accumulators,
     scale: f32,
 }
 
-impl NetworkJudge {
+impl NetworkStaticEvaluator {
     /// A judge with the scale that played best.
-    pub fn new(network: Network) -> NetworkJudge {
-        NetworkJudge::with_scale(network, SCALE)
+    pub fn new(network: Network) -> NetworkStaticEvaluator {
+        NetworkStaticEvaluator::with_scale(network, SCALE)
     }
 
     /// A judge with a chosen scale: centipawns for each unit of the logarithm of the odds.
-    pub fn with_scale(network: Network, scale: f32) -> NetworkJudge {
-        NetworkJudge { accumulators: network.accumulators(), network, scale }
+    pub fn with_scale(network: Network, scale: f32) -> NetworkStaticEvaluator {
+        NetworkStaticEvaluator { accumulators: network.accumulators(), network, scale }
     }
 
     /// The scale in use.
@@ -37,14 +37,14 @@ impl NetworkJudge {
     }
 }
 
-impl Judge for NetworkJudge {
-    fn judge(&mut self, position: &Chess) -> i32 {
+impl StaticEvaluator for NetworkStaticEvaluator {
+    fn evaluate(&mut self, position: &Chess) -> i32 {
         let wdl = self.network.wdl_from(&mut self.accumulators, position);
         let score = self.scale * log_odds(wdl);
         score.round() as i32
     }
 
-    fn copy(&self) -> Box<dyn Judge> {
+    fn copy(&self) -> Box<dyn StaticEvaluator> {
         Box::new(self.clone())
     }
 }

@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use selfmate_chess::Seed;
 
-use crate::contest::{MatchError, MatchRun};
-use crate::duel::Duel;
-use crate::elsewhere::{Fixtures, Next};
 use crate::game::GameSettings;
+use crate::match_runner::{MatchError, MatchRun};
 use crate::openings::Opening;
-use crate::pinned::Pinned;
+use crate::pairing::Pairing;
 use crate::record::GameRecord;
+use crate::remote::{Next, OpenGames};
+use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 
 /// The tables at which games are played.
-pub(crate) struct Hall<'a> {
+pub(crate) struct GamePool<'a> {
     pub(crate) settings: &'a GameSettings,
     pub(crate) run: &'a MatchRun,
-    pub(crate) players: [&'a Pinned; 2],
+    pub(crate) players: [&'a ResolvedPlayer; 2],
     /// The seed of the match.
     pub(crate) seed: u64,
     /// One for each pair of games.
@@ -34,7 +34,7 @@ enum Message {
     Failed(SpecError),
 }
 
-impl Hall<'_> {
+impl GamePool<'_> {
     /// Plays the open games and hands each over in the caller's thread.
     pub(crate) fn play(
         &self,
@@ -42,11 +42,10 @@ impl Hall<'_> {
         take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError> {
         self.run.begun.store(true, Relaxed);
-        if let Some(elsewhere) = &self.run.elsewhere {
-            let Hall { settings, run, players, seed, openings } = *self;
+        if let Some(remote) = &self.run.remote {
+            let GamePool { settings, run, players, seed, openings } = *self;
             let stop = &*run.stop;
-            return elsewhere
-                .play(&Fixtures { players, settings, seed, openings, open, stop }, take);
+            return remote.play(&OpenGames { players, settings, seed, openings, open, stop }, take);
         }
         let tables = self.run.concurrency.clamp(1, open.len().max(1));
         // The first players are built here, so that a bad spec is an error and not a thread's.
@@ -61,8 +60,8 @@ impl Hall<'_> {
                 let (next, halt, first) = (&next, &halt, &first);
                 let play = move || {
                     let mine = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-                    let mut duel = match mine.map_or_else(|| self.build(), Ok) {
-                        Ok(duel) => duel,
+                    let mut pairing = match mine.map_or_else(|| self.build(), Ok) {
+                        Ok(pairing) => pairing,
                         Err(error) => {
                             // The other end is gone only when nobody wants to know any more.
                             let _ = sender.send(Message::Failed(error));
@@ -70,7 +69,7 @@ impl Hall<'_> {
                         }
                     };
                     while let Some(&game) = open.get(next.fetch_add(1, Relaxed)) {
-                        let Some(record) = self.game(game, &mut duel, halt) else { return };
+                        let Some(record) = self.game(game, &mut pairing, halt) else { return };
                         if sender.send(Message::Game(Box::new(record))).is_err() {
                             return;
                         }
@@ -117,12 +116,17 @@ impl Hall<'_> {
         result
     }
 
-    fn build(&self) -> Result<Duel, SpecError> {
-        Duel::new(self.players, Seed::new(self.seed))
+    fn build(&self) -> Result<Pairing, SpecError> {
+        Pairing::new(self.players, Seed::new(self.seed))
     }
 
-    fn game(&self, game: usize, duel: &mut Duel, halt: &Arc<AtomicBool>) -> Option<GameRecord> {
-        let judge = self.run.judge.as_deref();
-        duel.play(game as u64, &self.openings[game / 2], self.settings, judge, halt)
+    fn game(
+        &self,
+        game: usize,
+        pairing: &mut Pairing,
+        halt: &Arc<AtomicBool>,
+    ) -> Option<GameRecord> {
+        let adjudicator = self.run.adjudicator.as_deref();
+        pairing.play(game as u64, &self.openings[game / 2], self.settings, adjudicator, halt)
     }
 }

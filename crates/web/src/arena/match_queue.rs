@@ -24,11 +24,11 @@ const FOLDER: &str = ".matches";
 const FRESH: Duration = Duration::from_secs(2);
 
 /// Where matches are played.
-pub(super) struct Hall {
+pub(super) struct MatchQueue {
     folder: PathBuf,
     registry: Registry,
     cores: usize,
-    pub(super) queue: Mutex<Queue>,
+    pub(super) queue: Mutex<PendingMatches>,
     pub(super) changed: Condvar,
     /// What was read of matches, by their names.
     known: Mutex<HashMap<String, Known>>,
@@ -85,7 +85,7 @@ impl Stored {
 
 /// What is to be played.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct PendingMatches {
     pub(super) waiting: Vec<String>,
     pub(super) playing: Option<Playing>,
     /// The thread that plays is there.
@@ -100,11 +100,11 @@ pub(super) struct Playing {
     pub(super) stop: Arc<AtomicBool>,
 }
 
-impl Hall {
-    pub(super) fn new(runs: &Path, registry: Registry, cores: usize) -> Hall {
+impl MatchQueue {
+    pub(super) fn new(runs: &Path, registry: Registry, cores: usize) -> MatchQueue {
         let (queue, known) = (Mutex::default(), Mutex::default());
         let (folder, changed) = (runs.join(FOLDER), Condvar::new());
-        Hall { folder, registry, cores, queue, changed, known }
+        MatchQueue { folder, registry, cores, queue, changed, known }
     }
 
     /// Plays what waits, until nothing does.

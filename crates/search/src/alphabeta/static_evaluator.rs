@@ -1,6 +1,6 @@
 //! The seam between alpha-beta and whoever judges positions for it.
 //!
-//! Without a judge the hand-written evaluation does it. With one, nothing of that evaluation
+//! Without a evaluator the hand-written evaluation does it. With one, nothing of that evaluation
 //! enters a score: what remains by hand are the piece values that order and prune captures.
 
 use selfmate_chess::Chess;
@@ -9,22 +9,22 @@ use super::node::Node;
 use super::score::EVAL_LIMIT;
 
 /// Judges positions without looking ahead, in place of the hand-written evaluation.
-pub trait Judge: Send {
+pub trait StaticEvaluator: Send {
     /// What a position is worth to its side to move, in centipawns.
     ///
     /// The same position always gets the same answer. The search does not ask in check.
-    fn judge(&mut self, position: &Chess) -> i32;
+    fn evaluate(&mut self, position: &Chess) -> i32;
 
-    /// The same judge for another thread.
-    fn copy(&self) -> Box<dyn Judge>;
+    /// The same evaluator for another thread.
+    fn copy(&self) -> Box<dyn StaticEvaluator>;
 }
 
-/// A judge and its latest answers.
+/// A evaluator and its latest answers.
 ///
 /// The transposition table keeps answers too, but not those of nodes that were given up at
 /// once, and such nodes come back in every iteration.
-pub(super) struct CachedJudge {
-    judge: Box<dyn Judge>,
+pub(super) struct CachedStaticEvaluator {
+    evaluator: Box<dyn StaticEvaluator>,
     /// By the lower 16 bits of the key: its upper 48 bits, and the answer in the place of the rest.
     answers: Vec<u64>,
 }
@@ -32,18 +32,18 @@ pub(super) struct CachedJudge {
 const SIZE: usize = 1 << 16;
 const LOW: u64 = SIZE as u64 - 1;
 
-impl CachedJudge {
-    pub(super) fn new(judge: Box<dyn Judge>) -> CachedJudge {
-        CachedJudge { judge, answers: vec![0; SIZE] }
+impl CachedStaticEvaluator {
+    pub(super) fn new(evaluator: Box<dyn StaticEvaluator>) -> CachedStaticEvaluator {
+        CachedStaticEvaluator { evaluator, answers: vec![0; SIZE] }
     }
 
-    pub(super) fn copy(&self) -> CachedJudge {
-        CachedJudge::new(self.judge.copy())
+    pub(super) fn copy(&self) -> CachedStaticEvaluator {
+        CachedStaticEvaluator::new(self.evaluator.copy())
     }
 
     /// The answer for a position outside the search.
-    pub(super) fn judge(&mut self, position: &Chess) -> i32 {
-        self.judge.judge(position).clamp(-EVAL_LIMIT, EVAL_LIMIT)
+    pub(super) fn evaluate_position(&mut self, position: &Chess) -> i32 {
+        self.evaluator.evaluate(position).clamp(-EVAL_LIMIT, EVAL_LIMIT)
     }
 
     pub(super) fn evaluate(&mut self, node: &Node) -> i32 {
@@ -52,7 +52,7 @@ impl CachedJudge {
         if known & !LOW == node.key & !LOW {
             return i32::from(known as i16);
         }
-        let answer = self.judge(&node.position);
+        let answer = self.evaluate_position(&node.position);
         // The limit of evaluations is below that of 16 bits.
         self.answers[place] = node.key & !LOW | u64::from(answer as i16 as u16);
         answer
@@ -74,13 +74,13 @@ mod tests {
     #[derive(Clone, Default)]
     struct Counting(Arc<AtomicU64>);
 
-    impl Judge for Counting {
-        fn judge(&mut self, position: &Chess) -> i32 {
+    impl StaticEvaluator for Counting {
+        fn evaluate(&mut self, position: &Chess) -> i32 {
             self.0.fetch_add(1, Relaxed);
             (position.board().occupied().0 % 65_521) as i32 - 32_760
         }
 
-        fn copy(&self) -> Box<dyn Judge> {
+        fn copy(&self) -> Box<dyn StaticEvaluator> {
             Box::new(self.clone())
         }
     }
@@ -89,7 +89,7 @@ mod tests {
     fn remembered_answers_are_those_of_the_judge() {
         let tables = SquareTables::new(&Weights::default());
         let mut counting = Counting::default();
-        let mut cached = CachedJudge::new(counting.copy());
+        let mut cached = CachedStaticEvaluator::new(counting.copy());
         for number in 0..100 {
             let mut rng = Seed::new(5).index(number).rng();
             let mut game = Game::new();
@@ -97,7 +97,7 @@ mod tests {
                 let legal = game.legal_moves();
                 game.play_unchecked(legal[rng.below(legal.len())]);
                 let node = Node::new(game.position(), &tables);
-                let expected = counting.judge(game.position()).clamp(-EVAL_LIMIT, EVAL_LIMIT);
+                let expected = counting.evaluate(game.position()).clamp(-EVAL_LIMIT, EVAL_LIMIT);
                 assert_eq!(cached.evaluate(&node), expected);
                 let asked = counting.0.load(Relaxed);
                 assert_eq!(cached.evaluate(&node), expected);

@@ -2,16 +2,16 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::contest::MatchError;
 use crate::game::GameSettings;
+use crate::match_runner::MatchError;
 use crate::openings::Opening;
-use crate::pinned::Pinned;
 use crate::record::GameRecord;
+use crate::resolved_player::ResolvedPlayer;
 
 /// Games of a match that are still to be played, with all that decides them.
-pub struct Fixtures<'a> {
+pub struct OpenGames<'a> {
     /// A and B.
-    pub players: [&'a Pinned; 2],
+    pub players: [&'a ResolvedPlayer; 2],
     /// How games are played.
     pub settings: &'a GameSettings,
     /// The seed of the match.
@@ -33,12 +33,12 @@ pub enum Next {
     Stop,
 }
 
-/// Has games played elsewhere than on the threads of this process.
-pub trait Elsewhere: Send + Sync {
+/// Has games played remote than on the threads of this process.
+pub trait RemoteGames: Send + Sync {
     /// Hands over every game, in any order, until no more are wanted.
     fn play(
         &self,
-        fixtures: &Fixtures<'_>,
+        games: &OpenGames<'_>,
         take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError>;
 }

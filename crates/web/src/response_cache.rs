@@ -22,7 +22,7 @@ const MOST: usize = 64;
 
 /// What was answered within the last moment.
 #[derive(Default)]
-pub struct Recent(Mutex<Kept>);
+pub struct ResponseCache(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
@@ -54,7 +54,7 @@ impl Question {
     }
 }
 
-impl Recent {
+impl ResponseCache {
     /// The answer, if it was given a moment ago; else how many changes there were so far.
     fn find(&self, question: &Question) -> Result<Answer, u64> {
         let kept = lock(&self.0);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_given_again_until_something_changes() {
-        let recent = Recent::default();
+        let recent = ResponseCache::default();
         let asked = || question(Method::GET, "/api/runs?x=1").unwrap();
         let changes = recent.find(&asked()).map(|_| ()).unwrap_err();
         recent.keep(asked(), answer("one"), changes);
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn many_answers_are_not_kept() {
-        let recent = Recent::default();
+        let recent = ResponseCache::default();
         for number in 0..2 * MOST {
             let question = question(Method::GET, &format!("/api/runs?{number}")).unwrap();
             recent.keep(question, answer("small"), 0);

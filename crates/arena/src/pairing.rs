@@ -7,22 +7,22 @@ use std::sync::atomic::AtomicBool;
 use selfmate_chess::Seed;
 use selfmate_search::Player;
 
-use crate::game::{GameSettings, Judge, Side, check_game, play_game, second_guess};
+use crate::game::{GameSettings, PositionAdjudicator, Side, check_game, play_game, second_guess};
 use crate::openings::Opening;
-use crate::pinned::Pinned;
 use crate::record::GameRecord;
+use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 
 /// Two players at a table. A game depends on its number and its opening, not on those before it,
 /// unless a player does.
-pub struct Duel {
+pub struct Pairing {
     players: [Box<dyn Player>; 2],
 }
 
-impl Duel {
+impl Pairing {
     /// Builds A and B; the seed is that of the match.
-    pub fn new([a, b]: [&Pinned; 2], seed: Seed) -> Result<Duel, SpecError> {
-        Ok(Duel { players: [a.build(seed.derive("a"))?, b.build(seed.derive("b"))?] })
+    pub fn new([a, b]: [&ResolvedPlayer; 2], seed: Seed) -> Result<Pairing, SpecError> {
+        Ok(Pairing { players: [a.build(seed.derive("a"))?, b.build(seed.derive("b"))?] })
     }
 
     /// Plays a game; `None` when it was stopped before its end.
@@ -31,18 +31,19 @@ impl Duel {
         game: u64,
         opening: &Opening,
         settings: &GameSettings,
-        judge: Option<&Judge>,
+        adjudicator: Option<&PositionAdjudicator>,
         halt: &Arc<AtomicBool>,
     ) -> Option<GameRecord> {
         let a_plays = side_of_a(game);
         let [a, b] = &mut self.players;
         let (white, black) = if a_plays == Side::White { (a, b) } else { (b, a) };
-        let played = play_game(white.as_mut(), black.as_mut(), opening, settings, judge, halt)?;
+        let played =
+            play_game(white.as_mut(), black.as_mut(), opening, settings, adjudicator, halt)?;
         Some(GameRecord { game, a_plays, played })
     }
 }
 
-impl Duel {
+impl Pairing {
     /// Asks both players again at every position of a game of theirs that was checked: the plies where
     /// they would play something else, or think otherwise of it by more than `slack` centipawns.
     /// `None` when it was stopped.
@@ -66,7 +67,7 @@ const fn side_of_a(game: u64) -> Side {
     if game.is_multiple_of(2) { Side::White } else { Side::Black }
 }
 
-/// Holds a game from elsewhere to all that can be seen without the players: its opening, legal
+/// Holds a game from remote to all that can be seen without the players: its opening, legal
 /// moves, and an end where the rules or the settings end it, and nowhere else. What is wrong, if
 /// anything is. Games with clocks, tables or faults are not for this.
 pub fn check(
@@ -91,21 +92,22 @@ mod tests {
     #[test]
     fn a_game_that_was_played_passes_and_a_changed_one_does_not() {
         let registry = Registry::standard();
-        let [a, b] = ["alphabeta:depth=1", "alphabeta:depth=2"].map(|s| registry.pin(s).unwrap());
+        let [a, b] =
+            ["alphabeta:depth=1", "alphabeta:depth=2"].map(|s| registry.resolve(s).unwrap());
         let seed = Seed::new(3);
         let openings = Openings::load(&OpeningSource::default(), seed).unwrap().take(1);
         let adjudication = Adjudication { max_plies: Some(30), ..Adjudication::default() };
         let settings = GameSettings { adjudication, ..GameSettings::default() };
         let halt = Arc::new(AtomicBool::new(false));
-        let mut duel = Duel::new([&a, &b], seed).unwrap();
-        let good = duel.play(1, &openings[0], &settings, None, &halt).unwrap();
+        let mut pairing = Pairing::new([&a, &b], seed).unwrap();
+        let good = pairing.play(1, &openings[0], &settings, None, &halt).unwrap();
         assert_eq!(check(&good, &openings[0], &settings), Ok(()));
-        let odd = duel.second_guess(&good, &openings[0], &settings, 0, &halt);
+        let odd = pairing.second_guess(&good, &openings[0], &settings, 0, &halt);
         assert_eq!(odd, Some(Vec::new()));
         let first = openings[0].game.ply();
         let mut other = good.clone();
         other.played.thoughts[2].cp = other.played.thoughts[2].cp.map(|cp| cp + 200);
-        let odd = duel.second_guess(&other, &openings[0], &settings, 150, &halt);
+        let odd = pairing.second_guess(&other, &openings[0], &settings, 150, &halt);
         assert_eq!(odd, Some(vec![first + 2]));
         let refused = |change: fn(&mut GameRecord)| {
             let mut record = good.clone();

@@ -15,7 +15,7 @@ const BLOCK: usize = 8;
 
 /// A network prepared for batches. All widths are padded to whole vectors.
 #[derive(Debug)]
-pub struct Judge {
+pub struct BatchNetwork {
     kernel: Kernel,
     /// The stem, then two for each block.
     layers: Vec<Layer>,
@@ -30,7 +30,7 @@ pub struct Judge {
 
 /// Room to work in, to be used again.
 #[derive(Debug, Default)]
-pub struct JudgeRoom {
+pub struct BatchScratch {
     input: Floats,
     tower: Floats,
     between: Floats,
@@ -48,9 +48,9 @@ struct Dense {
     bias: Vec<f32>,
 }
 
-impl Judge {
+impl BatchNetwork {
     /// Prepares a network.
-    pub fn new(network: &Network) -> Judge {
+    pub fn new(network: &Network) -> BatchNetwork {
         let (config, weights) = (network.config(), &network.weights);
         let ValueNetConfig { channels, blocks, head, hidden } = config;
         let wide = channels.next_multiple_of(LANES);
@@ -82,7 +82,7 @@ impl Judge {
             if channel < head { matrix[place] } else { 0.0 }
         });
         let (output, output_bias) = part(config.output_place());
-        Judge {
+        BatchNetwork {
             kernel: Kernel::detect(),
             layers,
             channels: wide,
@@ -98,7 +98,7 @@ impl Judge {
     /// # Panics
     ///
     /// Panics unless there are 13 planes of 64 squares for each position.
-    pub fn values(&self, planes: &[f32], room: &mut JudgeRoom) -> Vec<f32> {
+    pub fn values(&self, planes: &[f32], room: &mut BatchScratch) -> Vec<f32> {
         assert!(planes.len().is_multiple_of(PLANES * SQUARES), "thirteen planes");
         let count = planes.len() / (PLANES * SQUARES);
         room.grow(self, count);
@@ -117,10 +117,10 @@ impl Judge {
     }
 
     /// Brings positions through stem and blocks.
-    fn tower(&self, planes: &[f32], room: &mut JudgeRoom) {
+    fn tower(&self, planes: &[f32], room: &mut BatchScratch) {
         let board = SQUARES * self.channels;
         let size = PLANES * SQUARES;
-        let JudgeRoom { input, tower, between, tiles, .. } = room;
+        let BatchScratch { input, tower, between, tiles, .. } = room;
         let blocks = planes.chunks(BLOCK * size).zip(tower.chunks_mut(BLOCK * board));
         for (planes, tower) in blocks {
             let count = planes.len() / size;
@@ -134,8 +134,8 @@ impl Judge {
     }
 }
 
-impl JudgeRoom {
-    fn grow(&mut self, judge: &Judge, count: usize) {
+impl BatchScratch {
+    fn grow(&mut self, judge: &BatchNetwork, count: usize) {
         let (channels, block) = (judge.channels, count.min(BLOCK));
         let planes = PLANES.next_multiple_of(LANES);
         self.input.grow(block * SQUARES * planes);
@@ -202,7 +202,7 @@ mod tests {
         for config in [ValueNetConfig::default(), odd] {
             let network = Network::random(config, Seed::new(5)).unwrap();
             let planes = noise(BLOCK + 3, 1);
-            let values = Judge::new(&network).values(&planes, &mut JudgeRoom::default());
+            let values = BatchNetwork::new(&network).values(&planes, &mut BatchScratch::default());
             let mut scratch = Scratch::default();
             let each = planes.chunks_exact(PLANES * SQUARES);
             let truth: Vec<f32> = each.map(|one| network.value(one, &mut scratch)).collect();
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn a_position_has_the_same_bits_in_any_batch() {
         let network = Network::random(ValueNetConfig::default(), Seed::new(6)).unwrap();
-        let (judge, mut room) = (Judge::new(&network), JudgeRoom::default());
+        let (judge, mut room) = (BatchNetwork::new(&network), BatchScratch::default());
         let planes = noise(2 * BLOCK + 1, 2);
         let all = judge.values(&planes, &mut room);
         for (place, one) in planes.chunks_exact(PLANES * SQUARES).enumerate() {

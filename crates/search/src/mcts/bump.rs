@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::memory::{Pages, Zeroed, ZeroedSlice};
 
 /// Items side by side; shared by threads, taken back all at once.
-pub(super) struct Arena<T> {
+pub(super) struct Bump<T> {
     items: ZeroedSlice<T>,
     /// The first index not given out yet.
     next: AtomicU32,
@@ -13,11 +13,11 @@ pub(super) struct Arena<T> {
     touched: AtomicU32,
 }
 
-impl<T: Zeroed> Arena<T> {
+impl<T: Zeroed> Bump<T> {
     /// Room for this many items; `None` when there is no such memory.
-    pub fn new(items: usize) -> Option<Arena<T>> {
+    pub fn new(items: usize) -> Option<Bump<T>> {
         let items = ZeroedSlice::new(items.min(u32::MAX as usize), Pages::Large)?;
-        Some(Arena { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) })
+        Some(Bump { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) })
     }
 
     /// Takes everything back; items keep what was in them.
