@@ -72,15 +72,15 @@ proptest! {
     #[test]
     fn features_are_in_range_and_none_is_twice(position in positions()) {
         let features = features(&position);
-        let pieces = position.board().occupied().count();
-        prop_assert!((pieces..=pieces + 5).contains(&features.len()));
+        let count = position.board().occupied().count();
+        prop_assert!((count..=count + 5).contains(&features.len()));
         prop_assert!(features.iter().all(|&f| usize::from(f) < THREATS3084_LEN));
         prop_assert!(features.windows(2).all(|pair| pair[0] < pair[1]));
         let pieces = features.iter().filter(|&&f| f < 3072);
         let mut squares: Vec<_> = pieces.map(|f| f % 64).collect();
         squares.sort_unstable();
         squares.dedup();
-        prop_assert_eq!(squares.len(), pieces);
+        prop_assert_eq!(squares.len(), count);
         // The mover's king stands on the right.
         prop_assert!(features.iter().any(|&f| f < 3072 && f % 768 / 64 == 5 && f % 8 >= 4));
     }
