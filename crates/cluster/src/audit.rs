@@ -9,9 +9,9 @@
 //! and what was played must be what they choose, but for a few of both, where two moves are all but
 //! equal; and a worker in too many of whose games that happens is refused as well.
 
-use selfmate_learn::selfplay::Retraced;
 use selfmate_nn::Model;
 use selfmate_run::{GameRecord, PositionRecord};
+use selfmate_selfplay::Recomputed;
 
 /// How exactly games can be played again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Agreement {
     /// The same game, but for rounding where there is some.
     Same,
     /// The same, but for a little more than rounding in a few places.
-    Parted {
+    Diverged {
         /// The first of them.
         ply: usize,
     },
@@ -48,7 +48,7 @@ impl Exactness {
     pub const fn of(model: &Model) -> Exactness {
         match model {
             Model::Sparse(_) => Exactness::Exact,
-            Model::Residual(_) => Exactness::Rounded,
+            Model::Residual(_) | Model::Mlp(_) => Exactness::Rounded,
         }
     }
 }
@@ -59,12 +59,12 @@ pub fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
     if sent == own {
         return Agreement::Same;
     }
-    let parted = first_difference(&sent.moves, &own.moves);
-    Agreement::Different(difference(sent, own, parted))
+    let diverged = first_difference(&sent.moves, &own.moves);
+    Agreement::Different(difference(sent, own, diverged))
 }
 
 /// Compares a game with what the searches find along its moves, where floats are rounded.
-pub fn compare_retraced(sent: &GameRecord, own: &Retraced) -> Agreement {
+pub fn compare_recomputed(sent: &GameRecord, own: &Recomputed) -> Agreement {
     let plies = |positions: &[PositionRecord]| positions.iter().map(|p| p.ply).collect::<Vec<_>>();
     if plies(&sent.positions) != plies(&own.positions) {
         return Agreement::Different("other positions are judged".to_owned());
@@ -88,7 +88,7 @@ pub(crate) fn few(odd: &[usize], plies: usize) -> Agreement {
             "{odd} searches and moves of {plies} plies are others, from ply {ply}"
         ));
     }
-    Agreement::Parted { ply }
+    Agreement::Diverged { ply }
 }
 
 /// The first place in which two lists differ; the end of the shorter when neither does before.
@@ -97,13 +97,13 @@ fn first_difference<T: PartialEq>(one: &[T], other: &[T]) -> usize {
 }
 
 /// In words, for the one who has to explain it to the owner of a worker.
-fn difference(sent: &GameRecord, own: &GameRecord, parted: usize) -> String {
+fn difference(sent: &GameRecord, own: &GameRecord, diverged: usize) -> String {
     let judged = sent.positions.iter().zip(&own.positions).find(|(sent, own)| sent != own);
     let searched = judged.map_or(usize::MAX, |(sent, own)| sent.ply.min(own.ply).into());
-    let is_move = parted < sent.moves.len().max(own.moves.len()) && parted < searched;
+    let is_move = diverged < sent.moves.len().max(own.moves.len()) && diverged < searched;
     match (is_move, searched) {
-        (true, _) => format!("another move at ply {parted}"),
-        (false, usize::MAX) => format!("another end at ply {parted}"),
+        (true, _) => format!("another move at ply {diverged}"),
+        (false, usize::MAX) => format!("another end at ply {diverged}"),
         (false, ply) => format!("another search at ply {ply}"),
     }
 }
@@ -118,8 +118,8 @@ fn is_close(sent: &PositionRecord, own: &PositionRecord) -> bool {
 
 /// True when a worker's games part from their recomputation too often to be rounding: more than a
 /// quarter of at least twenty.
-pub const fn parts_too_often(parted: u64, audited: u64) -> bool {
-    audited >= 20 && 4 * parted > audited
+pub const fn diverges_too_often(diverged: u64, audited: u64) -> bool {
+    audited >= 20 && 4 * diverged > audited
 }
 
 /// The chance that somebody who makes up a share of games is found out within so many games.
@@ -132,22 +132,25 @@ pub(crate) mod tests {
     use std::sync::atomic::AtomicBool;
 
     use selfmate_chess::Seed;
-    use selfmate_learn::selfplay::{Generation, Played, SelfPlayer};
-    use selfmate_learn::zero::ZeroConfig;
-    use selfmate_nn::sparse::{Network, Weights};
+    use selfmate_nn::sparse::{Network, SparseConfig, Weights};
+    use selfmate_selfplay::{FinishedGame, Generation, SelfPlayer};
 
     use super::*;
     use crate::hash::Hash;
+    use crate::job;
     use crate::key::Key;
-    use crate::order;
     use crate::subject::WorkerName;
 
-    pub(crate) fn generation() -> Generation {
-        order::tests::order().generation()
+    pub(crate) fn tiny_shape() -> SparseConfig {
+        SparseConfig { hidden: 64, value_hidden: 8, ..SparseConfig::default() }
     }
 
-    pub(crate) fn play(generation: &Generation, number: u64) -> Played {
-        let shape = ZeroConfig::tiny().network;
+    pub(crate) fn generation() -> Generation {
+        job::tests::generation_job().generation()
+    }
+
+    pub(crate) fn play(generation: &Generation, number: u64) -> FinishedGame {
+        let shape = tiny_shape();
         let network = Network::new(&Weights::random(shape, Seed::new(1)).unwrap());
         let mut player = SelfPlayer::new(&generation.config, Box::new(network));
         let (mut next, mut games) = (Some(number), Vec::new());
@@ -170,13 +173,13 @@ pub(crate) mod tests {
         let mut sent = own.clone();
         sent.moves.pop();
         assert!(matches!(compare(&sent), Agreement::Different(_)));
-        let fewer = Generation { sims: 2, ..generation.clone() };
+        let fewer = Generation { simulations: 2, ..generation.clone() };
         let cheap = play(&fewer, 3).record.rounded();
         assert!(matches!(compare(&cheap), Agreement::Different(_)));
     }
 
     fn player(generation: &Generation) -> SelfPlayer {
-        let shape = ZeroConfig::tiny().network;
+        let shape = tiny_shape();
         let network = Network::new(&Weights::random(shape, Seed::new(1)).unwrap());
         SelfPlayer::new(&generation.config, Box::new(network))
     }
@@ -187,7 +190,7 @@ pub(crate) mod tests {
         let stop = AtomicBool::new(false);
         let mut player = player(&generation);
         let mut compare = |sent: &GameRecord| {
-            compare_retraced(sent, &player.retrace(&generation, sent, &stop).unwrap())
+            compare_recomputed(sent, &player.recompute(&generation, sent, &stop).unwrap())
         };
         let own = play(&generation, 3).record.rounded();
         assert_eq!(compare(&own), Agreement::Same);
@@ -202,14 +205,16 @@ pub(crate) mod tests {
         };
         let mut sent = own.clone();
         forge(&mut sent.positions[4]);
-        assert_eq!(compare(&sent), Agreement::Parted { ply: own.positions[4].ply.into() });
+        assert_eq!(compare(&sent), Agreement::Diverged { ply: own.positions[4].ply.into() });
         let mut sent = own.clone();
         sent.positions.iter_mut().for_each(forge);
         assert!(matches!(compare(&sent), Agreement::Different(_)));
         let mut sent = own.clone();
         sent.positions.pop();
         assert_eq!(compare(&sent), Agreement::Different("other positions are judged".to_owned()));
-        assert!(!parts_too_often(5, 19) && !parts_too_often(5, 20) && parts_too_often(6, 20));
+        assert!(
+            !diverges_too_often(5, 19) && !diverges_too_often(5, 20) && diverges_too_often(6, 20)
+        );
     }
 
     /// Who searches as it should and plays something else is found out too.
@@ -219,7 +224,7 @@ pub(crate) mod tests {
         let stop = AtomicBool::new(false);
         let mut player = player(&generation);
         let mut sent = play(&generation, 3).record.rounded();
-        let first = player.retrace(&generation, &sent, &stop).unwrap().first;
+        let first = player.recompute(&generation, &sent, &stop).unwrap().first;
         // From the first search on the last of the legal moves, each time.
         let mut game = selfmate_chess::Game::new();
         if let Some(fen) = &sent.start {
@@ -233,9 +238,9 @@ pub(crate) mod tests {
             game.play(m).unwrap();
             sent.moves.push(m);
         }
-        let own = player.retrace(&generation, &sent, &stop).unwrap();
+        let own = player.recompute(&generation, &sent, &stop).unwrap();
         sent.positions = own.positions.clone();
-        let found = compare_retraced(&sent, &own);
+        let found = compare_recomputed(&sent, &own);
         let Agreement::Different(what) = found else { panic!("{found:?}") };
         assert!(what.contains("moves of"), "{what}");
     }
@@ -245,14 +250,13 @@ pub(crate) mod tests {
         assert!(detection(0.1, 0.02, 1500) > 0.95);
         assert!(detection(0.1, 0.02, 1400) < 0.95);
         // The same by the choice that is really made, over many cheats.
-        let (key, order) = (Key::new([9; 32]), Hash::of(b"order"));
+        let (key, job) = (Key::new([9; 32]), Hash::of(b"job"));
         let mut found: Vec<u64> = (0..400)
             .map(|cheat| {
                 let worker = WorkerName::from_any(&format!("cheat-{cheat}"));
                 let mut rng = Seed::new(5).index(cheat).rng();
-                let is_found = |number: &u64| {
-                    rng.chance(0.1) && key.is_audited(&worker, &order, *number, 0.02)
-                };
+                let is_found =
+                    |number: &u64| rng.chance(0.1) && key.is_audited(&worker, &job, *number, 0.02);
                 (0..).find(is_found).expect("an endless range")
             })
             .collect();

@@ -6,10 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use selfmate_learn::selfplay::{Evaluators, Generation, SelfPlayConfig, SelfPlayer};
-use selfmate_run::GameRecord;
+use selfmate_selfplay::{Evaluators, FinishedGame, Generation, SelfPlayConfig, SelfPlayer};
 
-use crate::audit::{Agreement, Exactness, compare, compare_retraced};
+use crate::audit::{Agreement, Exactness, compare, compare_recomputed};
 use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
@@ -41,15 +40,9 @@ pub trait Numbered {
     fn number(&self) -> u64;
 }
 
-impl Numbered for GameRecord {
+impl Numbered for FinishedGame {
     fn number(&self) -> u64 {
-        self.number
-    }
-}
-
-impl Numbered for selfmate_learn::endgame::Log {
-    fn number(&self) -> u64 {
-        self.number
+        self.record.number
     }
 }
 
@@ -67,14 +60,14 @@ struct Shared<T> {
     over: Arc<AtomicBool>,
 }
 
-impl Auditor<GameRecord> {
+impl Auditor<FinishedGame> {
     /// For the games of a generation.
     pub fn of_generation(
         threads: usize,
         generation: &Generation,
         evaluators: Evaluators,
         exactness: Exactness,
-    ) -> Auditor<GameRecord> {
+    ) -> Auditor<FinishedGame> {
         // One game at a time needs the least memory, and games are the same however many there are.
         let config = SelfPlayConfig { games_at_once: 1, ..generation.config.clone() };
         let generation = Arc::new(Generation { config, ..generation.clone() });
@@ -82,12 +75,13 @@ impl Auditor<GameRecord> {
         Auditor::new(threads, move || {
             let (generation, evaluators) = (Arc::clone(&generation), Arc::clone(&evaluators));
             let mut player = None;
-            Box::new(move |sent: &GameRecord, halt: &Arc<AtomicBool>| {
+            Box::new(move |sent: &FinishedGame, halt: &Arc<AtomicBool>| {
+                let sent = &sent.record;
                 let player =
                     player.get_or_insert_with(|| SelfPlayer::new(&generation.config, evaluators()));
                 if exactness == Exactness::Rounded {
-                    let retraced = player.retrace(&generation, sent, halt)?;
-                    return Some(compare_retraced(sent, &retraced));
+                    let recomputed = player.recompute(&generation, sent, halt)?;
+                    return Some(compare_recomputed(sent, &recomputed));
                 }
                 let (mut next, mut own) = (Some(sent.number), None);
                 player.play(&generation, || next.take(), |played| own = Some(played), halt);
@@ -197,27 +191,32 @@ impl<T> Drop for Auditor<T> {
 #[cfg(test)]
 mod tests {
     use selfmate_chess::Seed;
-    use selfmate_learn::selfplay::evaluators;
-    use selfmate_learn::zero::ZeroConfig;
     use selfmate_nn::Model;
     use selfmate_nn::sparse::Weights;
+    use selfmate_selfplay::evaluators;
 
     use super::*;
-    use crate::audit::tests::{generation, play};
+    use crate::audit::tests::{generation, play, tiny_shape};
+
+    /// A game as it is stored.
+    fn rounded(generation: &Generation, number: u64) -> FinishedGame {
+        let game = play(generation, number);
+        FinishedGame { record: game.record.rounded(), ..game }
+    }
 
     #[test]
     fn honest_games_agree_and_a_forged_one_does_not() {
         let generation = generation();
-        let weights = Weights::random(ZeroConfig::tiny().network, Seed::new(1)).unwrap();
+        let weights = Weights::random(tiny_shape(), Seed::new(1)).unwrap();
         let model = Model::Sparse(Box::new(weights));
         let exactness = Exactness::of(&model);
         let mut auditor = Auditor::of_generation(2, &generation, evaluators(&model), exactness);
         let [honest, cheat] = ["honest", "cheat"].map(|name| WorkerName::new(name).unwrap());
         for number in 0..6 {
-            auditor.add(honest.clone(), play(&generation, number).record.rounded());
+            auditor.add(honest.clone(), rounded(&generation, number));
         }
-        let mut forged = play(&generation, 6).record.rounded();
-        forged.positions[0].value = 0.5;
+        let mut forged = rounded(&generation, 6);
+        forged.record.positions[0].value = 0.5;
         auditor.add(cheat.clone(), forged);
         let mut findings = Vec::new();
         while auditor.pending().unwrap() > 0 {
@@ -230,7 +229,7 @@ mod tests {
             assert_eq!(agrees, finding.worker == honest, "{finding:?}");
         }
         // What is forgotten is not waited for, but for what is begun.
-        let game = play(&generation, 7).record.rounded();
+        let game = rounded(&generation, 7);
         (0..500).for_each(|_| auditor.add(cheat.clone(), game.clone()));
         auditor.forget(&cheat);
         let mut findings = Vec::new();
@@ -241,7 +240,7 @@ mod tests {
         assert!(findings.len() < 400, "{}", findings.len());
         // Dropping it while it has work ends it.
         for number in 0..50 {
-            auditor.add(honest.clone(), play(&generation, number % 3).record.rounded());
+            auditor.add(honest.clone(), rounded(&generation, number % 3));
         }
     }
 }

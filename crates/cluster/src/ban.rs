@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_refused_worker_stays_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("refused.jsonl");
+        let path = folder.path().join("bans.jsonl");
         let [a, b] = ["a", "b"].map(|name| WorkerName::new(name).unwrap());
         let mut bans = Bans::open(&path).unwrap();
         assert!(bans.add(&a, "an illegal \"move\"").unwrap());

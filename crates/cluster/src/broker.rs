@@ -22,16 +22,16 @@ use futures_util::StreamExt;
 use selfmate_run::bounded_file;
 
 use crate::backoff::Backoff;
+use crate::envelope::MAX_MESSAGE;
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::message::MAX_HELD;
-use crate::parcel::MAX_MESSAGE;
 use crate::subject::{BUCKET, CONSUMER, GAMES, STREAM, WorkerName};
 
 /// How to reach a broker.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Its address, or several with commas: `nats://host:4222`, `tls://host:4222`.
+    /// Its address, or several with commas: `nats://responder:4222`, `tls://responder:4222`.
     pub url: String,
     /// A credentials file, as `nsc` makes them.
     pub credentials: Option<PathBuf>,
@@ -69,7 +69,7 @@ fn parse_address(text: &str) -> Result<ServerAddr, ClusterError> {
     let wrong = |reason: String| ClusterError::Address { address: text.to_owned(), reason };
     let address: ServerAddr = text.parse().map_err(|error: io::Error| wrong(error.to_string()))?;
     match (address.scheme(), address.host(), address.port()) {
-        ("nats" | "tls", "", _) => Err(wrong("it names no host".to_owned())),
+        ("nats" | "tls", "", _) => Err(wrong("it names no responder".to_owned())),
         ("nats" | "tls", _, 0) => Err(wrong("there is no port 0".to_owned())),
         ("nats" | "tls", ..) => Ok(address),
         (scheme, ..) => Err(wrong(format!("'{scheme}' is not spoken here"))),
@@ -225,7 +225,7 @@ impl Broker {
             discard: DiscardPolicy::New,
             max_bytes: storage.max_bytes,
             max_message_size: MAX_MESSAGE as i32 + 1024,
-            // Nobody can fill it alone.
+            // Nobody can fill it detached.
             max_messages_per_subject: 2 * MAX_HELD as i64,
             discard_new_per_subject: true,
             duplicate_window: DUPLICATES,

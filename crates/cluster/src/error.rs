@@ -3,9 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use selfmate_run::RunError;
+use selfmate_run::{RecordError, RunError};
 
-use crate::order::OrderError;
+use crate::job::JobError;
 use crate::subject::{NameError, WorkerName};
 
 /// Why a cluster cannot go on.
@@ -22,6 +22,8 @@ pub enum ClusterError {
     /// A file of the run cannot be written.
     #[error(transparent)]
     Run(#[from] RunError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// A file that does not hold what it should.
     #[error("{}: {what}", path.display())]
     File {
@@ -93,19 +95,19 @@ pub enum ClusterError {
     /// What was fetched is not what was asked for.
     #[error("{what} {name} is not what its name says; it was changed on its way")]
     Forged {
-        /// An order or a network.
+        /// An job or a network.
         what: &'static str,
         /// Its hash.
         name: String,
     },
-    /// An order that cannot be followed.
+    /// An job that cannot be followed.
     #[error(transparent)]
-    Order(#[from] OrderError),
+    Order(#[from] JobError),
     /// A network that cannot be used.
-    #[error("the network of an order: {0}")]
+    #[error("the network of an job: {0}")]
     Network(String),
-    /// An order that asks for more memory than this worker has.
-    #[error("an order needs more than this worker has: {0}")]
+    /// An job that asks for more memory than this worker has.
+    #[error("an job needs more than this worker has: {0}")]
     Memory(String),
     /// A name that cannot be used.
     #[error(transparent)]

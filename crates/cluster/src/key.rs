@@ -1,6 +1,6 @@
 //! The secret of a run: it proves what the learner has asked for, and chooses what is audited.
 //!
-//! A token belongs to one worker, one order and one game. A game that comes without its token was
+//! A token belongs to one worker, one job and one game. A game that comes without its token was
 //! not asked for from whoever sends it. Nothing has to be remembered for that, so games that were
 //! on their way when the learner was killed are as good as before.
 
@@ -67,23 +67,23 @@ impl Key {
     }
 
     /// What a worker shows with a game that it was asked for.
-    pub fn token(&self, worker: &WorkerName, order: &Hash, number: u64) -> Hash {
-        self.hash(GRANT, worker, order, number)
+    pub fn token(&self, worker: &WorkerName, job: &Hash, number: u64) -> Hash {
+        self.hash(GRANT, worker, job, number)
     }
 
     /// True when this game of this worker is among the share that is played again. Whoever does
     /// not know the key cannot tell before.
-    pub fn is_audited(&self, worker: &WorkerName, order: &Hash, number: u64, share: f64) -> bool {
-        let hash = self.hash(AUDIT, worker, order, number);
+    pub fn is_audited(&self, worker: &WorkerName, job: &Hash, number: u64, share: f64) -> bool {
+        let hash = self.hash(AUDIT, worker, job, number);
         let [a, b, c, d, ..] = *hash.as_bytes();
         f64::from(u32::from_le_bytes([a, b, c, d])) < share * 2f64.powi(32)
     }
 
-    fn hash(&self, purpose: &str, worker: &WorkerName, order: &Hash, number: u64) -> Hash {
+    fn hash(&self, purpose: &str, worker: &WorkerName, job: &Hash, number: u64) -> Hash {
         // The name comes last: everything before it has a fixed length.
         let mut bytes = Vec::with_capacity(128);
         bytes.extend(purpose.as_bytes());
-        bytes.extend(order.as_bytes());
+        bytes.extend(job.as_bytes());
         bytes.extend(number.to_le_bytes());
         bytes.extend(worker.as_str().as_bytes());
         Hash::keyed(&self.0, &bytes)
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn the_audited_share_is_what_was_asked_for() {
         let worker = WorkerName::new("a").unwrap();
-        let (key, order) = (Key::new([7; 32]), Hash::of(b"x"));
+        let (key, job) = (Key::new([7; 32]), Hash::of(b"x"));
         let count = |share| {
-            (0..20_000).filter(|&number| key.is_audited(&worker, &order, number, share)).count()
+            (0..20_000).filter(|&number| key.is_audited(&worker, &job, number, share)).count()
         };
         assert_eq!((count(0.0), count(1.0)), (0, 20_000));
         // Four standard deviations of 20 each.

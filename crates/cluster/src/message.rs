@@ -1,4 +1,4 @@
-//! What learner and workers say to each other, as JSON; games are [`crate::parcel`]s.
+//! What learner and workers say to each other, as JSON; games are [`crate::envelope`]s.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub const MAX_GRANT: usize = 256;
 /// A worker wants games.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
-    /// See [`crate::order::PROTOCOL`].
+    /// See [`crate::job::PROTOCOL`].
     pub protocol: u32,
     /// Of selfmate.
     pub version: String,
@@ -24,8 +24,8 @@ pub struct Ask {
     /// Games wanted.
     pub want: u32,
     /// What it plays for.
-    pub order: Option<Hash>,
-    /// The games of that order that it has, played but not sent ones included.
+    pub job: Option<Hash>,
+    /// The games of that job that it has, played but not sent ones included.
     pub has: Vec<u64>,
 }
 
@@ -35,8 +35,8 @@ pub struct Ask {
 pub enum Answer {
     /// Play these.
     Work {
-        /// The order that they belong to.
-        order: Hash,
+        /// The job that they belong to.
+        job: Hash,
         /// The games.
         games: Vec<Grant>,
     },
@@ -63,10 +63,10 @@ pub struct Grant {
 
 /// A worker is alive.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beat {
+pub struct Heartbeat {
     /// What it plays for.
-    pub order: Option<Hash>,
-    /// The games of that order that it has, played but not sent ones included.
+    pub job: Option<Hash>,
+    /// The games of that job that it has, played but not sent ones included.
     pub has: Vec<u64>,
     /// Games that it has sent since it started.
     pub sent: u64,
@@ -74,11 +74,11 @@ pub struct Beat {
     pub leaving: bool,
 }
 
-/// What the learner says to a [`Beat`].
+/// What the learner says to a [`Heartbeat`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pulse {
-    /// The order that games are wanted for; games for another need not be finished.
-    pub order: Option<Hash>,
+pub struct HeartbeatReply {
+    /// The job that games are wanted for; games for another need not be finished.
+    pub job: Option<Hash>,
 }
 
 /// Writes a message.
@@ -101,12 +101,12 @@ mod tests {
     #[test]
     fn messages_come_back_and_the_largest_answer_fits() {
         let grant = Grant { number: u64::MAX, token: Hash::of(b"t") };
-        let answer = Answer::Work { order: Hash::of(b"o"), games: vec![grant; MAX_GRANT] };
+        let answer = Answer::Work { job: Hash::of(b"o"), games: vec![grant; MAX_GRANT] };
         assert_eq!(decode::<Answer>(&encode(&answer)), Ok(answer));
         let has = vec![999_999_999_999; MAX_HELD];
-        let beat = Beat { order: Some(Hash::of(b"o")), has, sent: 1, leaving: false };
-        assert_eq!(decode::<Beat>(&encode(&beat)), Ok(beat));
+        let heartbeat = Heartbeat { job: Some(Hash::of(b"o")), has, sent: 1, leaving: false };
+        assert_eq!(decode::<Heartbeat>(&encode(&heartbeat)), Ok(heartbeat));
         assert!(decode::<Ask>(b"{\"protocol\":1}").is_err());
-        assert!(decode::<Beat>(&vec![b' '; MAX_MESSAGE + 1]).unwrap_err().contains("bytes"));
+        assert!(decode::<Heartbeat>(&vec![b' '; MAX_MESSAGE + 1]).unwrap_err().contains("bytes"));
     }
 }

@@ -143,7 +143,7 @@ mod tests {
         file.write_all(b"8 a").unwrap();
         let known = provenance.open(1).unwrap();
         assert_eq!(known.len(), 4);
-        // Played again by another: the last counts.
+        // FinishedGame again by another: the last counts.
         provenance.add(4, &b);
         provenance.sync().unwrap();
         assert_eq!(provenance.games_of(&of(&a)).unwrap(), BTreeSet::from([0, 2, 6]));

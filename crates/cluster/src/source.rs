@@ -9,24 +9,28 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use selfmate_learn::selfplay::{Harvest, Source, Tray, Work, evaluators};
-use selfmate_learn::{LearnError, endgame};
 use selfmate_nn::Model;
+use selfmate_run::GameRecord;
+use selfmate_selfplay::{
+    Completion, FinishedGame, GameSink, GameSource, Generation, SelfPlayError, evaluators,
+};
 
 use crate::audit::Exactness;
 use crate::auditor::Auditor;
 use crate::ban::Bans;
 use crate::broker::{Access, Storage};
-use crate::centre::{Call, Centre, Setup, Waiting};
-use crate::ending;
+use crate::collector::{Collector, GameKeeper};
+use crate::coordinator::{Announcement, Coordinator, Setup, Waiting};
+use crate::envelope::Envelope;
 use crate::error::ClusterError;
 use crate::hash::Hash;
-use crate::intake::Intake;
+use crate::job::{GenerationJob, Job, Task};
 use crate::key::Key;
 use crate::lease::Terms;
-use crate::order::{Order, PROTOCOL};
 use crate::provenance::Provenance;
-use crate::shift::Shift;
+use crate::rejection::Rejection;
+use crate::subject::WorkerName;
+use crate::validation::validate;
 
 /// How a learner uses a cluster.
 #[derive(Clone, Debug)]
@@ -49,18 +53,19 @@ pub struct Options {
 
 /// Games from many machines.
 pub struct Cluster {
-    pub(crate) options: Options,
-    pub(crate) centre: Centre,
-    pub(crate) provenance: Provenance,
+    options: Options,
+    coordinator: Coordinator,
+    provenance: Provenance,
     /// Games of earlier generations that must go.
-    pub(crate) purge: BTreeSet<u64>,
+    /// Since they were last asked for.
+    invalid_new: BTreeSet<u64>,
     /// Games whose stored copy is a refused worker's.
-    pub(crate) bad: BTreeSet<u64>,
+    invalid: BTreeSet<u64>,
 }
 
-impl From<ClusterError> for LearnError {
-    fn from(error: ClusterError) -> LearnError {
-        LearnError::Source(Box::new(error))
+impl From<ClusterError> for SelfPlayError {
+    fn from(error: ClusterError) -> SelfPlayError {
+        SelfPlayError::Source(Box::new(error))
     }
 }
 
@@ -70,11 +75,11 @@ impl Cluster {
         let folder = options.folder.join("cluster");
         fs::create_dir_all(&folder).map_err(ClusterError::io(&folder))?;
         let key = Key::open(&folder.join("key"))?;
-        let bans = Bans::open(&folder.join("refused.jsonl"))?;
+        let bans = Bans::open(&folder.join("bans.jsonl"))?;
         let provenance = Provenance::new(&folder);
-        // A kill may have come between the refusal and the removal.
-        let bad = provenance.games_of(&bans.workers())?;
-        let centre = Centre::open(Setup {
+        // A kill may have come between the rejection and the removal.
+        let invalid = provenance.games_of(&bans.workers())?;
+        let coordinator = Coordinator::open(Setup {
             access: options.access.clone(),
             storage: options.storage,
             name: options.run.clone(),
@@ -82,74 +87,136 @@ impl Cluster {
             bans,
             terms: options.terms,
         })?;
-        Ok(Cluster { options, centre, provenance, purge: bad.clone(), bad })
+        Ok(Cluster { options, coordinator, provenance, invalid_new: invalid.clone(), invalid })
     }
 }
 
-impl Waiting for Tray<'_> {
+impl GameSource for Cluster {
+    fn play(
+        &mut self,
+        job: &selfmate_selfplay::GenerationJob<'_>,
+        sink: &mut GameSink<'_>,
+    ) -> Result<Completion, SelfPlayError> {
+        let bytes: Arc<[u8]> = (job.model_file)()?.into();
+        // As workers get it: what they play is what is recomputed here.
+        let (model, _) =
+            Model::decode(&bytes).map_err(|error| ClusterError::Network(error.to_string()))?;
+        let network = Hash::of(&bytes);
+        let document = Job::new(Task::Generation(GenerationJob {
+            run: self.options.run.clone(),
+            seed: job.run_seed,
+            generation: job.index,
+            step: job.generation.network,
+            simulations: job.generation.simulations,
+            network,
+            selfplay: job.generation.config.clone(),
+        }));
+        let mut senders = self.provenance.open(job.index)?;
+        let text = document.to_json();
+        let hash = Hash::of(text.as_bytes());
+        let announcement = Announcement {
+            job: hash,
+            generation: job.index,
+            network: Some(network),
+            objects: vec![(network, bytes), (hash, text.into_bytes().into())],
+            numbers: job.numbers.clone(),
+        };
+        let Cluster { options, coordinator, provenance, invalid_new, invalid } = self;
+        let mut keeper =
+            GenerationKeeper { sink, generation: job.generation, provenance, invalid_new, invalid };
+        if !coordinator.begin(announcement, &mut keeper) {
+            return Ok(Completion::Incomplete);
+        }
+        let auditor = Auditor::of_generation(
+            options.threads,
+            job.generation,
+            evaluators(&model),
+            Exactness::of(&model),
+        );
+        let stored: Vec<GameRecord> = keeper.sink.games().to_vec();
+        let mut collector =
+            Collector::new(coordinator, hash, &mut keeper, auditor, options.audit_share);
+        let collect = || -> Result<bool, ClusterError> {
+            for record in stored {
+                let hash = Hash::of(&record.encode()?);
+                let sender = senders.remove(&record.number);
+                collector.resume(sender, FinishedGame { record, simulations: 0 }, hash)?;
+            }
+            collector.run()
+        };
+        let is_complete = collect();
+        self.coordinator.end();
+        Ok(if is_complete? { Completion::Complete } else { Completion::Incomplete })
+    }
+
+    fn take_invalid(&mut self) -> BTreeSet<u64> {
+        std::mem::take(&mut self.invalid_new)
+    }
+
+    fn is_invalid(&self, number: u64) -> bool {
+        self.invalid.contains(&number)
+    }
+}
+
+/// Keeps the games of a generation in the run's journal, and who sent them.
+struct GenerationKeeper<'a, 's> {
+    sink: &'a mut GameSink<'s>,
+    generation: &'a Generation,
+    provenance: &'a mut Provenance,
+    invalid_new: &'a mut BTreeSet<u64>,
+    invalid: &'a mut BTreeSet<u64>,
+}
+
+impl Waiting for GenerationKeeper<'_, '_> {
     fn goes_on(&mut self) -> bool {
-        Tray::goes_on(self)
+        self.sink.goes_on()
     }
 
     fn note(&mut self, text: &str) {
-        Tray::note(self, text);
+        self.sink.note(text);
     }
 }
 
-impl Source for Cluster {
-    fn play(&mut self, work: &Work<'_>, tray: &mut Tray<'_>) -> Result<Harvest, LearnError> {
-        let bytes: Arc<[u8]> = (work.model)()?.into();
-        // As workers get it: what they play is what is played again here.
-        let (model, _) = Model::decode(&bytes)?;
-        let order = Order {
-            protocol: PROTOCOL,
-            run: self.options.run.clone(),
-            seed: work.seed,
-            generation: work.index,
-            step: work.generation.network,
-            sims: work.generation.sims,
-            network: Hash::of(&bytes),
-            selfplay: work.generation.config.clone(),
-        };
-        let known = self.provenance.open(work.index)?;
-        let text = order.to_toml();
-        let hash = Hash::of(text.as_bytes());
-        let call = Call {
-            order: hash,
-            generation: work.index,
-            network: Some(order.network),
-            objects: vec![(order.network, bytes), (hash, text.into_bytes().into())],
-            numbers: work.numbers.clone(),
-        };
-        if !self.centre.begin(call, tray) {
-            return Ok(Harvest::Unripe);
-        }
-        let exactness = Exactness::of(&model);
-        let intake = Intake::new(self.centre.key.clone(), hash, work.generation.clone());
-        let auditor = Auditor::of_generation(
-            self.options.threads,
-            work.generation,
-            evaluators(&model),
-            exactness,
-        );
-        let outcome = Shift::new(self, hash, intake, auditor).run(known, tray);
-        self.centre.end();
-        outcome
+impl GameKeeper for GenerationKeeper<'_, '_> {
+    type Game = FinishedGame;
+
+    fn validate(&mut self, envelope: &Envelope) -> Result<(FinishedGame, Hash), Rejection> {
+        validate(envelope, self.generation)
     }
 
-    fn play_endings(
+    fn keep(&mut self, worker: &WorkerName, game: FinishedGame) -> Result<(), ClusterError> {
+        let number = game.record.number;
+        self.provenance.add(number, worker);
+        self.invalid.remove(&number);
+        Ok(self.sink.add(game)?)
+    }
+
+    fn kept(&self, number: u64) -> Option<FinishedGame> {
+        let found = self.sink.games().iter().find(|record| record.number == number);
+        found.map(|record| FinishedGame { record: record.clone(), simulations: 0 })
+    }
+
+    fn sync(&mut self) -> Result<(), ClusterError> {
+        // First who, then what: a game without its sender could not be found again.
+        self.provenance.sync()?;
+        Ok(self.sink.sync()?)
+    }
+
+    fn remove(&mut self, numbers: &BTreeSet<u64>) -> Result<(), ClusterError> {
+        Ok(self.sink.remove(numbers)?)
+    }
+
+    fn banned(
         &mut self,
-        work: &endgame::Work<'_>,
-        note: &mut dyn FnMut(&str),
-    ) -> Result<Option<Vec<endgame::Log>>, LearnError> {
-        ending::play(self, work, note)
-    }
-
-    fn purge(&mut self) -> BTreeSet<u64> {
-        std::mem::take(&mut self.purge)
-    }
-
-    fn is_bad(&self, number: u64) -> bool {
-        self.bad.contains(&number)
+        worker: &WorkerName,
+        _: &Rejection,
+        numbers: &BTreeSet<u64>,
+    ) -> Result<String, ClusterError> {
+        self.provenance.sync()?;
+        let games = self.provenance.games_of(&BTreeSet::from([worker.clone()]))?;
+        let earlier: Vec<u64> = games.difference(numbers).copied().collect();
+        self.invalid_new.extend(&earlier);
+        self.invalid.extend(&earlier);
+        Ok(format!(", {} of earlier generations are removed", earlier.len()))
     }
 }

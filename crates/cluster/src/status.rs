@@ -54,8 +54,8 @@ pub struct Member {
     pub refused: BTreeMap<String, u64>,
     /// Games played again.
     pub audited: u64,
-    /// Those of them that parted from what they should be, within rounding.
-    pub parted: u64,
+    /// Those of them that diverged from what they should be, within rounding.
+    pub diverged: u64,
     /// Games that it has to play just now.
     pub held: u64,
     /// Games taken a second since it was first heard of.

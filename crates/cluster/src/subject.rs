@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// Workers ask for games: `selfmate.ask.WORKER`.
 pub const ASK: &str = "selfmate.ask";
-/// Workers say that they are alive: `selfmate.beat.WORKER`.
-pub const BEAT: &str = "selfmate.beat";
+/// Workers say that they are alive: `selfmate.heartbeat.WORKER`.
+pub const HEARTBEAT: &str = "selfmate.heartbeat";
 /// Workers send games: `selfmate.games.WORKER`; kept by the stream.
 pub const GAMES: &str = "selfmate.games";
 /// The learner tells that there is something new to ask for.
@@ -110,6 +110,6 @@ mod tests {
         assert_eq!(WorkerName::of_subject(GAMES, "selfmate.games.north-2"), Some(worker));
         assert_eq!(WorkerName::of_subject(GAMES, "selfmate.games.a.b"), None);
         assert_eq!(WorkerName::of_subject(GAMES, "selfmate.gamesa"), None);
-        assert_eq!(WorkerName::from_any("my host.local").as_str(), "my-host-local");
+        assert_eq!(WorkerName::from_any("my responder.local").as_str(), "my-responder-local");
     }
 }

@@ -14,26 +14,22 @@ use std::time::Duration;
 use futures_util::future::FusedFuture;
 use futures_util::{FutureExt, StreamExt, stream};
 use selfmate_arena::Pairing;
-use selfmate_learn::endgame::{EndingName, Lab, games_seed};
-use selfmate_learn::selfplay::{SelfPlayConfig, evaluators};
-use selfmate_nn::{Model, mlp};
+use selfmate_nn::Model;
+use selfmate_selfplay::{SelfPlayConfig, evaluators};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::backoff::Backoff;
 use crate::broker::{Access, Broker, Role};
-use crate::document::Document;
-use crate::ending::EndingOrder;
+use crate::envelope::load;
 use crate::error::ClusterError;
-use crate::fixture::Fixture;
-use crate::hall::{Ending, Finished, Hall, Job, Task};
 use crate::hash::Hash;
+use crate::job::{GenerationJob, Job, MAX_JOB, MatchJob, PROTOCOL, Task};
 use crate::key::Key;
-use crate::message::{Answer, Ask, Beat, Pulse, decode, encode};
-use crate::order::{MAX_ORDER, Order, PROTOCOL};
-use crate::parcel::load;
-use crate::subject::{ASK, BEAT, GAMES, NEWS, WorkerName};
+use crate::message::{Answer, Ask, Heartbeat, HeartbeatReply, decode, encode};
+use crate::subject::{ASK, GAMES, HEARTBEAT, NEWS, WorkerName};
+use crate::worker_pool::{ActiveJob, ActiveTask, Finished, WorkerPool};
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -51,8 +47,8 @@ pub struct Options {
 pub enum Event {
     /// The broker is there.
     Connected,
-    /// Plays for another order: a generation of a run, or a match.
-    Order(String),
+    /// Plays for another job: a generation of a run, or a match.
+    Job(String),
     /// So many games are sent.
     Sent(u64),
     /// Something does not work; it is tried again.
@@ -60,7 +56,7 @@ pub enum Event {
 }
 
 /// How often a worker says that it is alive: several times in the shortest lease.
-const BEATS: Duration = Duration::from_secs(5);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(5);
 /// How often the signal to stop is looked for.
@@ -93,23 +89,22 @@ pub fn work(
         let Some(broker) = connect(options, stop, tell).await? else { return Ok(0) };
         tell(Event::Connected);
         let (sender, mut finished) = unbounded_channel();
-        let (hall, threads) = Hall::open(options.threads, &sender);
+        let (pool, threads) = WorkerPool::open(options.threads, &sender);
         drop(sender);
         let worker = Worker {
             options,
             broker,
-            hall,
+            pool,
             tell,
             nonce: Key::random()?,
             messages: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             networks: RefCell::default(),
-            lab: RefCell::default(),
             news: Notify::new(),
         };
         let outcome = worker.run(stop, &mut finished).await;
-        worker.hall.set_job(None);
-        worker.hall.close();
+        worker.pool.set_job(None);
+        worker.pool.close();
         let panics = threads.into_iter().map(JoinHandle::join).filter(Result::is_err).count();
         outcome?;
         if panics > 0 {
@@ -183,7 +178,7 @@ async fn until(stop: &AtomicBool) {
 struct Worker<'a> {
     options: &'a Options,
     broker: Broker,
-    hall: Arc<Hall>,
+    pool: Arc<WorkerPool>,
     tell: &'a dyn Fn(Event),
     /// Makes ids of messages that no other process uses.
     nonce: Key,
@@ -193,8 +188,6 @@ struct Worker<'a> {
     sent: AtomicU64,
     /// Networks that were fetched last.
     networks: RefCell<Vec<(Hash, Arc<[u8]>)>>,
-    /// The ending that was played last.
-    lab: RefCell<Option<Lab>>,
     /// The learner has something new.
     news: Notify,
 }
@@ -206,7 +199,7 @@ impl Worker<'_> {
         finished: &mut UnboundedReceiver<Finished>,
     ) -> Result<(), ClusterError> {
         // Whoever had this name before has forgotten its games.
-        let _ = self.beat(true).await;
+        let _ = self.heartbeat(true).await;
         // The same one to the end: a game that is being sent when the signal comes is not forgotten.
         let mut sending = pin!(self.send_games(finished).fuse());
         tokio::select! {
@@ -217,38 +210,38 @@ impl Worker<'_> {
             () = until(stop) => {}
         }
         // Games under way are finished and sent; the rest goes to others.
-        self.hall.close();
+        self.pool.close();
         if !sending.is_terminated() {
             tokio::select! {
                 () = &mut sending => {}
                 () = self.keep_alive() => {}
             }
         }
-        let _ = self.beat(true).await;
+        let _ = self.heartbeat(true).await;
         Ok(())
     }
 
-    /// Keeps the hall supplied; ends only when the learner refuses this worker.
+    /// Keeps the pool supplied; ends only when the learner refuses this worker.
     async fn ask_for_games(&self) -> Result<(), ClusterError> {
         let mut backoff = Backoff::new(self.options.name.as_str());
         loop {
-            let want = self.hall.want();
+            let want = self.pool.want();
             if want == 0 {
-                self.hall.hungry.notified().await;
+                self.pool.hungry.notified().await;
                 continue;
             }
             match self.ask(want).await {
-                Ok(Some(Answer::Work { order, games })) => {
-                    self.hall.hold(order, &games);
-                    match self.follow(order).await {
+                Ok(Some(Answer::Work { job, games })) => {
+                    self.pool.hold(job, &games);
+                    match self.follow(job).await {
                         Ok(()) => {
                             backoff.reset();
-                            self.hall.add(&order, games);
+                            self.pool.add(&job, games);
                         }
                         Err(error) => {
                             // Others may be able to play them.
-                            self.hall.set_job(None);
-                            let _ = self.beat(true).await;
+                            self.pool.set_job(None);
+                            let _ = self.heartbeat(true).await;
                             self.trouble(&error, &mut backoff).await;
                         }
                     }
@@ -283,9 +276,9 @@ impl Worker<'_> {
     /// Asks for games; `None` when nobody is there to ask.
     async fn ask(&self, want: usize) -> Result<Option<Answer>, ClusterError> {
         let Options { name, threads, .. } = self.options;
-        let (order, has) = self.hall.held();
+        let (job, has) = self.pool.held();
         let ask = Ask {
-            order,
+            job,
             has,
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -296,73 +289,53 @@ impl Worker<'_> {
         answer.map(|bytes| decode(&bytes)).transpose().map_err(unreadable)
     }
 
-    /// Sees to it that the hall plays for an order.
-    async fn follow(&self, order: Hash) -> Result<(), ClusterError> {
-        let old = self.hall.job();
-        if old.as_ref().is_some_and(|job| job.order == order) {
+    /// Sees to it that the pool plays for an job.
+    async fn follow(&self, job: Hash) -> Result<(), ClusterError> {
+        let old = self.pool.job();
+        if old.as_ref().is_some_and(|active| active.hash == job) {
             return Ok(());
         }
-        let bytes = self.broker.fetch("order", &order, MAX_ORDER).await?;
-        let (task, what) = match Document::parse(&bytes)? {
-            Document::Generation(order) => self.prepare_generation(&order).await?,
-            Document::Round(order) => self.prepare_round(order).await?,
-            Document::Match(fixture) => self.prepare_match(&fixture).await?,
+        let bytes = self.broker.fetch("job", &job, MAX_JOB).await?;
+        let (task, what) = match Job::parse(&bytes)?.task {
+            Task::Generation(generation) => self.prepare_generation(&generation).await?,
+            Task::Match(match_job) => self.prepare_match(&match_job).await?,
         };
-        self.hall.set_job(Some(Arc::new(Job::new(order, task))));
-        (self.tell)(Event::Order(what));
+        self.pool.set_job(Some(Arc::new(ActiveJob::new(job, task))));
+        (self.tell)(Event::Job(what));
         Ok(())
     }
 
-    async fn prepare_generation(&self, order: &Order) -> Result<(Task, String), ClusterError> {
-        let bytes = self.network(&order.network).await?;
+    async fn prepare_generation(
+        &self,
+        job: &GenerationJob,
+    ) -> Result<(ActiveTask, String), ClusterError> {
+        let bytes = self.network(&job.network).await?;
         let decoded = Model::decode(&bytes);
         let (model, _) = decoded.map_err(|error| ClusterError::Network(error.to_string()))?;
-        let Order { run, generation, step, .. } = order;
+        let GenerationJob { run, generation, step, .. } = job;
         let what = format!("run {run}, generation {generation}, network {step}");
         let evaluators = evaluators(&model);
-        let generation = order.generation();
+        let generation = job.generation();
         check_memory(&generation.config, self.options.threads)?;
-        Ok((Task::SelfPlay { generation, evaluators }, what))
+        Ok((ActiveTask::SelfPlay { generation, evaluators }, what))
     }
 
-    async fn prepare_round(&self, order: EndingOrder) -> Result<(Task, String), ClusterError> {
-        let bytes = self.network(&order.network).await?;
-        let unusable = |error: String| ClusterError::Network(error);
-        let (network, _) =
-            mlp::Network::decode(&bytes).map_err(|error| unusable(error.to_string()))?;
-        let EndingOrder { run, seed, round, step, endgame: config, .. } = order;
-        let what = format!("run {run}, round {round}, network {step}");
-        let lab = self.lab(config.ending)?;
-        let seed = games_seed(seed);
-        Ok((Task::Ending(Ending { config, lab, network: Arc::new(network), seed }), what))
-    }
-
-    /// The ending, solved once.
-    fn lab(&self, ending: EndingName) -> Result<Lab, ClusterError> {
-        let mut known = self.lab.borrow_mut();
-        match &*known {
-            Some(lab) if lab.ending() == ending => Ok(lab.clone()),
-            _ => {
-                let lab = Lab::new(ending);
-                let lab = lab.map_err(|error| ClusterError::Network(error.to_string()))?;
-                Ok(known.insert(lab).clone())
-            }
-        }
-    }
-
-    async fn prepare_match(&self, fixture: &Fixture) -> Result<(Task, String), ClusterError> {
+    async fn prepare_match(
+        &self,
+        match_job: &MatchJob,
+    ) -> Result<(ActiveTask, String), ClusterError> {
         let mut networks = [None, None];
-        for (network, contestant) in networks.iter_mut().zip([&fixture.a, &fixture.b]) {
+        for (network, contestant) in networks.iter_mut().zip([&match_job.a, &match_job.b]) {
             if let Some(hash) = &contestant.network {
                 *network = Some(self.network(hash).await?);
             }
         }
-        let stage = fixture.stage(networks)?;
+        let ready = match_job.prepare(networks)?;
         // What cannot be built is given back before anybody waits for it.
-        let [a, b] = &stage.players;
-        let built = Pairing::new([a, b], stage.seed);
+        let [a, b] = &ready.players;
+        let built = Pairing::new([a, b], ready.seed);
         built.map_err(|error| ClusterError::Network(error.to_string()))?;
-        Ok((Task::Match(stage.into()), format!("match {}", fixture.name)))
+        Ok((ActiveTask::Match(ready.into()), format!("match {}", match_job.name)))
     }
 
     /// The file of a network, fetched once.
@@ -395,7 +368,7 @@ impl Worker<'_> {
     async fn gather(&self, finished: &mut UnboundedReceiver<Finished>) -> Option<Vec<Finished>> {
         let mut games = vec![finished.recv().await?];
         let until = Instant::now() + MOMENT;
-        while games.len() < TOGETHER && !self.hall.is_idle() {
+        while games.len() < TOGETHER && !self.pool.is_idle() {
             match timeout_at(until, finished.recv()).await {
                 Ok(Some(game)) => games.push(game),
                 Ok(None) | Err(_) => break,
@@ -409,23 +382,24 @@ impl Worker<'_> {
         let mut games = games.into_iter().peekable();
         while games.peek().is_some() {
             let (mut message, mut loaded) = (Vec::new(), Vec::new());
-            while let Some(game) = games.next_if(|game| load(&mut message, &game.parcel.encode())) {
+            while let Some(game) = games.next_if(|game| load(&mut message, &game.envelope.encode()))
+            {
                 loaded.push(game);
             }
             self.send_message(&loaded, message).await;
             for game in loaded {
-                self.hall.release(game.order, game.parcel.number);
+                self.pool.release(game.hash, game.envelope.number);
             }
         }
     }
 
     /// Sends a message until the broker has it, or nobody wants what is in it any more.
     async fn send_message(&self, games: &[Finished], message: Vec<u8>) {
-        let Some(order) = games.first().map(|game| game.order) else { return };
+        let Some(job) = games.first().map(|game| game.hash) else { return };
         let mut backoff = Backoff::new(self.options.name.as_str()).at_most(RESEND);
         // The same for all tries, so that the broker keeps one; another when the same game is
         // played once more, so that it is not taken for an old one.
-        let id = self.nonce.token(&self.options.name, &order, self.messages.fetch_add(1, Relaxed));
+        let id = self.nonce.token(&self.options.name, &job, self.messages.fetch_add(1, Relaxed));
         loop {
             let subject = self.options.name.subject(GAMES);
             let Err(error) = self.broker.send(subject, &id, message.clone()).await else {
@@ -433,10 +407,10 @@ impl Worker<'_> {
                 (self.tell)(Event::Sent(self.sent.fetch_add(count, Relaxed) + count));
                 return;
             };
-            let job = self.hall.job();
+            let active = self.pool.job();
             let is_wanted =
-                |game: &Finished| job.as_ref().is_none_or(|job| job.order == game.order);
-            let is_late = self.hall.closed_for().is_some_and(|time| time > PARTING);
+                |game: &Finished| active.as_ref().is_none_or(|active| active.hash == game.hash);
+            let is_late = self.pool.closed_for().is_some_and(|time| time > PARTING);
             if is_late || !games.iter().any(is_wanted) {
                 return;
             }
@@ -448,30 +422,30 @@ impl Worker<'_> {
     /// Says now and then that this worker is alive, and hears whether its games are still wanted.
     async fn keep_alive(&self) {
         loop {
-            sleep(BEATS).await;
-            self.check_order().await;
+            sleep(HEARTBEAT_INTERVAL).await;
+            self.check_job().await;
         }
     }
 
     /// Says that this worker is alive; drops its games when they are not wanted any more.
-    async fn check_order(&self) {
-        let playing = self.hall.job();
+    async fn check_job(&self) {
+        let playing = self.pool.job();
         // The learner's silence is noticed where games are asked for.
-        let Ok(Some(pulse)) = self.beat(false).await else { return };
-        if let Some(job) = &playing {
-            self.drop_unless(job.order, pulse.order);
+        let Ok(Some(reply)) = self.heartbeat(false).await else { return };
+        if let Some(active) = &playing {
+            self.drop_unless(active.hash, reply.job);
         }
     }
 
-    async fn beat(&self, leaving: bool) -> Result<Option<Pulse>, ClusterError> {
-        let (order, has) = self.hall.held();
-        let beat = Beat { order, has, sent: self.sent.load(Relaxed), leaving };
-        let subject = self.options.name.subject(BEAT);
-        let answer = self.broker.request(&subject, encode(&beat), ANSWER).await?;
+    async fn heartbeat(&self, leaving: bool) -> Result<Option<HeartbeatReply>, ClusterError> {
+        let (job, has) = self.pool.held();
+        let heartbeat = Heartbeat { job, has, sent: self.sent.load(Relaxed), leaving };
+        let subject = self.options.name.subject(HEARTBEAT);
+        let answer = self.broker.request(&subject, encode(&heartbeat), ANSWER).await?;
         answer.map(|bytes| decode(&bytes)).transpose().map_err(unreadable)
     }
 
-    /// Hears at once when there is another order.
+    /// Hears at once when there is another job.
     async fn hear_news(&self) {
         let mut backoff = Backoff::new(NEWS);
         loop {
@@ -480,7 +454,7 @@ impl Worker<'_> {
                 while news.next().await.is_some() {
                     // Who else could have said it is not known, so only the learner's own answer
                     // counts.
-                    self.check_order().await;
+                    self.check_job().await;
                     self.news.notify_one();
                 }
             }
@@ -488,10 +462,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Drops the games of an order when they are not wanted any more.
-    fn drop_unless(&self, order: Hash, wanted: Option<Hash>) {
-        if wanted != Some(order) && self.hall.job().is_some_and(|job| job.order == order) {
-            self.hall.set_job(None);
+    /// Drops the games of an job when they are not wanted any more.
+    fn drop_unless(&self, job: Hash, wanted: Option<Hash>) {
+        if wanted != Some(job) && self.pool.job().is_some_and(|active| active.hash == job) {
+            self.pool.set_job(None);
         }
     }
 }
@@ -534,14 +508,14 @@ mod tests {
     #[test]
     fn an_address_that_can_never_work_is_an_error() {
         for (url, reason) in [
-            ("", "names no host"),
-            ("nats://", "names no host"),
+            ("", "names no responder"),
+            ("nats://", "names no responder"),
             ("nats://127.0.0.1:99999", "port"),
             ("nats://127.0.0.1:0", "port"),
             ("nats://a b:4222", "URL is invalid"),
             ("http://127.0.0.1:4222", "scheme"),
             ("ws://127.0.0.1:4222", "ws"),
-            ("127.0.0.1:4222,", "names no host"),
+            ("127.0.0.1:4222,", "names no responder"),
             ("nats://127.0.0.1:4222,nats://[::1", "URL is invalid"),
         ] {
             let refused = outcome(Access { url: url.to_owned(), ..Access::default() });

@@ -8,15 +8,15 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use selfmate_cluster::broker::{Broker, Role};
+use selfmate_cluster::envelope::{Envelope, MAX_ENVELOPE, MAX_RECORD};
 use selfmate_cluster::hash::Hash;
 use selfmate_cluster::message::Grant;
-use selfmate_cluster::order::{MAX_ORDER, Order};
-use selfmate_cluster::parcel::{MAX_PARCEL, MAX_RECORD, Parcel};
+use selfmate_cluster::order::{MAX_JOB, Order};
 use selfmate_cluster::subject::GAMES;
 use selfmate_cluster::{ClusterError, Member, WorkerName, status};
-use selfmate_learn::selfplay::{Generation, Played, SelfPlayer, evaluators};
 use selfmate_nn::Model;
 use selfmate_run::GameRecord;
+use selfmate_selfplay::{FinishedGame, Generation, SelfPlayer, evaluators};
 use server::Server;
 use tiny::{Notes, access, ask, beside_workers, cluster, expected, message, train};
 
@@ -44,7 +44,7 @@ impl Mallory {
     /// Asks for a game until there is one; why there is none for this worker any more.
     async fn ask(&self) -> Result<Task, String> {
         let (order, grant) = ask(&self.broker, &self.name).await?;
-        let document = self.broker.fetch("order", &order, MAX_ORDER).await.unwrap();
+        let document = self.broker.fetch("order", &order, MAX_JOB).await.unwrap();
         let document = Order::parse(&document).unwrap();
         let network = self.broker.fetch("network", &document.network, 1 << 24).await.unwrap();
         let (model, _) = Model::decode(&network).unwrap();
@@ -53,8 +53,8 @@ impl Mallory {
 
     /// Sends any bytes as the record of a game.
     async fn send(&self, task: &Task, token: Hash, record: &[u8]) -> Result<(), ClusterError> {
-        let parcel = Parcel::of_bytes(task.order, token, task.grant.number, 1, record);
-        self.send_bytes(message(&parcel)).await
+        let envelope = Envelope::of_bytes(task.order, token, task.grant.number, 1, record);
+        self.send_bytes(message(&envelope)).await
     }
 
     async fn send_bytes(&self, bytes: Vec<u8>) -> Result<(), ClusterError> {
@@ -65,7 +65,7 @@ impl Mallory {
 }
 
 impl Task {
-    fn play(&self, number: u64, generation: &Generation) -> Played {
+    fn play(&self, number: u64, generation: &Generation) -> FinishedGame {
         let mut player = SelfPlayer::new(&generation.config, evaluators(&self.model)());
         let (mut next, mut played) = (Some(number), None);
         let go_on = AtomicBool::new(false);
@@ -186,7 +186,7 @@ const ATTACKS: &[Attack] = &[
         name: "another-number",
         forge: |task| task.play(task.grant.number + 1, &task.generation).record.encode().unwrap(),
         kind: "number",
-        reason: "in the parcel of game",
+        reason: "in the envelope of game",
     },
     Attack {
         name: "another-spelling",
@@ -248,12 +248,12 @@ async fn pester(server: &Server) {
     thief.send(&task, Hash::of(b"guessed"), &honest).await.unwrap();
     thief.send_bytes(b"nonsense".to_vec()).await.unwrap();
     // The broker itself does not take what is larger than any game.
-    let huge = thief.send_bytes(vec![0; 2 * MAX_PARCEL]).await;
+    let huge = thief.send_bytes(vec![0; 2 * MAX_ENVELOPE]).await;
     assert!(matches!(huge, Err(ClusterError::Broker { .. })), "{huge:?}");
     // Twice the same game, as two messages, is one game.
     victim.send(&task, task.grant.token, &honest).await.unwrap();
-    let parcel = Parcel::of_bytes(task.order, task.grant.token, task.grant.number, 2, &honest);
-    victim.send_bytes(message(&parcel)).await.unwrap();
+    let envelope = Envelope::of_bytes(task.order, task.grant.token, task.grant.number, 2, &honest);
+    victim.send_bytes(message(&envelope)).await.unwrap();
 }
 
 #[test]

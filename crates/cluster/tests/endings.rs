@@ -11,13 +11,13 @@ use std::thread;
 use selfmate_cluster::WorkerName;
 use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::ending::EndingOrder;
+use selfmate_cluster::envelope::Envelope;
 use selfmate_cluster::hash::Hash;
-use selfmate_cluster::order::MAX_ORDER;
-use selfmate_cluster::parcel::Parcel;
+use selfmate_cluster::order::MAX_JOB;
 use selfmate_cluster::subject::GAMES;
 use selfmate_learn::endgame::{Lab, Log, SelfPlayer, games_seed};
-use selfmate_learn::selfplay::Threads;
 use selfmate_nn::mlp;
+use selfmate_selfplay::Threads;
 use server::Server;
 use tiny::{Notes, access, ask, beside_workers, cluster, message, train_as};
 
@@ -58,7 +58,7 @@ async fn cheat(server: &Server, name: &str, honest: u64, forge: fn(&mut Log)) ->
             Ok(asked) => asked,
             Err(reason) => return reason,
         };
-        let bytes = broker.fetch("order", &order, MAX_ORDER).await.unwrap();
+        let bytes = broker.fetch("order", &order, MAX_JOB).await.unwrap();
         let asked = EndingOrder::parse(&bytes).unwrap();
         let network = broker.fetch("network", &asked.network, 1 << 24).await.unwrap();
         let (network, _) = mlp::Network::decode(&network).unwrap();
@@ -68,10 +68,10 @@ async fn cheat(server: &Server, name: &str, honest: u64, forge: fn(&mut Log)) ->
         if sent >= honest {
             forge(&mut log);
         }
-        // The number on the parcel is the one that was asked for, whatever is in it.
+        // The number on the envelope is the one that was asked for, whatever is in it.
         let bytes = log.encode();
-        let parcel = Parcel::of_bytes(order, grant.token, grant.number, 0, &bytes);
-        broker.send(name.subject(GAMES), &grant.token, message(&parcel)).await.unwrap();
+        let envelope = Envelope::of_bytes(order, grant.token, grant.number, 0, &bytes);
+        broker.send(name.subject(GAMES), &grant.token, message(&envelope)).await.unwrap();
         sent += 1;
     }
 }
@@ -93,7 +93,7 @@ fn who_fakes_games_of_an_ending_is_refused_and_changes_nothing() {
         let learner = scope.spawn(|| train_as("krk", ALL, folder.path(), &mut cluster, &mut notes));
         type Attack = (&'static str, fn(&mut Log), &'static str);
         let attacks: [Attack; 4] = [
-            ("number", |log| log.number += 1, "in the parcel of game"),
+            ("number", |log| log.number += 1, "in the envelope of game"),
             ("policy", |log| log.plies[0].policy[0] += 0.5, "not a game of this ending"),
             ("short", |log| _ = log.plies.pop(), "where it is not over"),
             // Nothing that a rule forbids: the first game of everybody is played again.

@@ -18,20 +18,20 @@ use selfmate_arena::{
 };
 use selfmate_chess::Seed;
 use selfmate_cluster::broker::{Broker, Role};
-use selfmate_cluster::fixture::Fixture;
+use selfmate_cluster::envelope::Envelope;
 use selfmate_cluster::lease::Terms;
-use selfmate_cluster::order::MAX_ORDER;
-use selfmate_cluster::parcel::Parcel;
+use selfmate_cluster::match_job::MatchJob;
+use selfmate_cluster::order::MAX_JOB;
+use selfmate_cluster::remote_match::Options;
 use selfmate_cluster::subject::GAMES;
-use selfmate_cluster::tournament::Options;
-use selfmate_cluster::{Storage, Tournament, WorkerName};
+use selfmate_cluster::{RemoteMatch, Storage, WorkerName};
 use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
 use server::Server;
 use tiny::{access, ask, beside_workers, message};
 
-fn tournament(server: &Server) -> Arc<Tournament> {
+fn remote_match(server: &Server) -> Arc<RemoteMatch> {
     let terms = Terms { lease: Duration::from_secs(3), patience: Duration::from_secs(1) };
-    let tournament = Tournament::open(Options {
+    let remote_match = RemoteMatch::open(Options {
         access: access(server),
         storage: Storage::default(),
         name: "test".to_owned(),
@@ -40,7 +40,7 @@ fn tournament(server: &Server) -> Arc<Tournament> {
         terms,
         note: |_| {},
     });
-    Arc::new(tournament.unwrap())
+    Arc::new(remote_match.unwrap())
 }
 
 /// A network against a classic player.
@@ -74,7 +74,7 @@ fn a_match_on_workers_is_the_match_on_threads() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::alone(brokers.path());
     let config = config(folder.path());
-    let run = MatchRun { remote: Some(tournament(&server)), ..MatchRun::default() };
+    let run = MatchRun { remote: Some(remote_match(&server)), ..MatchRun::default() };
     let (games, sent) = beside_workers(&server, &["a", "b"], || play(&config, &run));
     assert_eq!(games, play(&config, &MatchRun::default()));
     let sent: u64 = sent.into_iter().map(|sent| sent.unwrap()).sum();
@@ -85,7 +85,7 @@ fn a_match_on_workers_is_the_match_on_threads() {
 fn players_and_limits_of_one_machine_are_not_for_others() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::alone(brokers.path());
-    let run = MatchRun { remote: Some(tournament(&server)), ..MatchRun::default() };
+    let run = MatchRun { remote: Some(remote_match(&server)), ..MatchRun::default() };
     let good = config(folder.path());
     let refused = |config: &MatchConfig| {
         let played = run_match(config, &run, &Registry::standard(), &mut |_| {});
@@ -109,11 +109,11 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
             Ok(asked) => asked,
             Err(reason) => return reason,
         };
-        let bytes = broker.fetch("order", &order, MAX_ORDER).await.unwrap();
-        let fixture = Fixture::parse(&bytes).unwrap();
-        let network = fixture.a.network.unwrap();
+        let bytes = broker.fetch("order", &order, MAX_JOB).await.unwrap();
+        let match_job = MatchJob::parse(&bytes).unwrap();
+        let network = match_job.a.network.unwrap();
         let network = broker.fetch("network", &network, 1 << 24).await.unwrap();
-        let stage = fixture.stage([Some(network.into()), None]).unwrap();
+        let stage = match_job.stage([Some(network.into()), None]).unwrap();
         let [a, b] = &stage.players;
         let mut pairing = Pairing::new([a, b], stage.seed).unwrap();
         let opening = &stage.openings[&(grant.number / 2)];
@@ -121,8 +121,8 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
         let played = pairing.play(grant.number, opening, &stage.settings, None, &halt);
         let mut record = played.unwrap();
         forge(&mut record);
-        let parcel = Parcel::of_match(order, grant.token, &record);
-        broker.send(name.subject(GAMES), &grant.token, message(&parcel)).await.unwrap();
+        let envelope = Envelope::of_match(order, grant.token, &record);
+        broker.send(name.subject(GAMES), &grant.token, message(&envelope)).await.unwrap();
     }
 }
 
@@ -131,7 +131,7 @@ fn who_fakes_games_of_a_match_is_refused_and_changes_nothing() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = Server::alone(brokers.path());
     let config = config(folder.path());
-    let run = MatchRun { remote: Some(tournament(&server)), ..MatchRun::default() };
+    let run = MatchRun { remote: Some(remote_match(&server)), ..MatchRun::default() };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let games = thread::scope(|scope| {
         let host = scope.spawn(|| play(&config, &run));

@@ -126,7 +126,7 @@ fn the_rights_are_not_enough_for_anything_else() {
         settle(&learner).await;
         for subject in [
             "selfmate.games.north-2",
-            "selfmate.beat.north-2",
+            "selfmate.heartbeat.north-2",
             "selfmate.ask.north-2",
             "selfmate.news",
             "$O.selfmate.M.network",
@@ -137,7 +137,7 @@ fn the_rights_are_not_enough_for_anything_else() {
             "$JS.API.CONSUMER.CREATE.OBJ_selfmate.mine",
             "$JS.API.CONSUMER.DURABLE.CREATE.OBJ_selfmate.mine",
             "selfmate.here",
-            "selfmate.beat.north-1",
+            "selfmate.heartbeat.north-1",
         ] {
             north.publish(subject, "forged".into()).await.unwrap();
         }
@@ -147,7 +147,7 @@ fn the_rights_are_not_enough_for_anything_else() {
             // What servers tell each other.
             first = heard.next().await.unwrap();
         }
-        assert_eq!(first.subject.as_str(), "selfmate.beat.north-1");
+        assert_eq!(first.subject.as_str(), "selfmate.heartbeat.north-1");
         // And it hears nothing that is not meant for it.
         let mut news = north.subscribe("selfmate.news").await.unwrap();
         let mut forbidden = Vec::new();

@@ -11,7 +11,7 @@ use std::thread;
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source::Options;
 use selfmate_cluster::worker::{self, work};
-use selfmate_cluster::{Alone, Cluster, ClusterError, Report, Storage, WorkerName, status};
+use selfmate_cluster::{Cluster, ClusterError, Detached, Report, Storage, WorkerName, status};
 use selfmate_learn::{Budget, End, Hardware, Session, Settings, Watch, train_from};
 use selfmate_nn::Device;
 use selfmate_run::{GameRecord, Run};
@@ -129,11 +129,11 @@ fn a_run_that_goes_on_without_its_workers_does_not_trust_what_was_not_looked_at(
     games[0].positions[0].value = 0.123;
     journal.replace(&games).unwrap();
     drop((journal, run));
-    let mut alone = Alone::open(folder.path(), 2).unwrap().unwrap();
+    let mut alone = Detached::open(folder.path(), 2).unwrap().unwrap();
     let mut notes = Notes::default();
     assert_eq!(train(folder.path(), &mut alone, &mut notes), expected());
     assert!(notes.0[0].contains("are played again here"), "{:?}", notes.0);
-    assert!(Alone::open(&folder.path().join("remote"), 2).unwrap().is_none());
+    assert!(Detached::open(&folder.path().join("remote"), 2).unwrap().is_none());
 }
 
 /// Kills the server and starts it again when the run is well under way.

@@ -4,10 +4,12 @@
 //! [`MoveSpace`] numbers moves. Every encoding has a name and a version: a network stores both
 //! and refuses inputs of another. This crate does not know networks or tensors.
 
+mod canonical;
 mod moves;
 mod planes;
 pub mod sparse;
 
+pub use canonical::Canonical;
 pub use moves::MoveSpace;
 pub use planes::{PlaneRange, Planes};
 

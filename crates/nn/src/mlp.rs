@@ -6,10 +6,13 @@
 //! checked against finite differences. The same bits with any number of threads: each weight's
 //! gradient is added up by one thread in the order of the batch.
 
+mod evaluator;
 mod gradient;
 mod network;
 mod trainer;
 
-pub use gradient::{Lesson, LossWeights, Losses, Target, gradient, loss};
+pub use evaluator::NetworkEvaluator;
+pub use gradient::{LossWeights, Losses, Sample, Target, gradient, loss};
+pub(crate) use network::CANONICAL;
 pub use network::{Forward, MlpConfig, MlpConfigError, Network};
 pub use trainer::Trainer;

@@ -1,9 +1,10 @@
 //! A network of any architecture, as its file says.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::file::{self, WeightsError, WeightsInfo};
-use crate::{residual, sparse};
+use crate::{mlp, residual, sparse};
 
 /// The weights of a network, whatever its architecture.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,17 +13,27 @@ pub enum Model {
     Sparse(Box<sparse::Weights>),
     /// Of a residual network.
     Residual(residual::Weights),
+    /// Of a small network that sees the canonical board of an ending.
+    Mlp(Arc<mlp::Network>),
 }
 
 impl Model {
     /// Reads the bytes of a weight file.
     pub fn decode(bytes: &[u8]) -> Result<(Model, WeightsInfo), WeightsError> {
-        if file::architecture(bytes)? == residual::ARCHITECTURE {
-            let (weights, info) = residual::decode(bytes)?;
-            return Ok((Model::Residual(weights), info));
+        match file::architecture(bytes)?.as_str() {
+            residual::ARCHITECTURE => {
+                let (weights, info) = residual::decode(bytes)?;
+                Ok((Model::Residual(weights), info))
+            }
+            mlp::CANONICAL => {
+                let (network, info) = mlp::Network::decode_as(bytes, mlp::CANONICAL)?;
+                Ok((Model::Mlp(network.into()), info))
+            }
+            _ => {
+                let (weights, info) = sparse::decode(bytes)?;
+                Ok((Model::Sparse(weights.into()), info))
+            }
         }
-        let (weights, info) = sparse::decode(bytes)?;
-        Ok((Model::Sparse(weights.into()), info))
     }
 
     /// Reads a weight file.
@@ -35,6 +46,7 @@ impl Model {
         match self {
             Model::Sparse(weights) => weights.config().parameters(),
             Model::Residual(weights) => weights.config().parameters(),
+            Model::Mlp(network) => network.parameters(),
         }
     }
 }

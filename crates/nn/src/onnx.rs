@@ -12,6 +12,9 @@ pub use example::examples;
 
 use message::Message;
 
+use crate::Model;
+use crate::file::WeightsError;
+
 /// The operators' version; every runtime of the last years has it.
 const OPSET: i64 = 17;
 /// The file format's version that belongs to it.
@@ -27,12 +30,18 @@ const INT64: i64 = 7;
 /// each that is on, else 0) and gives `policy_rows` and `policy_table`, whose sum at a move's
 /// places is its logit, and `value`. A value is win, draw and loss for the side to move, or one
 /// number from -1 to 1.
-pub fn encode(model: &crate::Model) -> Vec<u8> {
-    match model {
-        crate::Model::Residual(weights) => residual::graph(weights),
-        crate::Model::Sparse(weights) => sparse::graph(weights),
-    }
-    .into_file()
+pub fn encode(model: &Model) -> Result<Vec<u8>, WeightsError> {
+    let graph = match model {
+        Model::Residual(weights) => residual::graph(weights),
+        Model::Sparse(weights) => sparse::graph(weights),
+        Model::Mlp(_) => return Err(unsupported()),
+    };
+    Ok(graph.into_file())
+}
+
+fn unsupported() -> WeightsError {
+    let message = "a network of an ending has no ONNX form: expected a sparse or residual network";
+    WeightsError::Config(message.to_owned())
 }
 
 /// A graph under construction.

@@ -13,6 +13,6 @@ mod network;
 mod trainer;
 
 pub use batch::{BatchNetwork, BatchScratch};
-pub use gradient::{Lesson, gradient, loss};
+pub use gradient::{Sample, gradient, loss};
 pub use network::{Network, Scratch, ValueNetConfig, ValueNetConfigError};
 pub use trainer::Trainer;

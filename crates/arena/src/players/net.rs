@@ -8,11 +8,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use selfmate_nn::Model;
 use selfmate_nn::residual::{self, NetworkEvaluator};
 use selfmate_nn::sparse::{Network, NetworkStaticEvaluator, WeightsError};
+use selfmate_nn::{Model, mlp};
 use selfmate_search::alphabeta::{self, AlphaBeta};
-use selfmate_search::mcts::{Expansion, SearchParams};
+use selfmate_search::mcts::{
+    Expansion, FirstPlayUrgency, Gumbel, InteriorRule, Puct, RootRule, SearchParams,
+};
 use selfmate_search::{Evaluator, Player};
 
 use super::{AlphaBetaPlayer, MctsOptions};
@@ -93,6 +95,36 @@ pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>
             let make = move |_| Box::new(NetworkEvaluator::new(&network)) as Box<dyn Evaluator>;
             mcts(options, Expansion::FirstVisit, make)
         }
+        Model::Mlp(network) => {
+            if search == Some(1) {
+                let expected = "mcts, as the network of an ending has no alpha-beta";
+                return Err(options.bad("search", "alphabeta", expected));
+            }
+            let network = Arc::clone(network);
+            let make = move |_| {
+                Box::new(mlp::NetworkEvaluator::new(Arc::clone(&network))) as Box<dyn Evaluator>
+            };
+            refuse(options, &ONLY_ALPHABETA, "search=alphabeta")?;
+            let settings = MctsOptions::read(options, ending_params())?;
+            Ok(Box::new(settings.player(&options.label(), options.seed, make)?))
+        }
+    }
+}
+
+/// The search of the endgame learners, without noise. The discount makes a nearer mate better.
+fn ending_params() -> SearchParams {
+    let gumbel = Gumbel { candidates: 16, c_scale: 0.2, noise: 0.0, ..Gumbel::default() };
+    SearchParams {
+        root: RootRule::Gumbel(gumbel),
+        interior: InteriorRule::Puct(Puct {
+            c_puct: 1.5,
+            first_play_urgency: FirstPlayUrgency::Reduced(0.2),
+            ..Puct::default()
+        }),
+        expansion: Expansion::FirstVisit,
+        discount: 0.98,
+        memory_mb: 16,
+        ..SearchParams::default()
     }
 }
 

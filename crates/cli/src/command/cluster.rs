@@ -108,7 +108,7 @@ mod tests {
                 duplicates: 1,
                 refused: BTreeMap::from([("late".to_owned(), 3)]),
                 audited: 35,
-                parted: 0,
+                diverged: 0,
                 held: 16,
                 games_per_second: 3.217,
                 silent_s: 1.2,

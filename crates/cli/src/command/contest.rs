@@ -12,7 +12,7 @@ use selfmate_arena::{
 };
 use selfmate_chess::tablebase::Syzygy;
 use selfmate_cluster::lease::Terms;
-use selfmate_cluster::{Storage, Tournament, tournament};
+use selfmate_cluster::{RemoteMatch, Storage, remote_match};
 
 use crate::broker::AccessArgs;
 use crate::file::check_distinct;
@@ -144,7 +144,7 @@ impl GameArgs {
     /// Who plays the games, unless it is this process.
     fn remote(&self, threads: usize) -> anyhow::Result<Option<Arc<dyn RemoteGames>>> {
         let Some(url) = &self.nats else { return Ok(None) };
-        let tournament = Tournament::open(tournament::Options {
+        let remote_match = RemoteMatch::open(remote_match::Options {
             access: self.access.access(url),
             storage: Storage::default(),
             name: "a match".to_owned(),
@@ -153,7 +153,7 @@ impl GameArgs {
             terms: Terms::default(),
             note: |text| eprintln!("{text}"),
         })?;
-        Ok(Some(Arc::new(tournament)))
+        Ok(Some(Arc::new(remote_match)))
     }
 }
 

@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         eprintln!("{}: {} bytes", path.display(), thousands(bytes.len() as u64));
         anyhow::Ok(())
     };
-    write(onnx_file, onnx::encode(&model))?;
+    write(onnx_file, onnx::encode(&model)?)?;
     if let Some(path) = &args.examples {
         write(path, onnx::examples(&model, args.count as usize, Seed::new(1))?)?;
     }

@@ -7,7 +7,7 @@ use std::thread;
 use anyhow::{Context, bail, ensure};
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source as cluster;
-use selfmate_cluster::{Alone, Cluster, Storage};
+use selfmate_cluster::{Cluster, Detached, Storage};
 use selfmate_learn::config::{Change, differences};
 use selfmate_learn::selfplay::{Source, Threads};
 use selfmate_learn::{Budget, End, Hardware, RunConfig, Session, Settings, Watch, train_from};
@@ -199,7 +199,7 @@ impl Args {
     /// Where games come from.
     fn source(&self, folder: &Path, threads: usize) -> anyhow::Result<Box<dyn Source>> {
         let Some(url) = &self.nats else {
-            return Ok(match Alone::open(folder, threads)? {
+            return Ok(match Detached::open(folder, threads)? {
                 Some(alone) => Box::new(alone),
                 None => Box::new(Threads(threads)),
             });
@@ -342,10 +342,11 @@ fn without_config(run: &Run) -> anyhow::Result<String> {
 
 /// Every setting under its whole name; those that have no parts come first.
 fn flat(table: &toml::Table) -> Vec<(String, &toml::Value)> {
-    let (parted, whole): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| value.is_table());
+    let (diverged, whole): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| value.is_table());
     let mut settings: Vec<(String, &toml::Value)> =
         whole.into_iter().map(|(name, value)| (name.clone(), value)).collect();
-    for (name, table) in parted.iter().filter_map(|(name, value)| Some((name, value.as_table()?))) {
+    for (name, table) in diverged.iter().filter_map(|(name, value)| Some((name, value.as_table()?)))
+    {
         let inner = flat(table).into_iter();
         settings.extend(inner.map(|(key, value)| (format!("{name}.{key}"), value)));
     }

@@ -11,19 +11,19 @@ use std::thread;
 use std::time::Duration;
 
 use selfmate_cluster::broker::Broker;
+use selfmate_cluster::envelope::{Envelope, load};
 use selfmate_cluster::hash::Hash;
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::message::{Answer, Ask, Grant, decode, encode};
 use selfmate_cluster::order::PROTOCOL;
-use selfmate_cluster::parcel::{Parcel, load};
 use selfmate_cluster::source::Options;
 use selfmate_cluster::subject::ASK;
 use selfmate_cluster::worker::{self, work};
 use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName};
-use selfmate_learn::selfplay::{Source, Threads};
 use selfmate_learn::{Budget, End, Hardware, Session, Settings, Watch, train_from};
 use selfmate_nn::Device;
 use selfmate_run::Run;
+use selfmate_selfplay::{GameSource, Threads};
 
 use crate::server::Server;
 
@@ -33,7 +33,7 @@ pub const GAMES: u64 = 48;
 /// Trains the run; what its folder holds afterwards.
 pub fn train(
     folder: &Path,
-    source: &mut dyn Source,
+    source: &mut dyn GameSource,
     watch: &mut dyn Watch,
 ) -> BTreeMap<String, Hash> {
     train_as("zero", GAMES, folder, source, watch)
@@ -44,7 +44,7 @@ pub fn train_as(
     learner: &str,
     games: u64,
     folder: &Path,
-    source: &mut dyn Source,
+    source: &mut dyn GameSource,
     watch: &mut dyn Watch,
 ) -> BTreeMap<String, Hash> {
     let settings = Settings::preset(learner, "tiny").unwrap();
@@ -71,10 +71,10 @@ pub fn train_as(
     files
 }
 
-/// A message with one parcel.
-pub fn message(parcel: &Parcel) -> Vec<u8> {
+/// A message with one envelope.
+pub fn message(envelope: &Envelope) -> Vec<u8> {
     let mut message = Vec::new();
-    assert!(load(&mut message, &parcel.encode()));
+    assert!(load(&mut message, &envelope.encode()));
     message
 }
 

@@ -35,7 +35,7 @@ impl Target {
 
 /// A position, what was played there and what came of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lesson {
+pub struct Sample {
     /// The features that are on.
     pub features: Box<[u16]>,
     /// The numbers of the legal moves.
@@ -95,7 +95,7 @@ fn policy(logits: &[f32]) -> (Vec<f64>, f64) {
     (shares, entropy)
 }
 
-fn losses(lesson: &Lesson, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
+fn losses(lesson: &Sample, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
     let cross_entropy = |(place, chance): (usize, &f64)| match lesson.target.share(place) {
         0.0 => 0.0,
         share => -share * chance.max(f64::MIN_POSITIVE).ln(),
@@ -109,7 +109,7 @@ fn losses(lesson: &Lesson, forward: &Forward, shares: &[f64], entropy: f64) -> L
 }
 
 /// The mean losses of a batch, without a gradient.
-pub fn loss(network: &Network, lessons: &[Lesson]) -> Losses {
+pub fn loss(network: &Network, lessons: &[Sample]) -> Losses {
     let mut forward = Forward::default();
     let mut sum = Losses::default();
     for lesson in lessons {
@@ -138,7 +138,7 @@ struct Wish {
 /// The mean losses of a batch and their gradient.
 pub fn gradient(
     network: &Network,
-    lessons: &[Lesson],
+    lessons: &[Sample],
     weights: &LossWeights,
 ) -> (Losses, Parameters) {
     let wishes: Vec<Wish> =
@@ -205,7 +205,7 @@ fn add(sum: &mut [f32], factor: f32, values: &[f32]) {
     }
 }
 
-fn wish(network: &Network, lesson: &Lesson, weights: &LossWeights, count: usize) -> Wish {
+fn wish(network: &Network, lesson: &Sample, weights: &LossWeights, count: usize) -> Wish {
     let mut forward = Forward::default();
     network.forward(&lesson.features, &lesson.moves, &mut forward);
     let (shares, entropy) = policy(&forward.logits);
@@ -260,11 +260,11 @@ pub(super) mod tests {
 
     const WEIGHTS: LossWeights = LossWeights { value: 0.7, entropy: 0.3 };
 
-    pub(in super::super) fn lessons(count: usize, rng: &mut Rng) -> Vec<Lesson> {
+    pub(in super::super) fn lessons(count: usize, rng: &mut Rng) -> Vec<Sample> {
         (0..count)
             .map(|_| {
                 let moves: Vec<u16> = (0..5).map(|i| (i * 800 + rng.below(700)) as u16).collect();
-                Lesson {
+                Sample {
                     features: (0..12).map(|i| (i * 64 + rng.below(64)) as u16).collect(),
                     target: Target::Played(rng.below(moves.len()) as u16),
                     moves: moves.into(),

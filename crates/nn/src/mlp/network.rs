@@ -6,6 +6,7 @@ use selfmate_chess::Seed;
 use selfmate_encode::sparse::SPARSE768_LEN;
 use serde::{Deserialize, Serialize};
 
+use crate::file::{WeightsError, WeightsInfo};
 use crate::small::{self, Layout, Shape};
 
 /// Places of the parts.
@@ -71,6 +72,9 @@ impl Shape for MlpConfig {
 /// The network.
 pub type Network = small::Network<MlpConfig>;
 
+/// The architecture of networks that see the canonical board of an ending.
+pub(crate) const CANONICAL: &str = "mlp-canonical";
+
 /// What a network says of a position, and what it computed on the way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forward {
@@ -94,6 +98,11 @@ impl Network {
         weights.randomise(POLICY, config.second, 0.1, &mut rng);
         weights.randomise(VALUE, config.second, 0.1, &mut rng);
         Ok(network)
+    }
+
+    /// The file of a network that sees the canonical board of an ending.
+    pub fn encode_canonical(&self, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
+        self.encode_as(CANONICAL, info)
     }
 
     /// Looks at a position: the features that are on, and the numbers of its legal moves.
@@ -138,7 +147,6 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::WeightsInfo;
 
     #[test]
     fn a_network_comes_back_from_its_file() {

@@ -1,6 +1,6 @@
 //! The trainer: lessons in, better weights out.
 
-use super::gradient::{Lesson, LossWeights, Losses, gradient};
+use super::gradient::{LossWeights, Losses, Sample, gradient};
 use super::network::MlpConfig;
 use crate::small::{self, AdamConfig, TrainError};
 
@@ -11,7 +11,7 @@ impl Trainer {
     /// Learns from a batch; also the length of its gradient before clipping.
     pub fn learn(
         &mut self,
-        lessons: &[Lesson],
+        lessons: &[Sample],
         weights: &LossWeights,
         adam: &AdamConfig,
         rate: f32,

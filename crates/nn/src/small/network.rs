@@ -50,7 +50,24 @@ impl<S: Shape> Network<S> {
 
     /// The bytes of a file.
     pub fn encode(&self, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
-        file::encode(S::ARCHITECTURE, self.config, info.step, &[("", &self.weights)])
+        self.encode_as(S::ARCHITECTURE, info)
+    }
+
+    /// As [`Network::encode`], for networks of this shape that see another encoding.
+    pub(crate) fn encode_as(
+        &self,
+        architecture: &'static str,
+        info: WeightsInfo,
+    ) -> Result<Vec<u8>, WeightsError> {
+        file::encode(architecture, self.config, info.step, &[("", &self.weights)])
+    }
+
+    pub(crate) fn decode_as(
+        bytes: &[u8],
+        architecture: &'static str,
+    ) -> Result<(Network<S>, WeightsInfo), WeightsError> {
+        let (network, step, _) = Network::decode_set_as(bytes, architecture, "")?;
+        Ok((network, WeightsInfo { step }))
     }
 
     /// A network from the bytes of a file.
@@ -84,7 +101,15 @@ impl<S: Shape> Network<S> {
         bytes: &'a [u8],
         prefix: &str,
     ) -> Result<(Network<S>, u64, SafeTensors<'a>), WeightsError> {
-        let (config, step, tensors) = file::decode::<S>(bytes, S::ARCHITECTURE)?;
+        Network::decode_set_as(bytes, S::ARCHITECTURE, prefix)
+    }
+
+    fn decode_set_as<'a>(
+        bytes: &'a [u8],
+        architecture: &'static str,
+        prefix: &str,
+    ) -> Result<(Network<S>, u64, SafeTensors<'a>), WeightsError> {
+        let (config, step, tensors) = file::decode::<S>(bytes, architecture)?;
         let mut network =
             Network::zeros(config).map_err(|error| WeightsError::Config(error.to_string()))?;
         file::read_part(&tensors, prefix, &mut network.weights)?;

@@ -9,7 +9,7 @@ use crate::small::kernel::{multiply, multiply_transposed};
 
 /// A position and how it went.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lesson<'a> {
+pub struct Sample<'a> {
     /// Thirteen planes.
     pub planes: &'a [f32],
     /// What the side to move got, from -1 to 1.
@@ -20,16 +20,16 @@ pub struct Lesson<'a> {
 const CHUNK: usize = 8;
 
 /// The mean squared error of a batch, without a gradient.
-pub fn loss(network: &Network, lessons: &[Lesson<'_>]) -> f64 {
+pub fn loss(network: &Network, lessons: &[Sample<'_>]) -> f64 {
     let mut scratch = Scratch::default();
-    let error = |lesson: &Lesson<'_>| {
+    let error = |lesson: &Sample<'_>| {
         f64::from(network.value(lesson.planes, &mut scratch) - lesson.result).powi(2)
     };
     lessons.iter().map(error).sum::<f64>() / (lessons.len() as f64).max(1.0)
 }
 
 /// The mean squared error of a batch and its gradient.
-pub fn gradient(network: &Network, lessons: &[Lesson<'_>]) -> (f64, Parameters) {
+pub fn gradient(network: &Network, lessons: &[Sample<'_>]) -> (f64, Parameters) {
     let turned = Turned::new(network);
     let chunks: Vec<(f64, Parameters)> = lessons
         .par_chunks(CHUNK)
@@ -220,8 +220,8 @@ pub(super) mod tests {
             .collect()
     }
 
-    pub(in super::super) fn lessons(boards: &[(Vec<f32>, f32)]) -> Vec<Lesson<'_>> {
-        boards.iter().map(|(planes, result)| Lesson { planes, result: *result }).collect()
+    pub(in super::super) fn lessons(boards: &[(Vec<f32>, f32)]) -> Vec<Sample<'_>> {
+        boards.iter().map(|(planes, result)| Sample { planes, result: *result }).collect()
     }
 
     #[test]

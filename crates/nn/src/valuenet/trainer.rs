@@ -1,6 +1,6 @@
 //! The trainer: positions with their results in, better weights out.
 
-use super::gradient::{Lesson, gradient};
+use super::gradient::{Sample, gradient};
 use super::network::ValueNetConfig;
 use crate::small::{self, AdamConfig, TrainError};
 
@@ -11,7 +11,7 @@ impl Trainer {
     /// Learns from a batch; its mean squared error, and the length of its gradient before clipping.
     pub fn learn(
         &mut self,
-        lessons: &[Lesson<'_>],
+        lessons: &[Sample<'_>],
         adam: &AdamConfig,
         rate: f32,
     ) -> Result<(f64, f32), TrainError> {

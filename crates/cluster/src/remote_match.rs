@@ -1,0 +1,292 @@
+//! Matches on many machines: workers play the games of a match, in rounds.
+//!
+//! A round counts when all of its games are there and those that were chosen have been played again.
+//! A worker that fails is banned, and its games of the round go to others. Games that were counted
+//! before cannot be taken back: if some of them are from such a worker, the match ends with an error
+//! that says how many.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use selfmate_arena::remote::{Next, OpenGames, RemoteGames};
+use selfmate_arena::{GameRecord, MatchError, Pairing, RemotePlayerSpec};
+use selfmate_nn::Model;
+
+use crate::audit::{Agreement, Exactness, few};
+use crate::auditor::{Auditor, Replay};
+use crate::ban::Bans;
+use crate::broker::{Access, Storage};
+use crate::collector::{Collector, GameKeeper};
+use crate::coordinator::{Announcement, Coordinator, Setup, Waiting};
+use crate::envelope::Envelope;
+use crate::error::ClusterError;
+use crate::hash::Hash;
+use crate::job::{Job, MatchJob, MatchPlayer, OpeningLine, ReadyMatch, Task};
+use crate::key::Key;
+use crate::lease::Terms;
+use crate::rejection::Rejection;
+use crate::subject::WorkerName;
+
+/// How matches use a cluster.
+pub struct Options {
+    /// How to reach the broker.
+    pub access: Access,
+    /// How games are kept there.
+    pub storage: Storage,
+    /// What is played, for people.
+    pub name: String,
+    /// Threads for playing games again.
+    pub threads: usize,
+    /// The share of games that are played again.
+    pub audit_share: f64,
+    /// How long games are lent.
+    pub terms: Terms,
+    /// Hears what is worth knowing.
+    pub note: fn(&str),
+}
+
+/// Matches on many machines.
+pub struct RemoteMatch {
+    state: Mutex<State>,
+    threads: usize,
+    audit_share: f64,
+    note: fn(&str),
+}
+
+struct State {
+    coordinator: Coordinator,
+    /// Games that were counted, by worker.
+    counted: BTreeMap<WorkerName, u64>,
+    rounds: u64,
+}
+
+/// Games that are counted together. Enough to keep hundreds of threads busy, few enough that
+/// little is lost by a kill.
+const ROUND: usize = 256;
+
+impl RemoteMatch {
+    /// Connects and starts to answer workers.
+    pub fn open(options: Options) -> Result<RemoteMatch, ClusterError> {
+        let Options { access, storage, name, threads, audit_share, terms, note } = options;
+        let (key, bans) = (Key::random()?, Bans::default());
+        let coordinator = Coordinator::open(Setup { access, storage, name, key, bans, terms })?;
+        let state = State { coordinator, counted: BTreeMap::new(), rounds: 0 };
+        Ok(RemoteMatch { state: Mutex::new(state), threads, audit_share, note })
+    }
+}
+
+impl From<ClusterError> for MatchError {
+    fn from(error: ClusterError) -> MatchError {
+        MatchError::RemoteGames(Box::new(error))
+    }
+}
+
+impl RemoteGames for RemoteMatch {
+    fn play(
+        &self,
+        games: &OpenGames<'_>,
+        take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
+    ) -> Result<(), MatchError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let players = [games.players[0].remote_spec()?, games.players[1].remote_spec()?];
+        for numbers in games.open.chunks(ROUND) {
+            let match_job = match_job(games, numbers, &players);
+            let networks = players.each_ref().map(|player| player.network.clone());
+            let prepared = match_job.prepare(networks.clone()).map_err(ClusterError::from)?;
+            let ready = Arc::new(prepared);
+            let exactness = exactness(&networks)?;
+            // A player that cannot be built is an error here, not in a thread.
+            Pairing::new([&ready.players[0], &ready.players[1]], ready.seed)?;
+            let network = match_job.a.network.or(match_job.b.network);
+            let text = Job::new(Task::Match(match_job)).to_json();
+            let job = Hash::of(text.as_bytes());
+            let networks = networks.into_iter().flatten().map(|bytes| (Hash::of(&bytes), bytes));
+            let announcement = Announcement {
+                job,
+                generation: state.rounds,
+                network,
+                objects: networks.chain([(job, text.into_bytes().into())]).collect(),
+                numbers: numbers.iter().map(|&number| number as u64).collect(),
+            };
+            let auditor = auditor(self.threads, &ready, exactness);
+            let State { coordinator, counted, rounds } = &mut *state;
+            let kept = BTreeMap::new();
+            let mut keeper =
+                MatchKeeper { ready, counted, kept, stop: games.stop, note: self.note };
+            if !coordinator.begin(announcement, &mut keeper) {
+                return Ok(());
+            }
+            *rounds += 1;
+            let mut collector =
+                Collector::new(coordinator, job, &mut keeper, auditor, self.audit_share);
+            let is_complete = collector.run();
+            let senders: Vec<WorkerName> =
+                collector.senders().map(|(_, worker)| worker.clone()).collect();
+            let kept = keeper.kept;
+            coordinator.end();
+            if !is_complete? {
+                return Ok(());
+            }
+            for worker in senders {
+                *counted.entry(worker).or_default() += 1;
+            }
+            for record in kept.into_values() {
+                if take(record)? == Next::Stop {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The document of a round.
+fn match_job(
+    fixtures: &OpenGames<'_>,
+    numbers: &[usize],
+    players: &[RemotePlayerSpec; 2],
+) -> MatchJob {
+    let contestant = |player: &RemotePlayerSpec| MatchPlayer {
+        spec: player.spec.clone(),
+        network: player.network.as_deref().map(Hash::of),
+    };
+    let pairs: BTreeSet<usize> = numbers.iter().map(|number| number / 2).collect();
+    let start = |pair: usize| (pair as u64, OpeningLine::of(&fixtures.openings[pair]));
+    let [a, b] = fixtures.players;
+    MatchJob {
+        name: format!("{} - {}", a.name(), b.name()),
+        seed: fixtures.seed,
+        settings: fixtures.settings.clone(),
+        a: contestant(&players[0]),
+        b: contestant(&players[1]),
+        openings: pairs.into_iter().map(start).collect(),
+    }
+}
+
+fn exactness(networks: &[Option<Arc<[u8]>>; 2]) -> Result<Exactness, ClusterError> {
+    for bytes in networks.iter().flatten() {
+        let model = Model::decode(bytes);
+        let (model, _) = model.map_err(|error| ClusterError::Network(error.to_string()))?;
+        if Exactness::of(&model) == Exactness::Rounded {
+            return Ok(Exactness::Rounded);
+        }
+    }
+    Ok(Exactness::Exact)
+}
+
+fn auditor(threads: usize, ready: &Arc<ReadyMatch>, exactness: Exactness) -> Auditor<GameRecord> {
+    let ready = Arc::clone(ready);
+    Auditor::new(threads, move || {
+        let ready = Arc::clone(&ready);
+        let mut pairing = None;
+        let replay: Replay<GameRecord> = Box::new(move |sent, halt| {
+            if pairing.is_none() {
+                // They were built before; what cannot be built now cannot be compared either.
+                let [a, b] = &ready.players;
+                pairing = Pairing::new([a, b], ready.seed).ok();
+            }
+            let opening = &ready.openings[&(sent.game / 2)];
+            if exactness == Exactness::Rounded {
+                let pairing = pairing.as_mut()?;
+                let odd = pairing.second_guess(sent, opening, &ready.settings, SLACK_CP, halt)?;
+                return Some(few(&odd, sent.played.thoughts.len()));
+            }
+            let own = pairing.as_mut()?.play(sent.game, opening, &ready.settings, None, halt)?;
+            Some(compare(sent, &own))
+        });
+        replay
+    })
+}
+
+/// Compares a game with what came out when it was played again. Time is nobody's fault.
+fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
+    let (sent, own) = (timeless(sent), timeless(own));
+    let moves = (&sent.played.moves, &own.played.moves);
+    let ply = moves.0.iter().zip(moves.1).take_while(|(sent, own)| sent == own).count();
+    if sent == own {
+        Agreement::Same
+    } else if moves.0 == moves.1 {
+        Agreement::Different("another thought of a move".to_owned())
+    } else {
+        Agreement::Different(format!("another move at ply {ply}"))
+    }
+}
+
+/// How far apart two opinions may be where floats are rounded, in centipawns.
+const SLACK_CP: u32 = 150;
+
+/// A game without what depends on the speed of the machine.
+fn timeless(record: &GameRecord) -> GameRecord {
+    let mut record = record.clone();
+    record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+    record
+}
+
+/// Keeps the games of a round in memory: what is lost with this process is played again.
+struct MatchKeeper<'a> {
+    ready: Arc<ReadyMatch>,
+    /// Games that were counted in earlier rounds, by worker.
+    counted: &'a mut BTreeMap<WorkerName, u64>,
+    kept: BTreeMap<u64, GameRecord>,
+    stop: &'a AtomicBool,
+    note: fn(&str),
+}
+
+impl Waiting for MatchKeeper<'_> {
+    fn goes_on(&mut self) -> bool {
+        !self.stop.load(Relaxed)
+    }
+
+    fn note(&mut self, text: &str) {
+        (self.note)(text);
+    }
+}
+
+impl GameKeeper for MatchKeeper<'_> {
+    type Game = GameRecord;
+
+    fn validate(&mut self, envelope: &Envelope) -> Result<(GameRecord, Hash), Rejection> {
+        let bytes = envelope.record().map_err(Rejection::Packing)?;
+        let record: GameRecord =
+            serde_json::from_slice(&bytes).map_err(|error| Rejection::Game(error.to_string()))?;
+        if record.game != envelope.number {
+            return Err(Rejection::Number { expected: envelope.number, got: record.game });
+        }
+        let opening = self.ready.openings.get(&(record.game / 2));
+        let opening = opening.ok_or_else(|| Rejection::Game("no such pair".to_owned()))?;
+        selfmate_arena::pairing::check(&record, opening, &self.ready.settings)
+            .map_err(Rejection::Game)?;
+        let same = serde_json::to_vec(&timeless(&record)).expect("a record is plain data");
+        Ok((record, Hash::of(&same)))
+    }
+
+    fn keep(&mut self, _: &WorkerName, game: GameRecord) -> Result<(), ClusterError> {
+        self.kept.insert(game.game, game);
+        Ok(())
+    }
+
+    fn kept(&self, number: u64) -> Option<GameRecord> {
+        self.kept.get(&number).cloned()
+    }
+
+    fn sync(&mut self) -> Result<(), ClusterError> {
+        Ok(())
+    }
+
+    fn remove(&mut self, numbers: &BTreeSet<u64>) -> Result<(), ClusterError> {
+        self.kept.retain(|number, _| !numbers.contains(number));
+        Ok(())
+    }
+
+    fn banned(
+        &mut self,
+        worker: &WorkerName,
+        rejection: &Rejection,
+        _: &BTreeSet<u64>,
+    ) -> Result<String, ClusterError> {
+        let Some(&games) = self.counted.get(worker) else { return Ok(String::new()) };
+        let (worker, reason) = (worker.clone(), rejection.to_string());
+        Err(ClusterError::Counted { worker, reason, games })
+    }
+}

@@ -1,0 +1,418 @@
+//! Many small runs side by side: every combination of some settings, several seeds each, evaluated
+//! against the exact tablebase.
+//!
+//! Each run has the same number of simulations to spend on self-play, uses one thread and depends
+//! on its settings and its seed alone; threads only decide how many runs go on at a time. A run that
+//! has ended is kept in a file of its own, so that an ablation that was stopped goes on with the
+//! runs that are missing. What depends on the clock stands in `speed.csv` and nowhere else.
+
+mod grid;
+mod table;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Instant;
+
+use selfmate_chess::Seed;
+use selfmate_nn::Device;
+use selfmate_nn::mlp::{NetworkEvaluator, Sample};
+use selfmate_nn::sparse::TrainError;
+use selfmate_run::{GameRecord, atomic};
+use selfmate_selfplay::{Ending, FinishedGame, Generation, SelfPlayer};
+use selfmate_train::{Hardware, ReplayBuffer, Targets, TrainableModel, TrainingError, samples};
+use serde::{Deserialize, Serialize};
+
+pub use grid::{Axis, AxisError, Cell};
+pub use table::{Mean, Metric, Row, Summary, results_csv, speed_csv, summarise};
+
+use super::{
+    Endgame, EndgameConfig, Oracle, TablebaseEvaluationConfig, TablebaseReport, ValueMap, evaluate,
+};
+
+/// What to compare.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The settings that all runs share.
+    pub config: EndgameConfig,
+    /// What differs.
+    pub axes: Vec<Axis>,
+    /// Runs of each combination: seeds 1 to this.
+    pub seeds: u64,
+    /// Simulations of self-play that each run may spend.
+    pub budget: u64,
+    /// Evaluations of each run, the last one at its end.
+    pub evaluations: u64,
+    /// How they are done.
+    pub evaluation: TablebaseEvaluationConfig,
+}
+
+/// One run that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Outcome {
+    /// Its settings, as far as they differ.
+    pub cell: Cell,
+    /// Its seed.
+    pub seed: u64,
+    /// How it stood on the way, the last one at its end.
+    pub points: Vec<Point>,
+    /// How long it took, evaluations included.
+    pub seconds: f64,
+    /// How long its games took.
+    pub play_seconds: f64,
+}
+
+/// A run on its way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Point {
+    /// Simulations of self-play so far.
+    pub simulations: u64,
+    /// Games so far.
+    pub games: u64,
+    /// Positions so far.
+    pub positions: u64,
+    /// Batches learned so far.
+    pub steps: u64,
+    /// What the evaluation said.
+    pub report: TablebaseReport,
+}
+
+/// Why an ablation cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum AblateError {
+    /// A setting that cannot be compared.
+    #[error(transparent)]
+    Axis(#[from] AxisError),
+    /// A run failed.
+    #[error(transparent)]
+    Learn(#[from] TrainingError),
+    /// A file cannot be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// A file that holds something else.
+    #[error("{}: {message}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// The folder is that of another ablation.
+    #[error("{}: begun with other settings or by another version: choose another folder", path.display())]
+    Other {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What is told while an ablation goes on.
+pub struct Progress<'a> {
+    /// Runs that have ended.
+    pub done: usize,
+    /// All runs.
+    pub total: usize,
+    /// The one that has just ended.
+    pub outcome: &'a Outcome,
+}
+
+impl Plan {
+    /// The combinations, each with its settings.
+    pub fn cells(&self) -> Result<Vec<(Cell, EndgameConfig)>, AxisError> {
+        grid::cells(&self.config, &self.axes)
+    }
+}
+
+/// Runs what is missing in a folder; all outcomes by combination, then seed. `None` when it was told
+/// to stop.
+pub fn run(
+    plan: &Plan,
+    folder: &Path,
+    threads: usize,
+    stop: &AtomicBool,
+    tell: &(dyn Fn(&Progress<'_>) + Sync),
+) -> Result<Option<Vec<Outcome>>, AblateError> {
+    let cells = plan.cells()?;
+    let runs_folder = folder.join("runs");
+    fs::create_dir_all(&runs_folder).map_err(|error| file_error(&runs_folder, error))?;
+    check_plan(plan, &folder.join("plan.json"))?;
+    // Seed by seed, so that what there is after a while says something about every combination.
+    let jobs: Vec<(usize, u64)> =
+        (1..=plan.seeds).flat_map(|seed| (0..cells.len()).map(move |cell| (cell, seed))).collect();
+    let path = |(cell, seed): (usize, u64)| runs_folder.join(format!("{cell:03}-{seed}.json"));
+    let mut missing = Vec::new();
+    for &job in &jobs {
+        if read::<Outcome>(&path(job))?.is_none() {
+            missing.push(job);
+        }
+    }
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(jobs.len() - missing.len()));
+    let failure: Mutex<Option<AblateError>> = Mutex::new(None);
+    let cancel = || stop.load(Relaxed) || failure.lock().is_ok_and(|failure| failure.is_some());
+    let work = || {
+        while let Some(&job) = missing.get(next.fetch_add(1, Relaxed)) {
+            let (cell, config) = &cells[job.0];
+            let outcome = one(plan, config, cell, job.1, &cancel).and_then(|ended| {
+                let Some((outcome, picture)) = ended else { return Ok(None) };
+                if job.1 == 1 {
+                    write(&folder.join(format!("value_map-{:03}.svg", job.0)), picture.as_bytes())?;
+                }
+                // Last, because a run whose outcome is there is not run again.
+                write(&path(job), &to_json(&outcome))?;
+                Ok(Some(outcome))
+            });
+            match outcome {
+                Ok(Some(outcome)) => {
+                    let done = done.fetch_add(1, Relaxed) + 1;
+                    tell(&Progress { done, total: jobs.len(), outcome: &outcome });
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    if let Ok(mut failure) = failure.lock() {
+                        failure.get_or_insert(error);
+                    }
+                    return;
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, missing.len().max(1)) {
+            scope.spawn(work);
+        }
+    });
+    if let Some(error) = failure.into_inner().ok().flatten() {
+        return Err(error);
+    }
+    let mut outcomes = Vec::new();
+    for cell in 0..cells.len() {
+        for seed in 1..=plan.seeds {
+            match read(&path((cell, seed)))? {
+                Some(outcome) => outcomes.push(outcome),
+                None => return Ok(None),
+            }
+        }
+    }
+    Ok(Some(outcomes))
+}
+
+/// One run from its beginning to its end, and a picture of its values; `None` when it was cancelled.
+fn one(
+    plan: &Plan,
+    config: &EndgameConfig,
+    cell: &Cell,
+    seed: u64,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Result<Option<(Outcome, String)>, AblateError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(|error| {
+        TrainingError::from(TrainError::Threads { threads: 1, message: error.to_string() })
+    })?;
+    let began = Instant::now();
+    let ending = config.selfplay.ending.unwrap_or(Ending::Krk);
+    let oracle = Oracle::solve(ending).map_err(TrainingError::from)?;
+    let mut learner = InMemoryLearner::new(config, seed)?;
+    let mut outcome =
+        Outcome { cell: cell.clone(), seed, points: Vec::new(), seconds: 0.0, play_seconds: 0.0 };
+    for evaluation in 1..=plan.evaluations.max(1) {
+        let until = plan.budget * evaluation / plan.evaluations.max(1);
+        while learner.simulations < until {
+            let started = Instant::now();
+            let games = learner.play(cancel);
+            outcome.play_seconds += started.elapsed().as_secs_f64();
+            if cancel() {
+                return Ok(None);
+            }
+            pool.install(|| learner.learn(&games))?;
+        }
+        // Every run of every combination is evaluated on the same positions.
+        let (network, seed) = (learner.model.network(), Seed::new(0).derive("evaluation"));
+        let report = pool.install(|| {
+            evaluate(&config.selfplay, &plan.evaluation, &oracle, &network, seed, cancel)
+        });
+        let Some(report) = report else { return Ok(None) };
+        let InMemoryLearner { simulations, games, positions, .. } = learner;
+        let steps = learner.model.step();
+        outcome.points.push(Point { simulations, games, positions, steps, report });
+    }
+    outcome.seconds = began.elapsed().as_secs_f64();
+    let discount = f64::from(config.selfplay.discount);
+    let picture = ValueMap::usual(&oracle, &learner.model.network(), discount);
+    Ok(Some((outcome, picture.svg(&format!("{}: {cell}, seed {seed}", ending.name())))))
+}
+
+/// The same learning as that of [`selfmate_train::SelfPlayLearner`], on one thread and without a run
+/// folder.
+struct InMemoryLearner<'a> {
+    config: &'a EndgameConfig,
+    seed: u64,
+    model: Endgame,
+    replay: ReplayBuffer<Sample>,
+    simulations: u64,
+    games: u64,
+    positions: u64,
+}
+
+impl InMemoryLearner<'_> {
+    fn new(config: &EndgameConfig, seed: u64) -> Result<InMemoryLearner<'_>, TrainingError> {
+        let hardware = Hardware { threads: 1, device: Device::Cpu };
+        let trainer = &config.learning.trainer;
+        let model = Endgame::new(&config.network, trainer, Seed::new(seed), hardware)?;
+        let replay = ReplayBuffer::default();
+        Ok(InMemoryLearner { config, seed, model, replay, simulations: 0, games: 0, positions: 0 })
+    }
+
+    /// Plays the next generation; fewer games when it is cancelled.
+    fn play(&mut self, cancel: &(dyn Fn() -> bool + Sync)) -> Vec<GameRecord> {
+        let selfplay = &self.config.selfplay;
+        let generation = Generation {
+            config: selfplay.clone(),
+            seed: Generation::games_seed(self.seed),
+            simulations: selfplay.simulations.from.round() as u64,
+            network: self.model.step(),
+        };
+        let evaluator = NetworkEvaluator::new(self.model.network());
+        let mut player = SelfPlayer::new(selfplay, Box::new(evaluator));
+        let mut numbers = self.games..self.games + selfplay.generation_games;
+        let mut games = Vec::new();
+        let next = || numbers.next().filter(|_| !cancel());
+        let finished = |game: FinishedGame| {
+            self.simulations += game.simulations.max(1);
+            // As it would be stored.
+            games.push(game.record.rounded());
+        };
+        player.play(&generation, next, finished, &AtomicBool::new(false));
+        games
+    }
+
+    fn learn(&mut self, games: &[GameRecord]) -> Result<(), TrainingError> {
+        let EndgameConfig { learning, selfplay, .. } = self.config;
+        let targets = Targets::new(learning, learning.result_weight.from, selfplay.discount);
+        let added = samples::<Endgame>(games, targets)?;
+        self.games += games.len() as u64;
+        self.positions += added.len() as u64;
+        self.replay.push(added);
+        self.replay.trim(learning.replay_capacity(self.positions));
+        let due = (self.positions as f64 * learning.reuse / learning.batch as f64) as u64;
+        let seed = Seed::new(self.seed).derive("batches");
+        for step in self.model.step()..due {
+            let batch = self.replay.draw(learning.batch, &mut seed.index(step).rng());
+            self.model.learn(&batch, learning.rate_at(0.0, step) as f32)?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes the plan, or compares it with the one that is there.
+fn check_plan(plan: &Plan, path: &Path) -> Result<(), AblateError> {
+    match read::<Stored>(path)? {
+        Some(stored) if stored.version == VERSION && stored.plan == *plan => Ok(()),
+        Some(_) => Err(AblateError::Other { path: path.to_owned() }),
+        None => write(path, &to_json(&Stored { version: VERSION.to_owned(), plan: plan.clone() })),
+    }
+}
+
+/// Runs of another version may come out differently.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    version: String,
+    plan: Plan,
+}
+
+fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
+    serde_json::to_vec_pretty(value).expect("plans and outcomes are plain data")
+}
+
+/// What a file holds; `None` when it is not there.
+fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, AblateError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(file_error(path, error)),
+    };
+    let found = serde_json::from_slice(&bytes).map_err(|error| AblateError::Damaged {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })?;
+    Ok(Some(found))
+}
+
+/// Writes a whole file or none.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), AblateError> {
+    atomic::write_with(path, |out| out.write_all(bytes)).map_err(|error| file_error(path, error))
+}
+
+fn file_error(path: &Path, error: io::Error) -> AblateError {
+    AblateError::File { path: path.to_owned(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let axes = ["root_rule=greedy,gumbel", "sims=4,8"];
+        Plan {
+            config: super::super::tiny(Ending::Krk),
+            axes: axes.map(|text| text.parse().unwrap()).to_vec(),
+            seeds: 2,
+            budget: 400,
+            evaluations: 2,
+            evaluation: TablebaseEvaluationConfig {
+                every_rounds: 0,
+                positions: 3,
+                simulations: 4,
+                moves: 3,
+            },
+        }
+    }
+
+    fn outcomes(folder: &Path, threads: usize) -> Vec<Outcome> {
+        let mut outcomes =
+            run(&plan(), folder, threads, &AtomicBool::new(false), &|_| {}).unwrap().unwrap();
+        for outcome in &mut outcomes {
+            (outcome.seconds, outcome.play_seconds) = (0.0, 0.0);
+        }
+        outcomes
+    }
+
+    #[test]
+    fn threads_and_stops_change_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two, stopped] = ["one", "two", "stopped"].map(|name| folder.path().join(name));
+        let expected = outcomes(&one, 1);
+        assert_eq!(expected.len(), 8);
+        assert!(expected.iter().all(|outcome| outcome.points.len() == 2));
+        assert_eq!(outcomes(&two, 2), expected);
+        // Stopped after the third run, then gone on with.
+        let stop = AtomicBool::new(false);
+        let count = AtomicUsize::new(0);
+        let tell = |progress: &Progress<'_>| {
+            assert_eq!(progress.total, 8);
+            if count.fetch_add(1, Relaxed) == 2 {
+                stop.store(true, Relaxed);
+            }
+        };
+        assert!(run(&plan(), &stopped, 1, &stop, &tell).unwrap().is_none());
+        assert_eq!(fs::read_dir(stopped.join("runs")).unwrap().count(), 3);
+        assert_eq!(outcomes(&stopped, 2), expected);
+        // A folder belongs to one plan.
+        let other = Plan { budget: 500, ..plan() };
+        let error = run(&other, &one, 1, &AtomicBool::new(false), &|_| {}).unwrap_err();
+        assert!(error.to_string().contains("plan.json: begun with other settings"), "{error}");
+        // Damage is named.
+        fs::write(two.join("runs/002-1.json"), "{").unwrap();
+        let error = run(&plan(), &two, 1, &AtomicBool::new(false), &|_| {}).unwrap_err();
+        assert!(error.to_string().contains("002-1.json"), "{error}");
+    }
+}

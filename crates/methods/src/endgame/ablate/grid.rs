@@ -1,0 +1,166 @@
+//! The combinations of settings that an ablation compares.
+
+use std::fmt;
+use std::str::FromStr;
+
+use selfmate_selfplay::Ending;
+use selfmate_train::ConfigError;
+use serde::{Deserialize, Serialize};
+
+use super::super::EndgameConfig;
+use crate::settings::Settings;
+use crate::table::learner;
+
+/// A setting with the values to compare, such as `root_rule=greedy,gumbel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// A short name, or the path of a setting such as `selfplay.candidates`.
+    pub name: String,
+    /// The values.
+    pub values: Vec<String>,
+}
+
+/// A combination: each setting that differs, and its value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell(pub Vec<(String, String)>);
+
+/// A setting that cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum AxisError {
+    /// Not a name and values.
+    #[error("'{0}': expected a setting and its values, such as root_rule=greedy,gumbel")]
+    Text(String),
+    /// The same setting twice.
+    #[error("'{0}' is given twice")]
+    Twice(String),
+    /// A setting or value that does not exist.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+/// Short names, and the settings that they stand for.
+const NAMES: [(&str, &[&str]); 7] = [
+    ("root_rule", &["selfplay.root_rule"]),
+    ("sims", &["selfplay.simulations.from", "selfplay.simulations.to"]),
+    ("c_puct", &["selfplay.c_puct"]),
+    ("max_plies", &["selfplay.max_plies"]),
+    ("priors", &["selfplay.priors"]),
+    ("units", &["network.first", "network.second"]),
+    ("transpositions", &["selfplay.transpositions"]),
+];
+
+impl Axis {
+    /// What to set for a value.
+    fn settings(&self, value: &str) -> Vec<String> {
+        let known = NAMES.iter().find(|(name, _)| *name == self.name);
+        match known {
+            Some((_, keys)) => keys.iter().map(|key| format!("{key}={value}")).collect(),
+            None => vec![format!("{}={value}", self.name)],
+        }
+    }
+}
+
+impl FromStr for Axis {
+    type Err = AxisError;
+
+    fn from_str(text: &str) -> Result<Axis, AxisError> {
+        let wrong = || AxisError::Text(text.to_owned());
+        let (name, values) = text.split_once('=').ok_or_else(wrong)?;
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+        if name.is_empty() || values.iter().any(String::is_empty) {
+            return Err(wrong());
+        }
+        Ok(Axis { name: name.to_owned(), values })
+    }
+}
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = self.0.iter().map(|(name, value)| format!("{name}={value}"));
+        f.write_str(&parts.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// All combinations, the last setting changing fastest, each with its whole config.
+pub(super) fn cells(
+    config: &EndgameConfig,
+    axes: &[Axis],
+) -> Result<Vec<(Cell, EndgameConfig)>, AxisError> {
+    let mut cells = vec![(Cell(Vec::new()), config.clone())];
+    for (place, axis) in axes.iter().enumerate() {
+        if axes[..place].iter().any(|other| other.name == axis.name) {
+            return Err(AxisError::Twice(axis.name.clone()));
+        }
+        let mut next = Vec::new();
+        for (cell, config) in &cells {
+            for value in &axis.values {
+                let changed = settings(config).set(&axis.settings(value))?;
+                changed.check()?;
+                let Some(changed) = changed.downcast::<EndgameConfig>().cloned() else { continue };
+                let mut cell = cell.clone();
+                cell.0.push((axis.name.clone(), value.clone()));
+                next.push((cell, changed));
+            }
+        }
+        cells = next;
+    }
+    Ok(cells)
+}
+
+fn settings(config: &EndgameConfig) -> Settings {
+    let name = config.selfplay.ending.map_or("krk", Ending::name);
+    let info = learner(name).expect("every ending has a learner");
+    Settings::new(info, Box::new(config.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_selfplay::{Priors, RootRuleName};
+
+    use super::*;
+    use crate::endgame::default;
+
+    fn axes(texts: &[&str]) -> Vec<Axis> {
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn every_combination_comes_once() {
+        let config = default(Ending::Krk);
+        let axes_given = axes(&["root_rule=greedy,top_k,gumbel", "sims=16,32", "units=8"]);
+        let cells = cells(&config, &axes_given).unwrap();
+        assert_eq!(cells.len(), 6);
+        let (cell, last) = &cells[5];
+        assert_eq!(cell.to_string(), "root_rule=gumbel sims=32 units=8");
+        assert_eq!(
+            (last.selfplay.root_rule, last.selfplay.simulations.to),
+            (RootRuleName::Gumbel, 32.0)
+        );
+        assert_eq!((last.network.first, last.network.second), (8, 8));
+        let all = axes(&[
+            "c_puct=1,2.5",
+            "max_plies=40",
+            "priors=uniform",
+            "transpositions=1000",
+            "selfplay.candidates=4",
+        ]);
+        let cells = super::cells(&config, &all).unwrap();
+        assert_eq!((cells[1].1.selfplay.c_puct, cells[1].1.selfplay.max_plies), (2.5, 40));
+        assert_eq!(cells[0].1.selfplay.priors, Priors::Uniform);
+        assert_eq!(super::cells(&config, &[]).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_named() {
+        for text in ["root_rule", "=a", "root_rule=", "root_rule=a,,b"] {
+            assert!(text.parse::<Axis>().is_err(), "{text}");
+        }
+        let message =
+            |texts: &[&str]| cells(&default(Ending::Krk), &axes(texts)).unwrap_err().to_string();
+        assert!(message(&["root_rule=slow"]).contains("slow"), "{}", message(&["root_rule=slow"]));
+        assert!(message(&["colour=red"]).contains("colour"));
+        assert!(message(&["sims=0"]).contains("selfplay.simulations.from is 0"));
+        assert!(message(&["sims=1", "sims=2"]).contains("twice"));
+    }
+}

@@ -1,0 +1,257 @@
+//! What an ablation found: means over the seeds with 95 % intervals, as a table, as CSV and as
+//! pictures.
+
+use std::fmt::Write as _;
+
+use selfmate_arena::svg::{Interval, interval_svg};
+use serde::Serialize;
+
+use super::{Cell, Outcome, Point};
+
+/// A number that runs are compared by.
+#[derive(Clone, Copy)]
+pub struct Metric {
+    /// Its name in files.
+    pub name: &'static str,
+    /// Its name in tables.
+    pub title: &'static str,
+    /// The least and the most that it can be.
+    pub bounds: (f64, f64),
+    /// It, for a run that has ended.
+    pub of: fn(&Point) -> f64,
+}
+
+const ANY: (f64, f64) = (0.0, f64::MAX);
+const SHARE: (f64, f64) = (0.0, 1.0);
+
+impl Metric {
+    /// All of them; the first five are drawn.
+    pub const ALL: [Metric; 14] = [
+        metric("mate_share", "mates", SHARE, |point| point.report.mate_share),
+        metric("regret_plies", "regret", ANY, |point| point.report.regret_plies),
+        metric("optimal_share", "optimal", SHARE, |point| point.report.optimal_share),
+        metric("value_error", "value error", ANY, |point| point.report.value_error),
+        metric("thrown_share", "thrown", SHARE, |point| point.report.thrown_share),
+        metric("mate_moves", "moves to mate", ANY, |point| point.report.mate_moves),
+        metric("random_mate_share", "against random", SHARE, |p| p.report.random_mate_share),
+        metric("heuristic_mate_share", "against a rule", SHARE, |p| p.report.heuristic_mate_share),
+        metric("depth", "depth", ANY, |point| point.report.depth),
+        metric("terminal_share", "terminal", SHARE, |point| point.report.terminal_share),
+        metric("backup", "backup", SHARE, |point| point.report.backup),
+        metric("node_bytes", "bytes a node", ANY, |point| point.report.node_bytes),
+        metric("games", "games", ANY, |point| point.games as f64),
+        metric("steps", "steps", ANY, |point| point.steps as f64),
+    ];
+    /// How many of them are drawn.
+    const DRAWN: usize = 5;
+}
+
+const fn metric(
+    name: &'static str,
+    title: &'static str,
+    bounds: (f64, f64),
+    of: fn(&Point) -> f64,
+) -> Metric {
+    Metric { name, title, bounds, of }
+}
+
+/// A mean over the seeds of a combination.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// How far its 95 % interval reaches to both sides, by TrainableModel's t; `None` for a single seed.
+    pub half: Option<f64>,
+}
+
+/// A combination with its means.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The combination.
+    pub cell: Cell,
+    /// A mean for each of [`Metric::ALL`].
+    pub means: Vec<Mean>,
+}
+
+/// All combinations.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// In the order of the grid.
+    pub rows: Vec<Row>,
+}
+
+/// Adds up runs that have ended; those of a combination stand together.
+pub fn summarise(outcomes: &[Outcome]) -> Summary {
+    let rows = outcomes.chunk_by(|a, b| a.cell == b.cell).map(|seeds| {
+        let last: Vec<&Point> = seeds.iter().filter_map(|run| run.points.last()).collect();
+        let means = Metric::ALL
+            .iter()
+            .map(|metric| mean(&last.iter().map(|point| (metric.of)(point)).collect::<Vec<f64>>()));
+        Row { cell: seeds[0].cell.clone(), means: means.collect() }
+    });
+    Summary { rows: rows.collect() }
+}
+
+fn mean(values: &[f64]) -> Mean {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let spread = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    let half = (values.len() > 1)
+        .then(|| student(values.len() - 1) * (spread / (count - 1.0)).sqrt() / count.sqrt());
+    Mean { mean, half }
+}
+
+/// The 97.5 % quantile of TrainableModel's t distribution.
+fn student(freedom: usize) -> f64 {
+    const TABLE: [f64; 30] = [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+        2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+        2.052, 2.048, 2.045, 2.042,
+    ];
+    TABLE.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96)
+}
+
+impl Summary {
+    /// The table as Markdown.
+    pub fn markdown(&self) -> String {
+        let names = self.rows.first().map_or(&[][..], |row| &row.cell.0[..]);
+        let titles = Metric::ALL.iter().map(|metric| metric.title);
+        let head: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).chain(titles).collect();
+        let mut text = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
+        for row in &self.rows {
+            let values = row.cell.0.iter().map(|(_, value)| value.clone());
+            let means = row.means.iter().map(|mean| match mean.half {
+                Some(half) => format!("{} ± {}", number(mean.mean), number(half)),
+                None => number(mean.mean),
+            });
+            let cells: Vec<String> = values.chain(means).collect();
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+        text
+    }
+
+    /// A picture for each metric that is drawn: its file's name, and the picture.
+    pub fn pictures(&self, ending: &str) -> Vec<(String, String)> {
+        let drawn = Metric::ALL.iter().enumerate().take(Metric::DRAWN);
+        drawn
+            .map(|(place, metric)| {
+                let rows: Vec<Interval> = self
+                    .rows
+                    .iter()
+                    .map(|row| Interval {
+                        name: row.cell.to_string(),
+                        mean: row.means[place].mean,
+                        half: row.means[place].half,
+                    })
+                    .collect();
+                let title = format!("{ending}: {}", metric.name.replace('_', " "));
+                (format!("{}.svg", metric.name), interval_svg(&title, &rows, metric.bounds))
+            })
+            .collect()
+    }
+}
+
+/// About four digits.
+fn number(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{:.3}", value + 0.0),
+    }
+}
+
+/// A line for each evaluation of each run.
+pub fn results_csv(outcomes: &[Outcome]) -> String {
+    let mut text = head(outcomes);
+    text.push_str("seed,simulations,positions");
+    Metric::ALL.iter().for_each(|metric| text.extend([",", metric.name]));
+    text.push('\n');
+    for run in outcomes {
+        for point in &run.points {
+            start(run, &mut text);
+            let _ = write!(text, "{},{},{}", run.seed, point.simulations, point.positions);
+            for metric in Metric::ALL {
+                let _ = write!(text, ",{}", (metric.of)(point));
+            }
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// A line for each run, with what depends on the clock.
+pub fn speed_csv(outcomes: &[Outcome]) -> String {
+    let mut text = head(outcomes);
+    text.push_str("seed,seconds,play_seconds,simulations_per_second\n");
+    for run in outcomes {
+        start(run, &mut text);
+        let simulations = run.points.last().map_or(0, |point| point.simulations);
+        let speed = simulations as f64 / run.play_seconds.max(1e-9);
+        let _ =
+            writeln!(text, "{},{:.1},{:.1},{speed:.0}", run.seed, run.seconds, run.play_seconds);
+    }
+    text
+}
+
+fn head(outcomes: &[Outcome]) -> String {
+    let names = outcomes.first().map_or(&[][..], |run| &run.cell.0[..]);
+    names.iter().map(|(name, _)| format!("{name},")).collect()
+}
+
+fn start(run: &Outcome, text: &mut String) {
+    run.cell.0.iter().for_each(|(_, value)| text.extend([value.as_str(), ","]));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::TablebaseReport;
+    use super::*;
+
+    fn outcome(rule: &str, seed: u64, mate_share: f64) -> Outcome {
+        let report = TablebaseReport { mate_share, ..TablebaseReport::default() };
+        let point = Point { simulations: 1000, games: 10, positions: 90, steps: 3, report };
+        Outcome {
+            cell: Cell(vec![("rule".to_owned(), rule.to_owned())]),
+            seed,
+            points: vec![point],
+            seconds: 2.0,
+            play_seconds: 0.5,
+        }
+    }
+
+    #[test]
+    fn means_and_intervals_are_those_of_the_textbook() {
+        let runs =
+            [outcome("greedy", 1, 0.7), outcome("greedy", 2, 0.8), outcome("greedy", 3, 0.9)];
+        let runs = [&runs[..], &[outcome("halving", 1, 1.0)]].concat();
+        let summary = summarise(&runs);
+        assert_eq!(summary.rows.len(), 2);
+        let first = summary.rows[0].means[0];
+        // s = 0.1, 4.303 · 0.1 / √3.
+        assert!((first.mean - 0.8).abs() < 1e-12);
+        assert!((first.half.unwrap() - 0.248434).abs() < 1e-5, "{first:?}");
+        assert_eq!(summary.rows[1].means[0], Mean { mean: 1.0, half: None });
+        let text = summary.markdown();
+        assert!(text.contains("| greedy | 0.800 ± 0.248 |"), "{text}");
+        assert!(text.starts_with("| rule | mates |"), "{text}");
+        let columns: Vec<usize> = text.lines().map(|line| line.matches('|').count()).collect();
+        assert!(columns.iter().all(|count| *count == columns[0]), "{columns:?}");
+        let pictures = summary.pictures("krk");
+        assert_eq!(pictures[0].0, "mate_share.svg");
+        assert!(pictures[0].1.contains("rule=greedy"));
+    }
+
+    #[test]
+    fn files_have_a_line_for_each_run() {
+        let runs = [outcome("greedy", 1, 0.7), outcome("halving", 1, 0.8)];
+        let results = results_csv(&runs);
+        assert!(results.starts_with("rule,seed,simulations,positions,mate_share,"), "{results}");
+        assert_eq!(results.lines().nth(2).unwrap().split(',').nth(4), Some("0.8"));
+        assert!(!results.contains("second"), "what depends on the clock stands elsewhere");
+        assert_eq!(speed_csv(&runs).lines().nth(1), Some("greedy,1,2.0,0.5,2000"));
+        let fields = |line: &str| line.split(',').count();
+        let head = fields(results.lines().next().unwrap());
+        assert!(results.lines().all(|line| fields(line) == head));
+    }
+}

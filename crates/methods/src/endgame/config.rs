@@ -1,0 +1,144 @@
+//! The settings of the endgame learners.
+
+use selfmate_nn::mlp::{LossWeights, MlpConfig};
+use selfmate_nn::small::{AdamConfig, Shape};
+use selfmate_search::mcts::Expansion;
+use selfmate_selfplay::{Ending, Ramp, SelfPlayConfig};
+use selfmate_train::bounds::{Bounds, NamedBounds};
+use selfmate_train::{
+    ConfigError, GuardConfig, LearningConfig, RatingConfig, SelfPlayLearnerConfig, bounds,
+};
+use serde::{Deserialize, Serialize};
+
+use super::evaluation::TablebaseEvaluationConfig;
+
+pub type EndgameConfig =
+    SelfPlayLearnerConfig<MlpConfig, EndgameTraining, TablebaseEvaluationConfig>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndgameTraining {
+    /// The weight of the squared error of the value against the policy's cross entropy.
+    pub value_weight: f64,
+    pub optimiser: AdamConfig,
+}
+
+impl Default for EndgameTraining {
+    fn default() -> EndgameTraining {
+        EndgameTraining { value_weight: 2.0, optimiser: AdamConfig::default() }
+    }
+}
+
+impl EndgameTraining {
+    pub(super) fn loss_weights(&self) -> LossWeights {
+        LossWeights { value: self.value_weight as f32, entropy: 0.0 }
+    }
+}
+
+pub(super) const PRESETS: [&str; 2] = ["default", "tiny"];
+
+pub(super) const BOUNDS: &[NamedBounds] = &[
+    ("evaluation.positions", bounds::MATCH),
+    ("evaluation.simulations", bounds::MATCH),
+    ("evaluation.moves", Bounds::new(1.0, 10_000.0)),
+];
+
+/// The settings of a preset.
+pub fn preset(ending: Ending, name: &str) -> Option<EndgameConfig> {
+    match name {
+        "default" => Some(default(ending)),
+        "tiny" => Some(tiny(ending)),
+        _ => None,
+    }
+}
+
+pub fn default(ending: Ending) -> EndgameConfig {
+    EndgameConfig {
+        plan_games: 10_000,
+        network: MlpConfig { first: 128, second: 64 },
+        selfplay: SelfPlayConfig {
+            generation_games: 128,
+            simulations: Ramp::constant(100.0),
+            // One pass of the network gives value and priors.
+            expansion: Expansion::FirstVisit,
+            first_play_urgency: 0.2,
+            discount: 0.98,
+            noise_plies: 10_000,
+            temperature_plies: 8,
+            opening_plies: 0,
+            long_opening_share: 0.0,
+            endgame_share: 0.0,
+            ending: Some(ending),
+            max_plies: 24,
+            resign_share: 0.0,
+            proven_targets: true,
+            memory_mb: 16,
+            ..SelfPlayConfig::default()
+        },
+        learning: LearningConfig {
+            batch: 256,
+            reuse: 4.0,
+            rate: Ramp::constant(2e-3),
+            rate_decay_steps: Some(2_000.0),
+            warmup_steps: 0,
+            replay_max: 100_000,
+            replay_share: 0.25,
+            replay_min: 12_000,
+            result_weight: Ramp::constant(0.0),
+            lambda: Some(0.5),
+            keep_steps: 5_000,
+            ..LearningConfig::default()
+        },
+        guards: GuardConfig::off(),
+        rating: RatingConfig { every_seconds: 0.0, ..RatingConfig::default() },
+        evaluation: Some(TablebaseEvaluationConfig::default()),
+    }
+}
+
+/// A run of seconds that learns next to nothing.
+pub fn tiny(ending: Ending) -> EndgameConfig {
+    let config = default(ending);
+    EndgameConfig {
+        network: MlpConfig { first: 16, second: 16 },
+        selfplay: SelfPlayConfig {
+            generation_games: 4,
+            simulations: Ramp::constant(8.0),
+            candidates: 4,
+            max_plies: 20,
+            memory_mb: 1,
+            ..config.selfplay
+        },
+        learning: LearningConfig {
+            batch: 16,
+            replay_max: 200,
+            replay_share: 0.5,
+            replay_min: 100,
+            checkpoint_seconds: 0.0,
+            keep_steps: 3,
+            ..config.learning
+        },
+        evaluation: Some(TablebaseEvaluationConfig {
+            every_rounds: 2,
+            positions: 4,
+            simulations: 8,
+            moves: 5,
+        }),
+        ..config
+    }
+}
+
+pub(super) fn check(config: &EndgameConfig) -> Result<(), ConfigError> {
+    config.check_common(BOUNDS)?;
+    let shape = config.network.check();
+    shape.map_err(|error| ConfigError::network(&error))?;
+    let wrong = |field, got: &str, expected| {
+        Err(ConfigError::Value { field, got: got.to_owned(), expected })
+    };
+    if config.selfplay.discount == 0.0 {
+        return wrong("selfplay.discount", "0", "a number above 0, at most 1");
+    }
+    if config.selfplay.ending.is_none() {
+        return wrong("selfplay.ending", "missing", "krk, kqk or kpk");
+    }
+    Ok(())
+}

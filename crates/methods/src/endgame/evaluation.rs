@@ -1,0 +1,283 @@
+//! Evaluation against the exact tablebase: does the network with its search mate from won positions,
+//! how much longer than necessary does it take, and how far are its values from the exact ones.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use selfmate_chess::tablebase::Verdict;
+use selfmate_chess::{Color, Game, Seed};
+use selfmate_nn::mlp::{Network, NetworkEvaluator};
+use selfmate_search::Evaluator;
+use selfmate_search::mcts::{Batch, Limit, Search, SimulationStats, run_in};
+use selfmate_selfplay::{SelfPlayConfig, search_params};
+use selfmate_train::Curves;
+use serde::{Deserialize, Serialize};
+
+use super::oracle::{Defender, Oracle};
+
+/// When a learner is evaluated, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TablebaseEvaluationConfig {
+    /// Rounds between evaluations; 0 for none.
+    pub every_rounds: u64,
+    /// Won positions to play out against each defender, and positions to compare values of.
+    pub positions: u64,
+    /// Simulations for a move.
+    pub simulations: u64,
+    /// Moves of the winning side until it must have mated.
+    pub moves: u32,
+}
+
+impl Default for TablebaseEvaluationConfig {
+    fn default() -> TablebaseEvaluationConfig {
+        TablebaseEvaluationConfig { every_rounds: 20, positions: 100, simulations: 200, moves: 50 }
+    }
+}
+
+impl TablebaseEvaluationConfig {
+    /// True when an evaluation follows this round.
+    pub fn is_due(&self, round: u64) -> bool {
+        self.every_rounds > 0 && (round + 1).is_multiple_of(self.every_rounds)
+    }
+}
+
+/// How it went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TablebaseReport {
+    /// Won positions played out against each defender.
+    pub positions: u64,
+    /// The share of them that ended in mate in time, against the longest resistance.
+    pub mate_share: f64,
+    /// The same against random moves.
+    pub random_mate_share: f64,
+    /// The same against a defender with a rule of thumb.
+    pub heuristic_mate_share: f64,
+    /// Plies that a move of the winning side loses on average, against the longest resistance.
+    pub regret_plies: f64,
+    /// The share of such moves that lose none.
+    pub optimal_share: f64,
+    /// The share of such games in which a win was thrown away.
+    pub thrown_share: f64,
+    /// Moves that a mate took on average, against the longest resistance.
+    pub mate_moves: f64,
+    /// Moves that it takes with best play, on average over the same games.
+    pub best_moves: f64,
+    /// The mean distance of the network's values from the truth, over all of the ending.
+    pub value_error: f64,
+    /// Plies from the root to where a simulation ended, on average.
+    pub depth: f64,
+    /// The longest way of any simulation.
+    pub deepest: u32,
+    /// The share of simulations that ended where the result is certain.
+    pub terminal_share: f64,
+    /// The mean size of what simulations carried back.
+    pub backup: f64,
+    /// Bytes of the tree for each of its nodes.
+    pub node_bytes: f64,
+    /// Simulations of the searches against the longest resistance.
+    pub simulations: u64,
+    /// Simulations of all searches.
+    pub all_simulations: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct PlayedGame {
+    is_mate: bool,
+    is_thrown: bool,
+    /// Moves of the winning side while it was winning, how many of them were best, and what the
+    /// others lost.
+    moves: u32,
+    optimal: u32,
+    regret: u32,
+    /// The distance of the first position.
+    distance: u8,
+    stats: SimulationStats,
+    bytes: usize,
+    nodes: usize,
+}
+
+/// The search of self-play without noise, with its own memory.
+struct PlainSearch {
+    search: Search,
+    batch: Batch,
+    evaluator: Box<dyn Evaluator>,
+}
+
+impl PlainSearch {
+    /// # Panics
+    ///
+    /// When there is no memory for its tree.
+    fn new(config: &SelfPlayConfig, network: &Arc<Network>) -> PlainSearch {
+        let evaluator: Box<dyn Evaluator> = Box::new(NetworkEvaluator::new(Arc::clone(network)));
+        let search = Search::new(search_params(&config.without_noise()));
+        PlainSearch {
+            search: search.unwrap_or_else(|error| panic!("{error}")),
+            batch: Batch::new(&*evaluator),
+            evaluator,
+        }
+    }
+
+    fn run(&mut self, game: &Game, simulations: u64, seed: Seed) {
+        self.search.start(game, simulations, seed);
+        run_in(&mut self.search, &mut self.batch, &mut *self.evaluator, &Limit::default());
+    }
+}
+
+/// Evaluates a network on the threads of the pool that this is called in. The same seed draws the
+/// same positions. `None` when it was cancelled.
+pub fn evaluate(
+    config: &SelfPlayConfig,
+    evaluation: &TablebaseEvaluationConfig,
+    oracle: &Oracle,
+    network: &Arc<Network>,
+    seed: Seed,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Option<TablebaseReport> {
+    let mut report =
+        TablebaseReport { positions: evaluation.positions, ..TablebaseReport::default() };
+    for defender in Defender::ALL {
+        let search = || PlainSearch::new(config, network);
+        let games: Option<Vec<PlayedGame>> = (0..evaluation.positions)
+            .into_par_iter()
+            .map_init(search, |search, number| {
+                play(search, evaluation, oracle, defender, seed.index(number), cancel)
+            })
+            .collect();
+        let games = games?;
+        let mates = share(&games, |game| game.is_mate);
+        report.all_simulations += games.iter().map(|game| game.stats.count).sum::<u64>();
+        match defender {
+            Defender::Perfect => {
+                report.mate_share = mates;
+                report.add_perfect_defence(&games);
+            }
+            Defender::Random => report.random_mate_share = mates,
+            Defender::Heuristic => report.heuristic_mate_share = mates,
+        }
+    }
+    report.value_error = value_error(config, evaluation, oracle, network, seed);
+    Some(report)
+}
+
+impl TablebaseReport {
+    /// Adds up games against the longest resistance.
+    fn add_perfect_defence(&mut self, games: &[PlayedGame]) {
+        let mut stats = SimulationStats::default();
+        games.iter().for_each(|game| stats.add(&game.stats));
+        let sum = |count: &dyn Fn(&PlayedGame) -> f64| games.iter().map(count).sum::<f64>();
+        let moves = sum(&|game| f64::from(game.moves)).max(1.0);
+        self.regret_plies = sum(&|game| f64::from(game.regret)) / moves;
+        self.optimal_share = sum(&|game| f64::from(game.optimal)) / moves;
+        self.thrown_share = share(games, |game| game.is_thrown);
+        let mates: Vec<&PlayedGame> = games.iter().filter(|game| game.is_mate).collect();
+        let mean = |count: &dyn Fn(&PlayedGame) -> f64| {
+            mates.iter().map(|game| count(game)).sum::<f64>() / mates.len().max(1) as f64
+        };
+        self.mate_moves = mean(&|game| f64::from(game.moves));
+        self.best_moves = mean(&|game| f64::from(game.distance.div_ceil(2)));
+        let count = stats.count.max(1) as f64;
+        self.depth = stats.plies as f64 / count;
+        self.deepest = stats.deepest;
+        self.terminal_share = stats.known as f64 / count;
+        self.backup = stats.magnitude / count;
+        self.node_bytes = sum(&|game| game.bytes as f64) / sum(&|game| game.nodes as f64).max(1.0);
+        self.simulations = stats.count;
+    }
+
+    pub fn curves(&self) -> Curves {
+        [
+            ("mate_share.perfect", self.mate_share),
+            ("mate_share.random", self.random_mate_share),
+            ("mate_share.heuristic", self.heuristic_mate_share),
+            ("optimal_share", self.optimal_share),
+            ("thrown_share", self.thrown_share),
+            ("regret_plies", self.regret_plies),
+            ("value_error", self.value_error),
+            ("search_depth.mean", self.depth),
+            ("terminal_share", self.terminal_share),
+            ("backup_size", self.backup),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
+    }
+}
+
+fn share(games: &[PlayedGame], counts: impl Fn(&PlayedGame) -> bool) -> f64 {
+    games.iter().filter(|game| counts(game)).count() as f64 / games.len().max(1) as f64
+}
+
+/// Plays a won position out; `None` when told to cancel.
+fn play(
+    search: &mut PlainSearch,
+    evaluation: &TablebaseEvaluationConfig,
+    oracle: &Oracle,
+    defender: Defender,
+    seed: Seed,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Option<PlayedGame> {
+    let mut game = oracle.draw_won(&mut seed.derive("position").rng());
+    let mut rng = seed.derive("defence").rng();
+    search.search.clear();
+    search.batch.take_stats();
+    let mut played = PlayedGame::default();
+    let mut verdict = oracle.verdict(game.position());
+    played.distance = verdict.plies().unwrap_or(0);
+    loop {
+        let legal = game.legal_moves();
+        if let Some(outcome) = game.outcome_given(&legal) {
+            played.is_mate = outcome.winner == Some(Color::White);
+            break;
+        }
+        if game.turn() == Color::Black {
+            game.play_unchecked(oracle.defend(defender, game.position(), &legal, &mut rng));
+            verdict = oracle.verdict(game.position());
+            continue;
+        }
+        if played.moves >= evaluation.moves {
+            break;
+        }
+        if cancel() {
+            return None;
+        }
+        search.run(&game, evaluation.simulations, seed.index(game.ply() as u64));
+        played.nodes += search.search.nodes();
+        played.bytes += search.search.tree_bytes();
+        let decision = search.search.decision(&legal).expect("a game that goes on has a move");
+        game.play_unchecked(decision.best);
+        played.moves += 1;
+        let after = oracle.verdict(game.position()).a_move_before();
+        match (verdict, after) {
+            (Verdict::Win(before), Verdict::Win(after)) => {
+                played.optimal += u32::from(after == before);
+                played.regret += u32::from(after.saturating_sub(before));
+            }
+            (Verdict::Win(_), _) => {
+                played.is_thrown = true;
+                break;
+            }
+            _ => {}
+        }
+    }
+    played.stats = search.batch.take_stats();
+    Some(played)
+}
+
+/// The mean distance of values from the truth, over positions drawn from all of the ending.
+fn value_error(
+    config: &SelfPlayConfig,
+    evaluation: &TablebaseEvaluationConfig,
+    oracle: &Oracle,
+    network: &Arc<Network>,
+    seed: Seed,
+) -> f64 {
+    let mut rng = seed.derive("values").rng();
+    let mut evaluator = NetworkEvaluator::new(Arc::clone(network));
+    let count = 10 * evaluation.positions;
+    let errors = (0..count).map(|_| {
+        let game = oracle.draw(&mut rng);
+        let truth = Oracle::value(oracle.verdict(game.position()), f64::from(config.discount));
+        (f64::from(evaluator.value(&game)) - truth).abs()
+    });
+    errors.sum::<f64>() / count as f64
+}

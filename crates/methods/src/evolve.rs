@@ -1,0 +1,281 @@
+//! The `evolve` learner: weights of the hand-written evaluation by evolution.
+//!
+//! A round is a generation: new weights are drawn around the best so far, all of them play the same
+//! openings against the same pool of opponents, and those that score best shape the next generation.
+//! What evolves is a list of named weights; the strategy is (μ + λ) or CMA-ES.
+
+mod cma;
+mod config;
+mod eigen;
+mod simple;
+
+use rayon::prelude::*;
+use selfmate_arena::Tuning;
+use selfmate_chess::{Rng, Seed};
+use selfmate_run::{Checkpoint, Run};
+use selfmate_selfplay::{GameSource, Stage, Watch};
+use selfmate_train::engine_match::openings;
+use selfmate_train::evaluation::evaluate;
+use selfmate_train::{
+    ConfigError, End, Hardware, Learner, Round, RoundContext, SavingConfig, TrainOptions,
+    TrainingError, read_json, state_error, train,
+};
+use serde::{Deserialize, Serialize};
+
+pub use cma::Cma;
+pub use config::{EvolveConfig, Strategy};
+pub use simple::Simple;
+
+use crate::table::{LearnerConfig, LearnerInfo, boxed, parse};
+use crate::tuning::{self, Genome, WEIGHTS, engine_kind};
+
+/// The file that holds the population.
+const STATE: &str = "evolution.json";
+/// Pairs of games of the best against the first weights in an evaluation.
+const START_PAIRS: usize = 100;
+
+pub const INFO: LearnerInfo = LearnerInfo {
+    name: "evolve",
+    summary: "weights of the hand-written evaluation, by evolution",
+    presets: &EvolveConfig::PRESETS,
+    preset: |name| boxed(EvolveConfig::preset(name)),
+    parse: parse::<EvolveConfig>,
+    bounds: config::BOUNDS,
+    is_distributed: false,
+    has_device: false,
+    player: tuning::PLAYER,
+    descriptions: &[tuning::PIECE_VALUES],
+};
+
+impl LearnerConfig for EvolveConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        EvolveConfig::check(self)
+    }
+
+    fn train(
+        &self,
+        run: &mut Run,
+        options: &TrainOptions<'_>,
+        source: &mut dyn GameSource,
+        watch: &mut dyn Watch,
+    ) -> Result<End, TrainingError> {
+        train::<Evolve>(run, self, options, source, watch)
+    }
+
+    fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)> {
+        vec![("games.hash_mb", 2 * (threads * self.games.hash_mb) as u64)]
+    }
+}
+
+/// Weights in evolution.
+pub struct Evolve {
+    genome: Genome,
+    state: State,
+}
+
+/// What a checkpoint remembers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    population: Population,
+    /// The first weights, then past bests, the oldest first.
+    pool: Vec<Tuning>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Population {
+    Simple(Simple),
+    Cma(Cma),
+}
+
+impl Population {
+    fn ask(&self, rng: &mut Rng) -> Vec<Vec<f64>> {
+        match self {
+            Population::Simple(simple) => simple.ask(rng),
+            Population::Cma(cma) => cma.ask(rng),
+        }
+    }
+
+    fn tell(&mut self, points: Vec<Vec<f64>>, fitness: &[f64]) {
+        match self {
+            Population::Simple(simple) => simple.tell(points, fitness),
+            Population::Cma(cma) => cma.tell(&points, fitness),
+        }
+    }
+
+    fn best(&self) -> &[f64] {
+        match self {
+            Population::Simple(simple) => simple.best(),
+            Population::Cma(cma) => cma.best(),
+        }
+    }
+
+    fn sigma(&self) -> f64 {
+        match self {
+            Population::Simple(simple) => simple.sigma,
+            Population::Cma(cma) => cma.sigma,
+        }
+    }
+
+    /// True when all of it fits to so many genes.
+    fn has_genes(&self, genes: usize) -> bool {
+        match self {
+            Population::Simple(simple) => simple.has_genes(genes),
+            Population::Cma(cma) => cma.has_genes(genes),
+        }
+    }
+}
+
+impl Learner for Evolve {
+    type Config = EvolveConfig;
+    const FILES: &'static [&'static str] = &[WEIGHTS, STATE];
+    const TRAINING_FILES: &'static [&'static str] = &[STATE];
+
+    fn saving(config: &EvolveConfig) -> SavingConfig {
+        config.saving
+    }
+
+    fn new(config: &EvolveConfig, _: Seed, _: Hardware) -> Result<Evolve, TrainingError> {
+        let (genome, first) = (config.genome()?, config.first()?);
+        let (point, sigma) = (genome.point(&first), config.sigma);
+        let population = match config.strategy {
+            Strategy::Simple => {
+                Population::Simple(Simple::new(point, sigma, config.parents, config.population))
+            }
+            Strategy::Cma => Population::Cma(Cma::new(point, sigma, config.population)),
+        };
+        Ok(Evolve { genome, state: State { population, pool: vec![first] } })
+    }
+
+    fn restore(
+        config: &EvolveConfig,
+        checkpoint: &Checkpoint,
+        _: Hardware,
+    ) -> Result<Evolve, TrainingError> {
+        let evolve = Evolve { genome: config.genome()?, state: read_json(checkpoint, STATE)? };
+        let genes = evolve.genome.len();
+        if !evolve.state.population.has_genes(genes) {
+            let message = format!("not a population of {genes} genes");
+            return Err(state_error(checkpoint, STATE, &message));
+        }
+        if evolve.state.pool.is_empty() {
+            return Err(state_error(checkpoint, STATE, &"no opponents"));
+        }
+        Ok(evolve)
+    }
+
+    fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TrainingError> {
+        let state = serde_json::to_vec(&self.state).expect("a state is plain data");
+        Ok(vec![(WEIGHTS, self.best().to_toml().into_bytes()), (STATE, state)])
+    }
+
+    fn round(
+        &mut self,
+        config: &EvolveConfig,
+        context: &mut RoundContext<'_>,
+    ) -> Result<Option<Round>, TrainingError> {
+        context.report(Stage::Play, 0.0);
+        // Beyond a bound all points are the same engine; the population should not stray there.
+        let points = self.state.population.ask(&mut context.seed_for("mutations").rng());
+        let points: Vec<Vec<f64>> = points.iter().map(|point| self.genome.bounded(point)).collect();
+        let Some((fitness, nodes)) = self.judge(config, &points, context)? else { return Ok(None) };
+        let mut round = Round {
+            games: (points.len() * config.pairs * 2) as u64,
+            nodes,
+            steps: 1,
+            ..Round::default()
+        };
+        let mean = fitness.iter().sum::<f64>() / fitness.len() as f64;
+        let spread = fitness.iter().map(|f| (f - mean).powi(2)).sum::<f64>() / fitness.len() as f64;
+        round.add("fitness.best", fitness.iter().copied().fold(0.0, f64::max));
+        round.add("fitness.mean", mean);
+        round.add("fitness.spread", spread.sqrt());
+        self.state.population.tell(points, &fitness);
+        round.add("sigma", self.state.population.sigma());
+        if (context.totals.rounds + 1).is_multiple_of(config.pool_every) {
+            let best = self.best();
+            self.state.pool.push(best);
+            if self.state.pool.len() > config.pool + 1 {
+                // The first weights stay: progress is measured from them.
+                self.state.pool.remove(1);
+            }
+        }
+        round.add("pool", self.state.pool.len() as f64);
+        if config.evaluation.is_due(context.totals.rounds) {
+            context.report(Stage::Rate, 0.0);
+            self.evaluate(config, context, &mut round)?;
+        }
+        Ok(Some(round))
+    }
+}
+
+impl Evolve {
+    /// The best weights.
+    pub fn best(&self) -> Tuning {
+        self.genome.tuning(self.state.population.best())
+    }
+
+    /// The share of points of each in the same games, and the nodes of all of them; `None` when
+    /// there was no time.
+    fn judge(
+        &self,
+        config: &EvolveConfig,
+        points: &[Vec<f64>],
+        context: &RoundContext<'_>,
+    ) -> Result<Option<(Vec<f64>, u64)>, TrainingError> {
+        let members: Vec<Tuning> = points.iter().map(|point| self.genome.tuning(point)).collect();
+        let openings = openings(config.pairs, context.seed_for("openings"))?;
+        let (pool, cancel) = (&self.state.pool, context.cancel);
+        let play = |member| config.games.share(member, pool, &openings, cancel);
+        let played: Option<Vec<(f64, u64)>> =
+            context.pool.install(|| members.par_iter().map(play).collect());
+        Ok(played.map(|played| {
+            let (fitness, nodes): (Vec<f64>, Vec<u64>) = played.into_iter().unzip();
+            (fitness, nodes.iter().sum())
+        }))
+    }
+
+    /// Adds how the best does against its examiner and against the first weights.
+    fn evaluate(
+        &self,
+        config: &EvolveConfig,
+        context: &RoundContext<'_>,
+        round: &mut Round,
+    ) -> Result<(), TrainingError> {
+        let best = self.best();
+        let kind = |name: &'static str| engine_kind(name, &best, &config.games);
+        let report = evaluate(&config.evaluation, kind, context.seed_for("evaluation"), context)?;
+        if let Some(report) = report {
+            round.add("evaluation.score", report.score);
+        }
+        let pairs = START_PAIRS.min(config.pairs * config.population);
+        let openings = openings(pairs, context.seed_for("start"))?;
+        let (first, cancel) = (&self.state.pool[..1], context.cancel);
+        let share = context.pool.install(|| config.games.share(&best, first, &openings, cancel));
+        if let Some((share, _)) = share {
+            round.add("start.score", share);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_named() {
+        for name in EvolveConfig::PRESETS {
+            EvolveConfig::preset(name).unwrap().check().unwrap();
+        }
+        let mut config = EvolveConfig::tiny();
+        config.genes = vec!["piece".to_owned()];
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.starts_with("genes is piece: expected the beginning"), "{error}");
+        config.genes.clear();
+        assert!(config.check().is_err());
+        let config = EvolveConfig { start: "nowhere.toml".to_owned(), ..EvolveConfig::tiny() };
+        assert!(config.check().unwrap_err().to_string().contains("nowhere.toml"));
+    }
+}

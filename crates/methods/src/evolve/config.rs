@@ -1,0 +1,178 @@
+//! The settings of the `evolve` learner.
+
+use selfmate_arena::Tuning;
+use selfmate_train::ConfigError;
+use selfmate_train::SavingConfig;
+use selfmate_train::bounds::{self, Bounds, NamedBounds};
+use selfmate_train::engine_match::EngineMatchConfig;
+use selfmate_train::evaluation::EvaluationConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::tuning::{Genome, first};
+
+/// The bounds of settings that no other learner has.
+pub(super) const BOUNDS: &[NamedBounds] = &[
+    ("sigma", Bounds::above_zero(1000.0)),
+    ("population", Bounds::new(2.0, 10_000.0)),
+    ("parents", Bounds::new(1.0, 10_000.0)),
+    ("pairs", Bounds::new(1.0, 10_000.0)),
+];
+
+/// The settings of the `evolve` learner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvolveConfig {
+    /// The first weights: `plain`, `default` or a file of weights.
+    pub start: String,
+    /// What evolves: beginnings of names such as `piece_value` or `shelter.mg`.
+    pub genes: Vec<String>,
+    /// How.
+    pub strategy: Strategy,
+    /// How far the first mutations go, in units of a gene: a tenth of its range, at most a quarter of
+    /// a pawn.
+    pub sigma: f64,
+    /// Children of a generation.
+    pub population: usize,
+    /// Parents, for the simple strategy.
+    pub parents: usize,
+    /// Pairs of games by which each is judged.
+    pub pairs: usize,
+    /// Opponents: the first weights and so many past bests.
+    pub pool: usize,
+    /// Generations between bests that join the pool.
+    pub pool_every: u64,
+    /// How games are played.
+    pub games: EngineMatchConfig,
+    /// How the best is evaluated.
+    pub evaluation: EvaluationConfig,
+    /// Which checkpoints are made.
+    pub saving: SavingConfig,
+}
+
+/// How weights evolve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    /// (μ + λ): the best of parents and children are the next parents.
+    Simple,
+    /// CMA-ES: a normal distribution that learns its shape.
+    Cma,
+}
+
+/// Everything but the piece-square tables and those of mobility.
+const GENES: [&str; 30] = [
+    "piece_value",
+    "bishop_pair",
+    "rook_open_file",
+    "rook_half_open_file",
+    "rook_on_seventh",
+    "outpost",
+    "doubled",
+    "isolated",
+    "backward",
+    "connected",
+    "passed",
+    "passed_blocked",
+    "passed_safe",
+    "passed_own_king",
+    "passed_enemy_king",
+    "shelter",
+    "storm",
+    "king_attacker",
+    "king_ring_attack",
+    "king_safe_check",
+    "king_no_queen",
+    "threat_by_pawn",
+    "threat_by_minor",
+    "threat_by_rook",
+    "hanging",
+    "undeveloped",
+    "centre_pawn",
+    "centre_control",
+    "tempo",
+    "mop_up",
+];
+
+impl Default for EvolveConfig {
+    fn default() -> EvolveConfig {
+        EvolveConfig {
+            start: "plain".to_owned(),
+            genes: GENES.map(str::to_owned).to_vec(),
+            strategy: Strategy::Cma,
+            sigma: 0.3,
+            population: 24,
+            parents: 6,
+            pairs: 8,
+            pool: 4,
+            pool_every: 10,
+            games: EngineMatchConfig { nodes: 300, ..EngineMatchConfig::default() },
+            evaluation: EvaluationConfig {
+                every_rounds: 10,
+                games: 100,
+                ..EvaluationConfig::default()
+            },
+            saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 10 },
+        }
+    }
+}
+
+impl EvolveConfig {
+    /// The names that [`EvolveConfig::preset`] knows.
+    pub const PRESETS: [&str; 3] = ["default", "simple", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<EvolveConfig> {
+        match name {
+            "default" => Some(EvolveConfig::default()),
+            "simple" => {
+                Some(EvolveConfig { strategy: Strategy::Simple, ..EvolveConfig::default() })
+            }
+            "tiny" => Some(EvolveConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// A run of seconds that learns next to nothing.
+    pub fn tiny() -> EvolveConfig {
+        EvolveConfig {
+            genes: vec!["piece_value".to_owned()],
+            population: 4,
+            parents: 2,
+            pairs: 1,
+            pool_every: 2,
+            games: EngineMatchConfig { nodes: 60, max_plies: 40, ..EngineMatchConfig::default() },
+            evaluation: EvaluationConfig {
+                every_rounds: 3,
+                games: 4,
+                max_plies: 60,
+                ..EvaluationConfig::default()
+            },
+            saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 2 },
+            ..EvolveConfig::default()
+        }
+    }
+
+    /// The first weights.
+    pub fn first(&self) -> Result<Tuning, ConfigError> {
+        first(&self.start)
+    }
+
+    /// What evolves.
+    pub(super) fn genome(&self) -> Result<Genome, ConfigError> {
+        Genome::new(&self.first()?, &self.genes).map_err(|unknown| ConfigError::Value {
+            field: "genes",
+            got: unknown,
+            expected: "the beginning of a weight's name, such as piece_value",
+        })
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        bounds::check(self, BOUNDS)?;
+        if self.genome()?.is_empty() {
+            let (got, expected) = ("empty".to_owned(), "at least one weight");
+            return Err(ConfigError::Value { field: "genes", got, expected });
+        }
+        self.evaluation.check()
+    }
+}

@@ -1,0 +1,336 @@
+//! The one table of learners. Everything that lists, trains, describes or plays learners goes
+//! through it: a new learner is its own file and one row here.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use selfmate_arena::registry::Build;
+use selfmate_run::Run;
+use selfmate_selfplay::{GameSource, Ramp, SelfPlayConfig, Watch};
+use selfmate_train::bounds::NamedBounds;
+use selfmate_train::{ConfigError, End, Hardware, RatingConfig, TrainOptions, TrainingError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::{alphazero, clone, endgame, evolve, qlearn, reinforce, tune, value, zero};
+
+/// All learners; the first one is the default.
+pub static LEARNERS: [LearnerInfo; 12] = [
+    zero::INFO,
+    alphazero::INFO,
+    value::INFO,
+    reinforce::INFO,
+    qlearn::INFO,
+    clone::INFO,
+    clone::RESIDUAL_INFO,
+    evolve::INFO,
+    tune::INFO,
+    endgame::KRK,
+    endgame::KQK,
+    endgame::KPK,
+];
+
+/// The learner with this name.
+pub fn learner(name: &str) -> Option<&'static LearnerInfo> {
+    LEARNERS.iter().find(|info| info.name == name)
+}
+
+/// A row of the table.
+pub struct LearnerInfo {
+    pub name: &'static str,
+    /// One line for `--help` and the page.
+    pub summary: &'static str,
+    pub presets: &'static [&'static str],
+    /// The settings of a preset. Every learner has `default`.
+    pub preset: fn(&str) -> Option<Box<dyn LearnerSettings>>,
+    /// The settings in `run.toml`, which must be all there are.
+    pub parse: fn(toml::Table) -> Result<Box<dyn LearnerSettings>, toml::de::Error>,
+    /// The bounds of settings that no other learner has.
+    pub bounds: &'static [NamedBounds],
+    /// True when its games are games against itself that other machines can play.
+    pub is_distributed: bool,
+    /// True when its network can be on another device than our own kernels.
+    pub has_device: bool,
+    /// How a checkpoint becomes a player.
+    pub player: PlayerFormat,
+    /// Files of a checkpoint that have something to say in words.
+    pub descriptions: &'static [Description],
+}
+
+/// How the file of a checkpoint becomes a player.
+#[derive(Clone, Copy)]
+pub struct PlayerFormat {
+    pub file: &'static str,
+    pub load: Loader,
+}
+
+#[derive(Clone, Copy)]
+pub enum Loader {
+    /// A network in one of our searches; see [`selfmate_arena::players::net`].
+    Network,
+    /// A player with these options.
+    Own { options: &'static [&'static str], load: fn(&[u8]) -> Result<Arc<Build>, String> },
+}
+
+/// A file of a checkpoint, and how it is put into lines of text.
+#[derive(Clone, Copy)]
+pub struct Description {
+    pub file: &'static str,
+    pub lines: fn(&[u8]) -> Result<Vec<String>, String>,
+}
+
+/// The settings of a learner, and what can be done with them.
+pub trait LearnerConfig:
+    Serialize + DeserializeOwned + Clone + PartialEq + fmt::Debug + Send + Sync + 'static
+{
+    /// Refuses settings that make no sense.
+    fn check(&self) -> Result<(), ConfigError>;
+
+    fn train(
+        &self,
+        run: &mut Run,
+        options: &TrainOptions<'_>,
+        source: &mut dyn GameSource,
+        watch: &mut dyn Watch,
+    ) -> Result<End, TrainingError>;
+
+    /// The megabytes that settings ask for at once, by setting: trees, tables, and what is kept to
+    /// learn from.
+    fn memory_mb(&self, _threads: usize) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// The games that the ramps of the settings are made for.
+    fn plan_games(&mut self) -> Option<&mut u64> {
+        None
+    }
+
+    /// The games that fit into a time on this machine; `None` for a learner whose plan does not
+    /// depend on the machine.
+    fn measure_plan(
+        &self,
+        _minutes: f64,
+        _hardware: Hardware,
+    ) -> Result<Option<u64>, TrainingError> {
+        Ok(None)
+    }
+
+    /// How the run is rated on the way.
+    fn rating(&self) -> Option<&RatingConfig> {
+        None
+    }
+
+    /// How games of self-play are played, and the weight of their results in what is learned.
+    fn selfplay(&self) -> Option<(&SelfPlayConfig, Ramp)> {
+        None
+    }
+}
+
+/// [`LearnerConfig`] as an object.
+pub trait LearnerSettings: fmt::Debug + Send + Sync {
+    fn to_table(&self) -> toml::Table;
+    fn check(&self) -> Result<(), ConfigError>;
+    fn train(
+        &self,
+        run: &mut Run,
+        options: &TrainOptions<'_>,
+        source: &mut dyn GameSource,
+        watch: &mut dyn Watch,
+    ) -> Result<End, TrainingError>;
+    fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)>;
+    fn plan_games(&mut self) -> Option<&mut u64>;
+    fn measure_plan(&self, minutes: f64, hardware: Hardware) -> Result<Option<u64>, TrainingError>;
+    fn rating(&self) -> Option<&RatingConfig>;
+    fn selfplay(&self) -> Option<(&SelfPlayConfig, Ramp)>;
+    fn boxed(&self) -> Box<dyn LearnerSettings>;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<C: LearnerConfig> LearnerSettings for C {
+    fn to_table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("a config is a table of plain values")
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        LearnerConfig::check(self)
+    }
+
+    fn train(
+        &self,
+        run: &mut Run,
+        options: &TrainOptions<'_>,
+        source: &mut dyn GameSource,
+        watch: &mut dyn Watch,
+    ) -> Result<End, TrainingError> {
+        LearnerConfig::train(self, run, options, source, watch)
+    }
+
+    fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)> {
+        LearnerConfig::memory_mb(self, threads)
+    }
+
+    fn plan_games(&mut self) -> Option<&mut u64> {
+        LearnerConfig::plan_games(self)
+    }
+
+    fn measure_plan(&self, minutes: f64, hardware: Hardware) -> Result<Option<u64>, TrainingError> {
+        LearnerConfig::measure_plan(self, minutes, hardware)
+    }
+
+    fn rating(&self) -> Option<&RatingConfig> {
+        LearnerConfig::rating(self)
+    }
+
+    fn selfplay(&self) -> Option<(&SelfPlayConfig, Ramp)> {
+        LearnerConfig::selfplay(self)
+    }
+
+    fn boxed(&self) -> Box<dyn LearnerSettings> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// For [`LearnerInfo::parse`].
+pub(crate) fn parse<C: LearnerConfig>(
+    table: toml::Table,
+) -> Result<Box<dyn LearnerSettings>, toml::de::Error> {
+    Ok(Box::new(table.try_into::<C>()?))
+}
+
+/// For [`LearnerInfo::preset`].
+pub(crate) fn boxed<C: LearnerConfig>(config: Option<C>) -> Option<Box<dyn LearnerSettings>> {
+    config.map(|config| Box::new(config) as Box<dyn LearnerSettings>)
+}
+
+/// Bytes as megabytes, for [`LearnerConfig::memory_mb`].
+pub(crate) const fn megabytes(bytes: u64) -> u64 {
+    bytes.div_ceil(1 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_train::bounds;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// The names of all numbers in a table.
+    fn numbers(name: &str, value: &toml::Value, found: &mut Vec<String>) {
+        match value {
+            toml::Value::Table(table) => {
+                for (key, value) in table {
+                    let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                    numbers(&name, value, found);
+                }
+            }
+            toml::Value::Integer(_) | toml::Value::Float(_) => found.push(name.to_owned()),
+            _ => {}
+        }
+    }
+
+    /// Every learner and preset with the names of its numbers.
+    fn all() -> Vec<(&'static LearnerInfo, Settings, Vec<String>)> {
+        let mut all = Vec::new();
+        for info in &LEARNERS {
+            for preset in info.presets {
+                let settings = Settings::preset(info.name, preset).unwrap();
+                let mut names = Vec::new();
+                numbers("", &settings.to_table().into(), &mut names);
+                assert!(names.len() > 10, "{}: {names:?}", info.name);
+                all.push((info, settings, names));
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn every_number_of_every_learner_has_bounds_that_its_presets_keep() {
+        for (info, settings, names) in all() {
+            settings.check().unwrap();
+            for name in names {
+                let found = bounds::of(&name, info.bounds);
+                assert!(found.is_some(), "{}: no bounds for {name}", info.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_name_in_the_bounds_of_a_learner_is_one_of_its_settings() {
+        for info in &LEARNERS {
+            let names: Vec<String> = all()
+                .into_iter()
+                .filter(|(other, ..)| other.name == info.name)
+                .flat_map(|(_, _, names)| names)
+                .collect();
+            for (end, _) in info.bounds {
+                assert!(names.iter().any(|name| name.ends_with(end)), "{}: {end}", info.name);
+            }
+        }
+    }
+
+    /// Any value is refused by name, or it is within its bounds.
+    #[test]
+    fn nasty_numbers_are_refused_by_name_or_within_their_bounds() {
+        let nasty = [
+            "0",
+            "-1",
+            "1",
+            "1e300",
+            "-1e300",
+            "1e-300",
+            "NaN",
+            "nan",
+            "inf",
+            "-inf",
+            "4294967295",
+            "4294967296",
+            "9223372036854775807",
+            "9223372036854775808",
+            "18446744073709551615",
+            "99999999999999999999999999",
+        ];
+        let (mut taken, mut refused) = (0, 0);
+        for (info, settings, names) in all() {
+            for name in names {
+                for value in nasty {
+                    let given = format!("{name}={value}");
+                    let changed = settings.set(std::slice::from_ref(&given));
+                    let checked = changed.and_then(|settings| settings.check().map(|()| settings));
+                    match checked {
+                        Err(error) => {
+                            refused += 1;
+                            let error = error.to_string();
+                            let last = name.rsplit('.').next().unwrap();
+                            assert!(error.contains(last), "{} {given}: {error}", info.name);
+                        }
+                        Ok(settings) => {
+                            taken += 1;
+                            settings.to_table();
+                            let number: f64 = value.parse().unwrap();
+                            let bounds = bounds::of(&name, info.bounds).unwrap();
+                            assert!(bounds.contains(number), "{} {given}", info.name);
+                        }
+                    }
+                }
+            }
+        }
+        assert!(taken > 100 && refused > 5 * taken, "{taken} taken, {refused} refused");
+    }
+
+    #[test]
+    fn bounds_are_described_in_words() {
+        let described = |name: &str| bounds::of(name, &[]).unwrap().to_string();
+        assert_eq!(described("selfplay.long_opening_share"), "a share from 0 to 1");
+        assert_eq!(described("learning.trainer.beta1"), "a share from 0 to less than 1");
+        let epsilon = described("learning.trainer.optimiser.epsilon");
+        assert_eq!(epsilon, "a number above 0, at most 1");
+        assert_eq!(described("selfplay.memory_mb"), "megabytes from 1 to 16384");
+        assert_eq!(described("selfplay.opening_plies"), "plies from 0 to 1000");
+        assert_eq!(bounds::of("optimiser.beta3", &[]), None);
+    }
+}

@@ -1,0 +1,557 @@
+//! The `tune` learner: champion against challenger for the alpha-beta engine, and an opening book
+//! from their games.
+//!
+//! A round makes a challenger in one of three ways (random variation, simultaneous perturbation,
+//! Texel's fit) and lets it play the champion until a sequential test decides. Whoever wins is
+//! champion. Every trial is kept: its games, what they say of each weight, the moves by which games
+//! were lost, and the openings that did well.
+
+mod challenger;
+mod config;
+mod importance;
+mod loss;
+mod spsa;
+mod texel;
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+use selfmate_arena::game::{PlayedGame, Termination};
+use selfmate_arena::resolved_player::content_hash;
+use selfmate_arena::sprt::Decision;
+use selfmate_arena::store::{RecordStore, StoreError};
+use selfmate_arena::{
+    GameRecord, LearnedBook, MatchConfig, MatchError, MatchReport, MatchRun, Registry, Tuning,
+};
+use selfmate_chess::{Game, Seed, notation};
+use selfmate_run::{Checkpoint, Run, RunError, atomic};
+use selfmate_selfplay::{GameSource, Stage, Watch};
+use selfmate_train::evaluation::{evaluate, match_in_round};
+use selfmate_train::{
+    ConfigError, End, Hardware, Learner, Round, RoundContext, SavingConfig, TrainOptions,
+    TrainingError, read_bytes, read_json, state_error, train,
+};
+use serde::{Deserialize, Serialize};
+
+pub use config::{Proposal, TrialConfig, TuneConfig, VaryConfig};
+pub use importance::{Importance, Row, picture};
+pub use loss::{LossConfig, Turn, turn};
+pub use spsa::{Probe, Spsa, SpsaConfig};
+pub use texel::{Example, Fit, Lessons, TexelConfig, examples, fit};
+
+use crate::table::{Description, LearnerConfig, LearnerInfo, boxed, megabytes, parse};
+use crate::tuning::{self, Genome, WEIGHTS, engine_kind, first, weights};
+use challenger::Challenger;
+
+/// Files of a checkpoint: the history of all trials and what only training needs …
+pub const HISTORY: &str = "history.json";
+const STATE: &str = "tuning.json";
+/// … the first moves of all games, the book that they make, as Polyglot and as text …
+const LINES: &str = "lines.txt";
+const BOOK: &str = "book.bin";
+const BOOK_TEXT: &str = "book.txt";
+/// … and which weights matter.
+pub const IMPORTANCE: &str = "importance.json";
+
+pub const INFO: LearnerInfo = LearnerInfo {
+    name: "tune",
+    summary: "weights of alpha-beta by champion against challenger, and an opening book",
+    presets: &TuneConfig::PRESETS,
+    preset: |name| boxed(TuneConfig::preset(name)),
+    parse: parse::<TuneConfig>,
+    bounds: config::BOUNDS,
+    is_distributed: false,
+    has_device: false,
+    player: tuning::PLAYER,
+    descriptions: &[
+        tuning::PIECE_VALUES,
+        Description { file: HISTORY, lines: describe_trials },
+        Description { file: IMPORTANCE, lines: describe_importance },
+    ],
+};
+
+impl LearnerConfig for TuneConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        TuneConfig::check(self)
+    }
+
+    fn train(
+        &self,
+        run: &mut Run,
+        options: &TrainOptions<'_>,
+        source: &mut dyn GameSource,
+        watch: &mut dyn Watch,
+    ) -> Result<End, TrainingError> {
+        train::<Tune>(run, self, options, source, watch)
+    }
+
+    fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)> {
+        /// Bytes of a position of Texel's fit.
+        const POSITION_BYTES: u64 = 2048;
+        vec![
+            ("games.hash_mb", 2 * (threads * self.games.hash_mb) as u64),
+            ("texel.positions", megabytes(self.texel.positions as u64 * POSITION_BYTES)),
+        ]
+    }
+}
+
+/// Trials and weights that are shown.
+const SHOWN: usize = 8;
+
+fn describe_trials(bytes: &[u8]) -> Result<Vec<String>, String> {
+    let history: Vec<Trial> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let promoted = history.iter().filter(|trial| trial.is_promoted).count();
+    let mut lines = vec![format!("{} trials, {promoted} promotions; the last:", history.len())];
+    lines.extend(history.iter().rev().take(SHOWN).map(|trial| {
+        let Trial { number, proposal, games, elo, elo_error, is_promoted, .. } = trial;
+        let verdict = if *is_promoted { "promoted" } else { "rejected" };
+        let name = proposal.name();
+        format!("  {number:5}  {name:6} {verdict}  Elo {elo:+.0} ± {elo_error:.0} in {games} games")
+    }));
+    Ok(lines)
+}
+
+fn describe_importance(bytes: &[u8]) -> Result<Vec<String>, String> {
+    let rows: Vec<Row> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let mut lines = vec!["the weights that matter most:".to_owned()];
+    lines.extend(rows.iter().take(SHOWN).map(|row| {
+        let Row { name, gradient, certainty, .. } = row;
+        format!("  {name:28} {gradient:.5} by fit, {certainty:+.1} by matches")
+    }));
+    Ok(lines)
+}
+
+/// A champion and what is known of it.
+pub struct Tune {
+    genome: Genome,
+    champion: Tuning,
+    state: State,
+    history: Vec<Trial>,
+    /// The first moves of all games with White's points: `1 e2e4 e7e5 …`.
+    lines: Vec<String>,
+    book: LearnedBook,
+    /// Trials whose games are gone, once that has been said.
+    lost: BTreeSet<u64>,
+}
+
+/// What only training needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    /// The share by which the next variation goes.
+    share: f64,
+    spsa: Spsa,
+    importance: Importance,
+}
+
+/// A challenger and how it fared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its number, from 0.
+    pub number: u64,
+    /// How it was made.
+    pub proposal: Proposal,
+    /// Games of the trial.
+    pub games: u64,
+    /// The challenger's share of the points.
+    pub score: f64,
+    /// The same as Elo, and half its 95 % interval.
+    pub elo: f64,
+    /// See `elo`.
+    pub elo_error: f64,
+    /// The log-likelihood ratio of the test.
+    pub llr: f64,
+    /// It is the new champion.
+    pub is_promoted: bool,
+    /// The hash of its games: a later fit learns from these and no others. Trials of earlier
+    /// versions have none.
+    #[serde(default)]
+    pub games_hash: Option<String>,
+}
+
+impl Learner for Tune {
+    type Config = TuneConfig;
+    const FILES: &'static [&'static str] = &[WEIGHTS, HISTORY, STATE, LINES];
+    const TRAINING_FILES: &'static [&'static str] = &[STATE, LINES];
+
+    fn saving(config: &TuneConfig) -> SavingConfig {
+        config.saving
+    }
+
+    fn new(config: &TuneConfig, _: Seed, _: Hardware) -> Result<Tune, TrainingError> {
+        let (genome, champion) = (config.genome()?, first(&config.start)?);
+        let state = State {
+            share: config.vary.share,
+            spsa: Spsa::new(genome.point(&champion)),
+            importance: Importance::default(),
+        };
+        let (history, lines) = (Vec::new(), Vec::new());
+        let (book, lost) = (LearnedBook::new(config.book), BTreeSet::new());
+        Ok(Tune { genome, champion, state, history, lines, book, lost })
+    }
+
+    fn restore(
+        config: &TuneConfig,
+        checkpoint: &Checkpoint,
+        _: Hardware,
+    ) -> Result<Tune, TrainingError> {
+        let genome = config.genome()?;
+        let state: State = read_json(checkpoint, STATE)?;
+        if state.spsa.point.len() != genome.len() {
+            let (got, expected) = (state.spsa.point.len(), genome.len());
+            return Err(state_error(
+                checkpoint,
+                STATE,
+                &format!("{got} weights: expected {expected}"),
+            ));
+        }
+        let mut tune = Tune {
+            champion: weights(checkpoint)?,
+            history: read_json(checkpoint, HISTORY)?,
+            lines: Vec::new(),
+            book: LearnedBook::new(config.book),
+            genome,
+            state,
+            lost: BTreeSet::new(),
+        };
+        let text = String::from_utf8_lossy(read_bytes(checkpoint, LINES)?).into_owned();
+        for line in text.lines() {
+            tune.add_line(line).map_err(|message| state_error(checkpoint, LINES, &message))?;
+        }
+        Ok(tune)
+    }
+
+    fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TrainingError> {
+        let json = |value: serde_json::Result<Vec<u8>>| value.expect("plain data");
+        let lines: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
+        let rows = self.state.importance.table(self.genome.names());
+        Ok(vec![
+            (WEIGHTS, self.champion.to_toml().into_bytes()),
+            (HISTORY, json(serde_json::to_vec_pretty(&self.history))),
+            (STATE, json(serde_json::to_vec(&self.state))),
+            (LINES, lines.into_bytes()),
+            (BOOK, self.book.polyglot().to_bytes()),
+            (BOOK_TEXT, self.book.to_text().into_bytes()),
+            (IMPORTANCE, json(serde_json::to_vec_pretty(&rows))),
+        ])
+    }
+
+    fn round(
+        &mut self,
+        config: &TuneConfig,
+        context: &mut RoundContext<'_>,
+    ) -> Result<Option<Round>, TrainingError> {
+        let number = context.totals.rounds;
+        let mut proposal = config.cycle[number as usize % config.cycle.len()];
+        context.report(Stage::Learn, 0.0);
+        let made = match proposal {
+            Proposal::Vary => Some(Challenger::new(self.champion.clone())),
+            Proposal::Spsa => {
+                Challenger::perturbed(&self.genome, &self.state.spsa, config, context)?
+            }
+            Proposal::Texel => {
+                let games = self.earlier_games(config.texel.trials, context)?;
+                Challenger::fitted(&self.genome, &self.champion, &games, config, context)?
+            }
+        };
+        let Some(mut challenger) = made else { return Ok(None) };
+        if challenger.tuning == self.champion {
+            // A fit that found nothing better; a trial of two equals would say nothing.
+            proposal = Proposal::Vary;
+            let mut rng = context.seed_for("variations").rng();
+            challenger.vary(&self.genome, &self.champion, self.state.share, &mut rng);
+        }
+        context.report(Stage::Play, 0.0);
+        let Some((report, records)) = self.trial(config, &challenger.tuning, number, context)?
+        else {
+            return Ok(None);
+        };
+        self.look_at_losses(config, number, &records, context)?;
+
+        let mut round = Round { steps: 1, nodes: challenger.nodes, ..Round::default() };
+        round.games = report.games + challenger.games;
+        round.nodes += records.iter().map(|record| nodes(&record.played)).sum::<u64>();
+        for (name, value) in &challenger.values {
+            round.add(name, *value);
+        }
+        let trial = self.conclude(config, proposal, number, challenger, &report, &records)?;
+        round.add("trial.score", trial.score);
+        round.add("trial_elo", trial.elo);
+        round.add("trial_games", trial.games as f64);
+        round.add("promoted", f64::from(u8::from(trial.is_promoted)));
+        round.add(
+            "promotions",
+            self.history.iter().filter(|trial| trial.is_promoted).count() as f64,
+        );
+        round.add("vary.share", self.state.share);
+        round.add("book.positions", self.book.positions() as f64);
+        if config.evaluation.is_due(number) {
+            context.report(Stage::Rate, 0.0);
+            let kind = |name: &'static str| engine_kind(name, &self.champion, &config.games);
+            if let Some(report) =
+                evaluate(&config.evaluation, kind, context.seed_for("evaluation"), context)?
+            {
+                round.add("evaluation.score", report.score);
+            }
+        }
+        Ok(Some(round))
+    }
+}
+
+impl Tune {
+    /// Lets a challenger play the champion until the test decides; `None` when there was no time.
+    /// The games are kept as they end, so that a trial that was cut short goes on.
+    fn trial(
+        &self,
+        config: &TuneConfig,
+        challenger: &Tuning,
+        number: u64,
+        context: &mut RoundContext<'_>,
+    ) -> Result<Option<(MatchReport, Vec<GameRecord>)>, TrainingError> {
+        let mut registry = Registry::standard();
+        for (name, tuning) in [("challenger", challenger), ("champion", &self.champion)] {
+            // Games of other engines under the same names are not theirs.
+            let hash = content_hash(tuning.to_toml().as_bytes());
+            let kind = engine_kind(name, tuning, &config.games);
+            registry.register(kind.version(move |_| Ok(hash.clone())));
+        }
+        let store = trial_path(context, number, "games");
+        let path = trial_path(context, number, "toml");
+        std::fs::write(&path, challenger.to_toml())
+            .map_err(|error| RunError::Io { path, error })?;
+        let config = MatchConfig {
+            settings: config.games.settings(),
+            // Seeds of matches are told in files as signed numbers.
+            seed: context.seed_for("trials").rng().bits() >> 1,
+            sprt: Some(config.sprt()),
+            ..MatchConfig::new("challenger", "champion", config.trial.games)
+        };
+        let run = || MatchRun { store: Some(store.clone()), ..MatchRun::default() };
+        let report = match match_in_round(&config, run(), &registry, context) {
+            // Its games can be played again, and come out the same.
+            Err(TrainingError::Match(MatchError::Store(
+                error @ (StoreError::Damaged { .. } | StoreError::Different { .. }),
+            ))) => {
+                context.note(&format!("{error}; set aside, playing the trial again"));
+                atomic::set_aside(&store)?;
+                match_in_round(&config, run(), &registry, context)?
+            }
+            report => report?,
+        };
+        let Some(report) = report else { return Ok(None) };
+        let records = trial_games(context, number, report.games).map_err(MatchError::from)?;
+        Ok(Some((report, records)))
+    }
+
+    /// The games of the last so many trials. A trial whose games are not those that it was decided
+    /// by is named, set aside and left out; one whose games are gone is named and left out.
+    fn earlier_games(
+        &mut self,
+        trials: usize,
+        context: &mut RoundContext<'_>,
+    ) -> Result<Vec<GameRecord>, TrainingError> {
+        let mut games = Vec::new();
+        for trial in self.history.iter().rev().take(trials) {
+            if self.lost.contains(&trial.number) {
+                continue;
+            }
+            let path = trial_path(context, trial.number, "games");
+            let wrong = match trial_games(context, trial.number, trial.games) {
+                Ok(records) => match trial.misfit(&records) {
+                    None => {
+                        games.extend(records);
+                        continue;
+                    }
+                    Some(what) => format!("{}: {what}", path.display()),
+                },
+                Err(error @ StoreError::Damaged { .. }) => error.to_string(),
+                Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
+                    // Where an earlier session has set them aside, it has said so.
+                    if !atomic::aside(&path).exists() {
+                        let path = path.display();
+                        context.note(&format!("{path}: {error}; learning without this trial"));
+                    }
+                    self.lost.insert(trial.number);
+                    continue;
+                }
+                Err(error) => return Err(MatchError::from(error).into()),
+            };
+            atomic::set_aside(&path)?;
+            context.note(&format!("{wrong}; set aside, learning without this trial"));
+            self.lost.insert(trial.number);
+        }
+        Ok(games)
+    }
+
+    /// Writes down by which moves the champion lost games of a trial.
+    fn look_at_losses(
+        &self,
+        config: &TuneConfig,
+        number: u64,
+        records: &[GameRecord],
+        context: &RoundContext<'_>,
+    ) -> Result<(), TrainingError> {
+        let lost: Vec<&GameRecord> = records
+            .iter()
+            .filter(|record| record.a_points() == 1.0)
+            .take(config.losses.games)
+            .collect();
+        let stop = context.cancel.flag();
+        let look = |record: &&GameRecord| {
+            turn(record.game, &record.played, &self.champion, config.losses.nodes, &stop)
+        };
+        let turns: Vec<Turn> = context.pool.install(|| lost.par_iter().filter_map(look).collect());
+        // They are for people to read: a trial that is decided does not wait for them.
+        if turns.is_empty() || context.cancel.is_cancelled() {
+            return Ok(());
+        }
+        let path = trial_path(context, number, "losses.json");
+        let text = serde_json::to_vec_pretty(&turns).expect("plain data");
+        std::fs::write(&path, text).map_err(|error| RunError::Io { path, error }.into())
+    }
+
+    /// Takes the result of a trial.
+    fn conclude(
+        &mut self,
+        config: &TuneConfig,
+        proposal: Proposal,
+        number: u64,
+        challenger: Challenger,
+        report: &MatchReport,
+        records: &[GameRecord],
+    ) -> Result<Trial, TrainingError> {
+        let (from, to) = (self.genome.point(&self.champion), self.genome.point(&challenger.tuning));
+        let steps: Vec<f64> = to.iter().zip(&from).map(|(to, from)| to - from).collect();
+        let importance = &mut self.state.importance;
+        for (steps, share, games) in &challenger.matches {
+            importance.add_match(steps, *share, *games);
+        }
+        // Where all weights were moved by design, a result says nothing about each.
+        if proposal == Proposal::Vary {
+            importance.add_match(&steps, report.score - 0.5, report.games as f64);
+        }
+        if let Some(gradient) = challenger.gradient {
+            importance.set_gradient(gradient);
+        }
+        if let Some(spsa) = challenger.spsa {
+            self.state.spsa = spsa;
+        }
+        let played = challenger.played.iter().chain(records.iter().map(|record| &record.played));
+        let is_line =
+            |game: &&PlayedGame| game.fen.is_none() && game.termination != Termination::Truncated;
+        for game in played.filter(is_line) {
+            let moves = game.moves.iter().take(config.book.plies as usize);
+            let line = moves.fold(game.white_points().to_string(), |line, m| line + " " + m);
+            self.add_line(&line).map_err(TrainingError::Teacher)?;
+        }
+        let sprt = report.sprt;
+        let is_promoted = sprt.is_some_and(|sprt| sprt.decision == Decision::AcceptH1);
+        if is_promoted {
+            self.champion = challenger.tuning;
+            self.state.share = config.vary.share;
+            if proposal != Proposal::Spsa {
+                // The walk goes on from the new champion.
+                self.state.spsa.point = self.genome.point(&self.champion);
+            }
+        } else if proposal == Proposal::Spsa && report.score < 0.5 {
+            // A walk that led down starts anew.
+            self.state.spsa.point = self.genome.point(&self.champion);
+        } else if proposal == Proposal::Vary {
+            self.state.share = (self.state.share * config.vary.growth).min(config.vary.most);
+        }
+        let trial = Trial {
+            number,
+            proposal,
+            games: report.games,
+            score: report.score,
+            elo: report.elo.unwrap_or(0.0),
+            elo_error: report.elo_error.unwrap_or(0.0),
+            llr: sprt.map_or(0.0, |sprt| sprt.llr),
+            is_promoted,
+            games_hash: Some(hash_of(records)),
+        };
+        self.history.push(trial.clone());
+        Ok(trial)
+    }
+
+    /// Adds the first moves of a game to the book.
+    fn add_line(&mut self, line: &str) -> Result<(), String> {
+        let (points, moves) = line.split_once(' ').unwrap_or((line, ""));
+        let points: f64 = points.parse().map_err(|_| format!("'{points}' are no points"))?;
+        let mut game = Game::new();
+        for text in moves.split_whitespace() {
+            let m =
+                notation::parse_uci(game.position(), text).map_err(|error| error.to_string())?;
+            game.play_unchecked(m);
+        }
+        self.book.add(&game, points);
+        self.lines.push(line.to_owned());
+        Ok(())
+    }
+}
+
+fn nodes(game: &PlayedGame) -> u64 {
+    game.thoughts.iter().filter_map(|thought| thought.nodes).sum()
+}
+
+impl Trial {
+    /// Why these games are not those that it was decided by, if they are not.
+    fn misfit(&self, records: &[GameRecord]) -> Option<String> {
+        if records.len() as u64 != self.games {
+            return Some(format!("{} games: expected {}", records.len(), self.games));
+        }
+        let is_other = self.games_hash.as_ref().is_some_and(|hash| *hash != hash_of(records));
+        is_other.then(|| "not the games that the trial was decided by".to_owned())
+    }
+}
+
+/// The hash of games, but for the time that moves took: that differs each time they are played.
+fn hash_of(records: &[GameRecord]) -> String {
+    let mut records = records.to_vec();
+    for record in &mut records {
+        record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+    }
+    content_hash(&serde_json::to_vec(&records).expect("records are plain data with text keys"))
+}
+
+/// The games of a trial, in their order. What was played on other threads after the game that
+/// decided does not count.
+fn trial_games(
+    context: &RoundContext<'_>,
+    number: u64,
+    count: u64,
+) -> Result<Vec<GameRecord>, StoreError> {
+    let path = trial_path(context, number, "games");
+    let stored = RecordStore::read::<GameRecord>(&path)?;
+    let mut records = stored.map_or(Vec::new(), |(_, records)| records);
+    records.retain(|record| record.game < count);
+    records.sort_by_key(|record| record.game);
+    records.dedup_by_key(|record| record.game);
+    Ok(records)
+}
+
+fn trial_path(context: &RoundContext<'_>, number: u64, end: &str) -> PathBuf {
+    context.run.matches_path().join(format!("trial-{number:06}.{end}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_named() {
+        for name in TuneConfig::PRESETS {
+            TuneConfig::preset(name).unwrap().check().unwrap();
+        }
+        let mut config = TuneConfig { cycle: Vec::new(), ..TuneConfig::tiny() };
+        assert!(config.check().unwrap_err().to_string().starts_with("cycle is empty"));
+        config = TuneConfig::tiny();
+        config.texel.positions = 0;
+        assert!(config.check().unwrap_err().to_string().starts_with("texel.positions is 0"));
+        config = TuneConfig::tiny();
+        config.trial.elo1 = -1.0;
+        assert!(config.check().unwrap_err().to_string().contains("SPRT bounds 0,-1"));
+    }
+}

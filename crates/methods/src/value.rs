@@ -1,0 +1,336 @@
+//! The `value` learner: a small convolutional network that says who will win, from the results of
+//! its own games (Monte Carlo returns; Sutton and Barto, chapter 5).
+//!
+//! The network moves by looking one ply ahead, at times by chance. A round is a few games on all
+//! threads, whose positions go into the replay memory, and a few batches drawn from it. What plays
+//! is the network that did best in an evaluation, once one did well at all.
+
+mod config;
+mod game;
+mod player;
+mod replay;
+
+use rayon::prelude::*;
+use selfmate_chess::Seed;
+use selfmate_nn::sparse::WeightsInfo;
+use selfmate_nn::valuenet::{BatchNetwork, Network, Sample, Trainer};
+use selfmate_run::{Checkpoint, Run};
+use selfmate_selfplay::{GameSource, Stage, Watch};
+use selfmate_train::evaluation::evaluate;
+use selfmate_train::{
+    ConfigError, Curves, End, Hardware, Learner, Round, RoundContext, SavingConfig, TrainOptions,
+    TrainingError, check_shape, read_bytes, read_json, state_error, train,
+};
+use serde::{Deserialize, Serialize};
+
+pub use config::{Epsilon, ValueConfig};
+pub use player::{ValuePlayer, kind};
+pub use replay::{Replay, Transition};
+
+use crate::opponent::{GameOpponent, Opponent, join};
+use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, megabytes, parse};
+use game::{Manner, Played};
+
+/// The file of a checkpoint that holds the network that plays.
+pub const VALUE: &str = "value.safetensors";
+/// Files that only training needs: the optimiser, the replay memory, past selves and the best evaluation.
+const TRAINER: &str = "trainer.safetensors";
+const REPLAY: &str = "replay.bin";
+const POOL: &str = "pool.safetensors";
+const STATE: &str = "value.json";
+
+/// The curve of the evaluations.
+const EXAM_SCORE: &str = "evaluation.score";
+
+pub const INFO: LearnerInfo = LearnerInfo {
+    name: "value",
+    summary: "a small convolutional value network, from the results of its games",
+    presets: &ValueConfig::PRESETS,
+    preset: |name| boxed(ValueConfig::preset(name)),
+    parse: parse::<ValueConfig>,
+    bounds: config::BOUNDS,
+    is_distributed: false,
+    has_device: false,
+    player: PlayerFormat { file: VALUE, load: Loader::Own { options: &[], load: player::load } },
+    descriptions: &[],
+};
+
+impl LearnerConfig for ValueConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        ValueConfig::check(self)
+    }
+
+    fn train(
+        &self,
+        run: &mut Run,
+        options: &TrainOptions<'_>,
+        source: &mut dyn GameSource,
+        watch: &mut dyn Watch,
+    ) -> Result<End, TrainingError> {
+        train::<Value>(run, self, options, source, watch)
+    }
+
+    fn memory_mb(&self, _threads: usize) -> Vec<(&'static str, u64)> {
+        /// Bytes of a position in the replay memory.
+        const POSITION_BYTES: u64 = 208;
+        vec![("replay", megabytes(self.replay as u64 * POSITION_BYTES))]
+    }
+}
+
+/// A value network in training.
+pub struct Value {
+    trainer: Trainer,
+    replay: Replay,
+    /// Past selves, the oldest first.
+    pool: Vec<Network>,
+    best: Option<Best>,
+    state: State,
+}
+
+/// What only training needs besides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    /// The score of the best network in its evaluation.
+    best_score: Option<f64>,
+    /// Rounds after which it was last evaluated.
+    evaluated: u64,
+    /// The latest score, until it has been told.
+    score: Option<f64>,
+}
+
+/// The network that did best in an evaluation, and its step.
+#[derive(Clone, Debug, PartialEq)]
+struct Best {
+    network: Network,
+    step: u64,
+}
+
+impl Learner for Value {
+    type Config = ValueConfig;
+    const FILES: &'static [&'static str] = &[VALUE, TRAINER, REPLAY, STATE, POOL];
+    const TRAINING_FILES: &'static [&'static str] = &[TRAINER, REPLAY, POOL];
+
+    fn saving(config: &ValueConfig) -> SavingConfig {
+        config.saving
+    }
+
+    fn new(config: &ValueConfig, seed: Seed, _: Hardware) -> Result<Value, TrainingError> {
+        let network = Network::random(config.network, seed).map_err(|error| {
+            ConfigError::Parse { file: "network".to_owned(), message: error.to_string() }
+        })?;
+        Ok(Value {
+            pool: vec![network.clone()],
+            trainer: Trainer::new(network),
+            replay: Replay::new(config.replay),
+            best: None,
+            state: State::default(),
+        })
+    }
+
+    fn restore(
+        config: &ValueConfig,
+        checkpoint: &Checkpoint,
+        _: Hardware,
+    ) -> Result<Value, TrainingError> {
+        let state: State = read_json(checkpoint, STATE)?;
+        let replay = Replay::decode(read_bytes(checkpoint, REPLAY)?, config.replay);
+        let (network, info) = Network::decode(read_bytes(checkpoint, VALUE)?)?;
+        let trainer = Trainer::restore(read_bytes(checkpoint, TRAINER)?)?;
+        check_shape(checkpoint, TRAINER, &trainer.network().config(), &config.network)?;
+        Ok(Value {
+            trainer,
+            replay: replay.map_err(|message| state_error(checkpoint, REPLAY, &message))?,
+            pool: Network::decode_many(read_bytes(checkpoint, POOL)?)?,
+            best: state.best_score.map(|_| Best { network, step: info.step }),
+            state,
+        })
+    }
+
+    fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TrainingError> {
+        let (playing, step) = match &self.best {
+            Some(best) => (&best.network, best.step),
+            None => (self.trainer.network(), self.trainer.step()),
+        };
+        Ok(vec![
+            (VALUE, playing.encode(WeightsInfo { step })?),
+            (TRAINER, self.trainer.state()?),
+            (REPLAY, self.replay.encode()),
+            (STATE, serde_json::to_vec(&self.state).expect("a state is plain data")),
+            (POOL, Network::encode_many(&self.pool)?),
+        ])
+    }
+
+    fn round(
+        &mut self,
+        config: &ValueConfig,
+        context: &mut RoundContext<'_>,
+    ) -> Result<Option<Round>, TrainingError> {
+        // First the evaluation of what the rounds before have made: it decides what plays, so a round
+        // without time for it is none.
+        if self.is_due(config, context.totals.rounds) && !self.evaluate(config, context)? {
+            return Ok(None);
+        }
+        context.report(Stage::Play, 0.0);
+        let Some(games) = self.play(config, context) else { return Ok(None) };
+        let mut round = Round { games: games.len() as u64, ..Round::default() };
+        let before = (self.trainer.clone(), self.replay.clone());
+        if !self.learn(config, &games, context, &mut round)? {
+            (self.trainer, self.replay) = before;
+            return Ok(None);
+        }
+        if let Some(score) = self.state.score.take() {
+            round.add(EXAM_SCORE, score);
+        }
+        if (context.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
+            join(&mut self.pool, self.trainer.network().clone(), config.pool);
+        }
+        Ok(Some(round))
+    }
+
+    fn finish(
+        &mut self,
+        config: &ValueConfig,
+        context: &mut RoundContext<'_>,
+    ) -> Result<Curves, TrainingError> {
+        if self.is_due(config, context.totals.rounds) {
+            self.evaluate(config, context)?;
+        }
+        let score = self.state.score.take();
+        Ok(score.map(|score| (EXAM_SCORE.to_owned(), score)).into_iter().collect())
+    }
+}
+
+impl Value {
+    /// Whether what the rounds before have made is to be evaluated now.
+    fn is_due(&self, config: &ValueConfig, rounds: u64) -> bool {
+        rounds > 0 && config.evaluation.is_due(rounds - 1) && self.state.evaluated < rounds
+    }
+
+    /// Examines the network and keeps it if it is the best; false when there was no time.
+    fn evaluate(
+        &mut self,
+        config: &ValueConfig,
+        context: &mut RoundContext<'_>,
+    ) -> Result<bool, TrainingError> {
+        context.report(Stage::Rate, 0.0);
+        let network = self.trainer.network();
+        let seed = context.seed.derive("evaluation");
+        let report = evaluate(&config.evaluation, |name| kind(name, network), seed, context)?;
+        let Some(report) = report else { return Ok(false) };
+        self.state.evaluated = context.totals.rounds;
+        self.state.score = Some(report.score);
+        let score = report.score;
+        let is_good = score >= config.best_from;
+        if is_good && self.state.best_score.is_none_or(|best| score > best) {
+            self.state.best_score = Some(score);
+            let (network, step) = (self.trainer.network().clone(), self.trainer.step());
+            self.best = Some(Best { network, step });
+        }
+        Ok(true)
+    }
+
+    /// The games of a round; `None` when there was no time for all of them.
+    fn play(&self, config: &ValueConfig, context: &RoundContext<'_>) -> Option<Vec<Played>> {
+        let (seed, first) = (context.seed.derive("games"), context.totals.games);
+        let (network, cancel) = (BatchNetwork::new(self.trainer.network()), context.cancel);
+        let pool: Vec<BatchNetwork> = match config.opponents.contains(&Opponent::Pool) {
+            true => self.pool.iter().map(BatchNetwork::new).collect(),
+            false => Vec::new(),
+        };
+        let game = |number: u64| {
+            if cancel.is_cancelled() {
+                return None;
+            }
+            let mut rng = seed.index(number).rng();
+            let (opponent, side) =
+                GameOpponent::of_game(number, &config.opponents, &pool, &mut rng);
+            let manner = Manner {
+                epsilon: config.epsilon.at(number),
+                opening_plies: config.opening_plies,
+                late_share: config.late_share,
+                late_plies: config.late_plies,
+                max_plies: config.max_plies,
+            };
+            Some(game::play(&network, opponent, side, &manner, &mut rng))
+        };
+        let numbers = first..first + config.round_games;
+        context.pool.install(|| numbers.into_par_iter().map(game).collect())
+    }
+
+    /// Remembers games and learns a few batches; false when there was no time for all of them.
+    fn learn(
+        &mut self,
+        config: &ValueConfig,
+        games: &[Played],
+        context: &mut RoundContext<'_>,
+        round: &mut Round,
+    ) -> Result<bool, TrainingError> {
+        for game in games {
+            round.positions += game.transitions.len() as u64;
+            game.transitions.iter().for_each(|memory| self.replay.push(*memory));
+        }
+        let total = games.len() as f64;
+        let share = |is_counted: &dyn Fn(&Played) -> bool| {
+            games.iter().filter(|game| is_counted(game)).count() as f64 / total
+        };
+        round.add("win_share", share(&|game| game.outcome.winner == Some(game.side)));
+        round.add("loss_share", share(&|game| game.outcome.winner == Some(!game.side)));
+        round.add("truncated_share", share(&|game| game.outcome.is_truncated()));
+        round.add("plies", games.iter().map(|game| f64::from(game.plies)).sum::<f64>() / total);
+        round.add("epsilon", config.epsilon.at(context.totals.games));
+        round.add("replay", self.replay.len() as f64);
+        if self.replay.is_empty() {
+            return Ok(true);
+        }
+        let (mut loss_sum, mut norm_sum) = (0.0, 0.0);
+        for batch in 0..config.round_batches {
+            if context.cancel.is_cancelled() {
+                return Ok(false);
+            }
+            let mut rng = context.seed_for("batches").index(batch).rng();
+            let transitions = self.replay.draw(config.batch, &mut rng);
+            let mut planes = Vec::new();
+            transitions.iter().for_each(|memory| memory.image(&mut rng).planes(&mut planes));
+            let size = planes.len() / transitions.len().max(1);
+            let samples: Vec<Sample<'_>> = planes
+                .chunks_exact(size)
+                .zip(&transitions)
+                .map(|(planes, memory)| Sample { planes, result: memory.result() })
+                .collect();
+            let trainer = &mut self.trainer;
+            let (loss, norm) = context
+                .pool
+                .install(|| trainer.learn(&samples, &config.optimiser, config.rate as f32))?;
+            loss_sum += loss;
+            norm_sum += f64::from(norm);
+            context.report(Stage::Learn, (batch + 1) as f64 / config.round_batches as f64);
+        }
+        round.steps = config.round_batches;
+        round.add("loss.value", loss_sum / config.round_batches as f64);
+        round.add("gradient_norm", norm_sum / config.round_batches as f64);
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonsense_is_named() {
+        for name in ValueConfig::PRESETS {
+            ValueConfig::preset(name).unwrap().check().unwrap();
+        }
+        let mut config = ValueConfig::tiny();
+        config.network.blocks = 0;
+        assert!(config.check().unwrap_err().to_string().contains("blocks is 0"));
+    }
+
+    #[test]
+    fn chance_becomes_less_with_games() {
+        let epsilon = ValueConfig::default().epsilon;
+        assert_eq!((epsilon.at(0), epsilon.at(1500), epsilon.at(9000)), (0.3, 0.05, 0.05));
+        assert!((epsilon.at(750) - 0.175).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,166 @@
+//! The settings of the `value` learner.
+
+use selfmate_nn::small::{AdamConfig, Shape};
+use selfmate_nn::valuenet::ValueNetConfig;
+use selfmate_train::ConfigError;
+use selfmate_train::SavingConfig;
+use selfmate_train::bounds::{self, NamedBounds};
+use selfmate_train::evaluation::EvaluationConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::opponent::{Opponent, check_opponents};
+
+/// The bounds of settings that no other learner has.
+pub(super) const BOUNDS: &[NamedBounds] = &[
+    ("epsilon.from", bounds::SHARE),
+    ("epsilon.to", bounds::SHARE),
+    ("epsilon.games", bounds::COUNT),
+    ("late_share", bounds::SHARE),
+    ("late_plies", bounds::START_PLIES),
+    ("replay", bounds::POSITIONS),
+    ("best_from", bounds::SHARE),
+];
+
+/// The settings of the `value` learner.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueConfig {
+    /// The network's shape.
+    pub network: ValueNetConfig,
+    /// Opponents, one after the other, game by game.
+    pub opponents: Vec<Opponent>,
+    /// Past selves that are kept as opponents.
+    pub pool: usize,
+    /// Rounds between those that join them.
+    pub pool_every: u64,
+    /// How often any move is played: at first, and in the end.
+    pub epsilon: Epsilon,
+    /// Random plies before a game, at most.
+    pub opening_plies: u32,
+    /// The share of games that begin later instead: exploring starts.
+    pub late_share: f64,
+    /// Random plies before those, at most.
+    pub late_plies: u32,
+    /// A game is cut off after so many plies, and then counts as drawn.
+    pub max_plies: u32,
+    /// Games between two times of learning.
+    pub round_games: u64,
+    /// Batches learned each time.
+    pub round_batches: u64,
+    /// Positions in a batch.
+    pub batch: usize,
+    /// Positions that are remembered.
+    pub replay: usize,
+    /// The learning rate.
+    pub rate: f64,
+    /// The optimiser.
+    pub optimiser: AdamConfig,
+    /// The best network so far is what plays, once it scores this against its examiner.
+    pub best_from: f64,
+    /// How it is evaluated.
+    pub evaluation: EvaluationConfig,
+    /// Which checkpoints are made.
+    pub saving: SavingConfig,
+}
+
+/// How often any move is played.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Epsilon {
+    /// At first.
+    pub from: f64,
+    /// In the end.
+    pub to: f64,
+    /// From the one to the other in so many games.
+    pub games: u64,
+}
+
+impl Epsilon {
+    /// After so many games.
+    pub fn at(&self, games: u64) -> f64 {
+        let share = (games as f64 / self.games.max(1) as f64).min(1.0);
+        self.from * (1.0 - share) + self.to * share
+    }
+}
+
+impl Default for ValueConfig {
+    fn default() -> ValueConfig {
+        ValueConfig {
+            network: ValueNetConfig::default(),
+            opponents: vec![Opponent::Random],
+            pool: 4,
+            pool_every: 20,
+            epsilon: Epsilon { from: 0.3, to: 0.05, games: 1500 },
+            opening_plies: 4,
+            late_share: 0.5,
+            late_plies: 200,
+            max_plies: 100,
+            round_games: 20,
+            round_batches: 36,
+            batch: 128,
+            replay: 50_000,
+            rate: 1e-3,
+            optimiser: AdamConfig::default(),
+            best_from: 0.6,
+            evaluation: EvaluationConfig {
+                every_rounds: 10,
+                games: 40,
+                max_plies: 200,
+                ..EvaluationConfig::default()
+            },
+            saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 500 },
+        }
+    }
+}
+
+impl ValueConfig {
+    /// The names that [`ValueConfig::preset`] knows.
+    pub const PRESETS: [&str; 3] = ["default", "selfplay", "tiny"];
+
+    /// Settings by name.
+    pub fn preset(name: &str) -> Option<ValueConfig> {
+        match name {
+            "default" => Some(ValueConfig::default()),
+            "selfplay" => Some(ValueConfig {
+                opponents: vec![Opponent::Itself, Opponent::Pool],
+                ..ValueConfig::default()
+            }),
+            "tiny" => Some(ValueConfig::tiny()),
+            _ => None,
+        }
+    }
+
+    /// A run of seconds that learns next to nothing.
+    pub fn tiny() -> ValueConfig {
+        ValueConfig {
+            network: ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 },
+            opponents: vec![Opponent::Random, Opponent::Itself, Opponent::Pool],
+            pool: 2,
+            pool_every: 2,
+            max_plies: 60,
+            round_games: 6,
+            round_batches: 2,
+            batch: 16,
+            replay: 200,
+            evaluation: EvaluationConfig {
+                every_rounds: 3,
+                games: 4,
+                max_plies: 40,
+                ..EvaluationConfig::default()
+            },
+            saving: SavingConfig { checkpoint_seconds: 0.0, keep_steps: 4 },
+            ..ValueConfig::default()
+        }
+    }
+
+    /// Says what makes no sense, if anything does.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        bounds::check(self, BOUNDS)?;
+        self.network.check().map_err(|error| ConfigError::Parse {
+            file: "network".to_owned(),
+            message: error.to_string(),
+        })?;
+        check_opponents(&self.opponents, self.pool)?;
+        self.evaluation.check()
+    }
+}

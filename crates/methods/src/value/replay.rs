@@ -1,0 +1,198 @@
+//! The replay memory: the latest positions and how they went, in about a hundred bytes each.
+
+use selfmate_chess::{Chess, Color, Position, Rng, Role};
+
+/// A position and what its side to move got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transition {
+    /// White's pieces by kind, then Black's.
+    boards: [u64; 12],
+    white_moves: bool,
+    /// 1, 0 or -1.
+    result: i8,
+}
+
+const BYTES: usize = 12 * 8 + 2;
+
+impl Transition {
+    /// Remembers a position.
+    pub fn new(position: &Chess, result: i8) -> Transition {
+        let mut boards = [0; 12];
+        let board = position.board();
+        let pieces = Color::ALL.into_iter().flat_map(|color| Role::ALL.map(|role| (color, role)));
+        for (word, (color, role)) in boards.iter_mut().zip(pieces) {
+            *word = (board.by_color(color) & board.by_role(role)).0;
+        }
+        Transition { boards, white_moves: position.turn() == Color::White, result }
+    }
+
+    /// What the side to move got.
+    pub fn result(&self) -> f32 {
+        f32::from(self.result)
+    }
+
+    /// The same position, or one of its mirror images: left and right exchanged, colours
+    /// exchanged, or both. Castling apart the rules are the same there, so the result is too.
+    pub fn image(&self, rng: &mut Rng) -> Transition {
+        let mut image = *self;
+        if rng.chance(0.5) {
+            image.boards = image.boards.map(|word| word.swap_bytes().reverse_bits());
+        }
+        if rng.chance(0.5) {
+            image.boards.rotate_left(6);
+            image.boards = image.boards.map(u64::swap_bytes);
+            image.white_moves = !image.white_moves;
+        }
+        image
+    }
+
+    /// The planes of `planes13`, added to a list.
+    pub fn planes(&self, planes: &mut Vec<f32>) {
+        for word in self.boards {
+            planes.extend((0..64).map(|square| (word >> square & 1) as f32));
+        }
+        let turn = if self.white_moves { 1.0 } else { 0.0 };
+        planes.extend(std::iter::repeat_n(turn, 64));
+    }
+}
+
+/// The latest transitions; the oldest are written over.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    transitions: Vec<Transition>,
+    capacity: usize,
+    /// Where the next one goes once it is full.
+    next: usize,
+}
+
+impl Replay {
+    /// RoundContext for so many.
+    pub fn new(capacity: usize) -> Replay {
+        Replay { transitions: Vec::new(), capacity: capacity.max(1), next: 0 }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.transitions.len()
+    }
+
+    /// True when there is nothing to learn from.
+    pub fn is_empty(&self) -> bool {
+        self.transitions.is_empty()
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, memory: Transition) {
+        if self.transitions.len() < self.capacity {
+            self.transitions.push(memory);
+        } else {
+            self.transitions[self.next] = memory;
+            self.next = (self.next + 1) % self.capacity;
+        }
+    }
+
+    /// Draws so many, each as likely as any other.
+    pub fn draw(&self, count: usize, rng: &mut Rng) -> Vec<Transition> {
+        (0..count).filter_map(|_| rng.choose(&self.transitions).copied()).collect()
+    }
+
+    /// All of it as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(8 + BYTES * self.transitions.len());
+        bytes.extend((self.next as u64).to_le_bytes());
+        for memory in &self.transitions {
+            bytes.extend(memory.boards.iter().flat_map(|word| word.to_le_bytes()));
+            bytes.push(u8::from(memory.white_moves));
+            bytes.extend(memory.result.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// From its bytes; what is wrong with them, if they are none.
+    pub fn decode(bytes: &[u8], capacity: usize) -> Result<Replay, String> {
+        let (next, rest) = bytes.split_at_checked(8).ok_or("no bytes")?;
+        let next = u64::from_le_bytes(next.try_into().expect("eight bytes"));
+        let (records, left) = rest.as_chunks::<BYTES>();
+        let next = usize::try_from(next).ok().filter(|next| *next < capacity.max(1));
+        let Some(next) = next.filter(|_| left.is_empty() && records.len() <= capacity) else {
+            return Err(format!("{} bytes: expected {BYTES} for each position", bytes.len()));
+        };
+        let memory = |record: &[u8; BYTES]| {
+            let (words, rest) = record.split_at(12 * 8);
+            let (words, _) = words.as_chunks::<8>();
+            let mut boards = [0; 12];
+            for (board, word) in boards.iter_mut().zip(words) {
+                *board = u64::from_le_bytes(*word);
+            }
+            Transition { boards, white_moves: rest[0] == 1, result: rest[1] as i8 }
+        };
+        Ok(Replay { transitions: records.iter().map(memory).collect(), capacity, next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use selfmate_chess::{Game, Seed};
+    use selfmate_encode::Planes;
+
+    use super::*;
+
+    fn transitions(count: usize) -> Vec<(Transition, Game)> {
+        let mut rng = Seed::new(1).rng();
+        let mut game = Game::new();
+        (0..count)
+            .map(|number| {
+                if game.outcome().is_some() {
+                    game = Game::new();
+                }
+                let legal = game.legal_moves();
+                game.play_unchecked(legal[rng.below(legal.len())]);
+                (Transition::new(game.position(), number as i8 % 3 - 1), game.clone())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn planes_are_those_of_the_encoding() {
+        for (memory, game) in transitions(50) {
+            let mut planes = Vec::new();
+            memory.planes(&mut planes);
+            assert_eq!(planes, Planes::Planes13.encoded(&game));
+        }
+    }
+
+    #[test]
+    fn images_are_the_same_game_seen_otherwise() {
+        let memory = |fen| Transition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1);
+        let images = [
+            memory("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
+            memory("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
+            memory("r3k3/p7/8/8/8/8/8/4K3 b - - 0 1"),
+            memory("3k3r/7p/8/8/8/8/8/3K4 b - - 0 1"),
+        ];
+        let mut rng = Seed::new(3).rng();
+        let mut seen = [0; 4];
+        for _ in 0..100 {
+            let image = images[0].image(&mut rng);
+            seen[images.iter().position(|other| *other == image).unwrap()] += 1;
+        }
+        assert!(seen.iter().all(|count| *count > 10), "{seen:?}");
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten_and_all_comes_back() {
+        let all = transitions(25);
+        let mut replay = Replay::new(10);
+        for (memory, _) in &all {
+            replay.push(*memory);
+        }
+        assert_eq!(replay.len(), 10);
+        let latest: Vec<Transition> = all[15..].iter().map(|(memory, _)| *memory).collect();
+        assert!(replay.transitions.iter().all(|memory| latest.contains(memory)));
+        let bytes = replay.encode();
+        assert_eq!(Replay::decode(&bytes, 10).unwrap(), replay);
+        assert!(Replay::decode(&bytes[..bytes.len() - 1], 10).is_err());
+        assert!(Replay::decode(&bytes, 5).is_err() && Replay::decode(&[], 5).is_err());
+        assert_eq!(replay.draw(30, &mut Seed::new(2).rng()).len(), 30);
+    }
+}

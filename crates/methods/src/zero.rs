@@ -1,0 +1,207 @@
+//! The `zero` learner: a sparse network made for CPUs that learns from games against itself.
+//!
+//! The loop is that of all learners from [`crate::selfplay`]; here is what it plays and trains
+//! with.
+
+use selfmate_chess::{Game, MoveList, Seed};
+use selfmate_nn::Model;
+use selfmate_nn::sparse::{
+    self, Network, Sample, SparseConfig, TrainError, Trainer, TrainerConfig, Weights, WeightsInfo,
+};
+use selfmate_run::{GameRecord, PositionRecord, RecordError, Run};
+use selfmate_search::Wdl;
+use selfmate_selfplay::{Evaluators, GameSource, Ramp, SelfPlayConfig, Watch};
+use selfmate_train::{
+    ConfigError, End, GuardConfig, Hardware, LearningConfig, Losses, MODEL, NoEvaluation,
+    RatingConfig, SelfPlayLearner, SelfPlayLearnerConfig, Targets, TrainOptions, TrainableModel,
+    TrainingError, plan_games, train,
+};
+
+use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, megabytes, parse};
+
+pub type ZeroConfig = SelfPlayLearnerConfig<SparseConfig, TrainerConfig>;
+
+pub fn default() -> ZeroConfig {
+    ZeroConfig {
+        plan_games: 250_000,
+        network: SparseConfig::default(),
+        selfplay: SelfPlayConfig::default(),
+        learning: LearningConfig::default(),
+        guards: GuardConfig::default(),
+        rating: RatingConfig::default(),
+        evaluation: None,
+    }
+}
+
+const PRESETS: [&str; 2] = ["default", "tiny"];
+
+fn preset(name: &str) -> Option<ZeroConfig> {
+    match name {
+        "default" => Some(default()),
+        "tiny" => Some(tiny()),
+        _ => None,
+    }
+}
+
+/// A run of seconds that learns next to nothing: for tests and for a first look.
+pub fn tiny() -> ZeroConfig {
+    ZeroConfig {
+        plan_games: 256,
+        network: SparseConfig { hidden: 64, value_hidden: 8, ..SparseConfig::default() },
+        selfplay: SelfPlayConfig::tiny(),
+        learning: LearningConfig {
+            batch: 64,
+            replay_max: 4000,
+            warmup_steps: 4,
+            checkpoint_seconds: 0.2,
+            keep_steps: 50,
+            ..LearningConfig::default()
+        },
+        rating: RatingConfig { every_seconds: 0.0, ..RatingConfig::default() },
+        ..default()
+    }
+}
+
+pub const INFO: LearnerInfo = LearnerInfo {
+    name: "zero",
+    summary: "a sparse network made for CPUs, from games against itself",
+    presets: &PRESETS,
+    preset: |name| boxed(preset(name)),
+    parse: parse::<ZeroConfig>,
+    bounds: &[],
+    is_distributed: true,
+    has_device: false,
+    player: PlayerFormat { file: MODEL, load: Loader::Network },
+    descriptions: &[],
+};
+
+/// Bytes of a sample, measured generously.
+const SAMPLE_BYTES: u64 = 512;
+
+impl LearnerConfig for ZeroConfig {
+    fn check(&self) -> Result<(), ConfigError> {
+        self.check_common(INFO.bounds)?;
+        self.network.check().map_err(|error| ConfigError::network(&error))
+    }
+
+    fn train(
+        &self,
+        run: &mut Run,
+        options: &TrainOptions<'_>,
+        source: &mut dyn GameSource,
+        watch: &mut dyn Watch,
+    ) -> Result<End, TrainingError> {
+        train::<SelfPlayLearner<Zero>>(run, self, options, source, watch)
+    }
+
+    fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)> {
+        let replay = self.replay_positions().saturating_mul(SAMPLE_BYTES);
+        vec![
+            ("selfplay.memory_mb", self.selfplay.trees_mb(threads) as u64),
+            ("learning.replay_max", megabytes(replay)),
+        ]
+    }
+
+    fn plan_games(&mut self) -> Option<&mut u64> {
+        Some(&mut self.plan_games)
+    }
+
+    fn measure_plan(&self, minutes: f64, hardware: Hardware) -> Result<Option<u64>, TrainingError> {
+        plan_games::<Zero>(self, minutes, hardware).map(Some)
+    }
+
+    fn rating(&self) -> Option<&RatingConfig> {
+        Some(&self.rating)
+    }
+
+    fn selfplay(&self) -> Option<(&SelfPlayConfig, Ramp)> {
+        Some((&self.selfplay, self.learning.result_weight))
+    }
+}
+
+/// A sparse network in training.
+pub struct Zero(Trainer);
+
+impl TrainableModel for Zero {
+    type Shape = SparseConfig;
+    type Training = TrainerConfig;
+    type Sample = Sample;
+    type Evaluation = NoEvaluation;
+    const SEARCHES_PER_GAME: f64 = 90.0;
+
+    fn new(
+        shape: &SparseConfig,
+        training: &TrainerConfig,
+        seed: Seed,
+        hardware: Hardware,
+    ) -> Result<Zero, TrainingError> {
+        let weights = Weights::random(*shape, seed).map_err(TrainError::from)?;
+        Ok(Zero(Trainer::new(weights, *training, hardware.threads)?))
+    }
+
+    fn restore(
+        state: &[u8],
+        training: &TrainerConfig,
+        hardware: Hardware,
+    ) -> Result<Zero, TrainingError> {
+        Ok(Zero(Trainer::restore(state, *training, hardware.threads)?))
+    }
+
+    fn shape(&self) -> SparseConfig {
+        self.0.average().config()
+    }
+
+    fn state(&self) -> Result<Vec<u8>, TrainingError> {
+        Ok(self.0.state()?)
+    }
+
+    fn step(&self) -> u64 {
+        self.0.step()
+    }
+
+    fn learn(&mut self, batch: &[&Sample], rate: f32) -> Result<Losses, TrainingError> {
+        let sparse::Losses { value, policy, gradient_norm } = self.0.train(batch, rate)?;
+        Ok(Losses { value, policy, gradient_norm })
+    }
+
+    fn model_file(&self) -> Result<Vec<u8>, TrainingError> {
+        let info = WeightsInfo { step: self.step() };
+        Ok(sparse::encode_for_play(self.0.average(), info)?)
+    }
+
+    fn evaluators(&self) -> Result<Evaluators, TrainingError> {
+        let network = Network::new(self.0.average());
+        Ok(Box::new(move || Box::new(network.clone())))
+    }
+
+    fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Sample>, RecordError> {
+        let mut samples = Vec::with_capacity(record.positions.len());
+        let mut wdls = targets.wdls(record).into_iter();
+        record.replay(|game: &Game, legal: &MoveList, judged: &PositionRecord| {
+            let wdl = wdls.next().unwrap_or(Wdl::EVEN);
+            let sample = Sample::new(game, legal, &judged.policy, wdl);
+            samples.push(sample.expect("a stored game has one share for each legal move"));
+        })?;
+        Ok(samples)
+    }
+
+    fn model(&self) -> Result<Model, TrainingError> {
+        Ok(Model::Sparse(self.0.average().clone().into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_make_no_sense_are_named() {
+        for name in PRESETS {
+            preset(name).unwrap().check().unwrap();
+        }
+        let mut config = default();
+        config.selfplay.long_opening_share = 1.5;
+        let error = config.check().unwrap_err().to_string();
+        assert_eq!(error, "selfplay.long_opening_share is 1.5: expected a share from 0 to 1");
+    }
+}

@@ -1,0 +1,584 @@
+//! Whole runs of every learner that goes in rounds, with tiny configs.
+#![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use selfmate_arena::Registry;
+use selfmate_chess::{Game, Seed};
+use selfmate_methods::{RunConfig, Settings, describe, players};
+use selfmate_run::{Budget, Record, Run, RunReader};
+use selfmate_search::player::Limit;
+use selfmate_selfplay::{Stage, Status, Watch};
+use selfmate_train::{End, TrainingError};
+
+/// Steps at which a run pauses; the last is its end.
+type Pauses = &'static [u64];
+
+fn run_to(path: &Path, learner: &str, steps: u64, threads: usize) -> End {
+    let settings = Settings::preset(learner, "tiny").unwrap();
+    let budget = Budget { steps: Some(steps), ..Budget::default() };
+    run_with(path, settings, budget, threads)
+}
+
+fn run_with(path: &Path, settings: Settings, budget: Budget, threads: usize) -> End {
+    let config = RunConfig::new(5, settings);
+    let mut run = Run::open(path).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    config.train(&mut run, budget, threads, &stop, &mut ()).unwrap()
+}
+
+/// Deletes something of a run as soon as it has made progress.
+struct Vandal(PathBuf);
+
+impl Watch for Vandal {
+    fn record(&mut self, record: &Record) {
+        if matches!(record, Record::Progress(_)) && self.0.exists() {
+            match self.0.is_dir() {
+                true => fs::remove_dir_all(&self.0).unwrap(),
+                false => fs::remove_file(&self.0).unwrap(),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_training_whose_files_are_deleted_stops_and_names_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for learner in ["zero", "krk", "tune"] {
+        for name in ["metrics.jsonl", "lock", "run.toml", ""] {
+            let path = folder.path().join(format!("{learner} without {name}"));
+            let config = RunConfig::new(5, Settings::preset(learner, "tiny").unwrap());
+            let mut run = Run::open(&path).unwrap();
+            run.write_config(&config.to_toml()).unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            // Without a budget: it goes on until it notices.
+            let gone = if name.is_empty() { path } else { path.join(name) };
+            let mut vandal = Vandal(gone.clone());
+            let ended = config.train(&mut run, Budget::default(), 1, &stop, &mut vandal);
+            let error = ended.unwrap_err().to_string();
+            let expected = format!("{}: deleted, moved or replaced while", gone.display());
+            assert!(error.starts_with(&expected), "{learner}: {error}");
+        }
+    }
+}
+
+/// The folders of the checkpoints, oldest first.
+fn checkpoints(path: &Path) -> Vec<PathBuf> {
+    let steps = RunReader::new(path).steps().unwrap();
+    steps.into_iter().map(|step| path.join("checkpoints").join(step.to_string())).collect()
+}
+
+/// What the last checkpoint holds, but for the time it took.
+fn results(path: &Path) -> BTreeMap<String, Vec<u8>> {
+    let last = checkpoints(path).pop().unwrap();
+    let files = fs::read_dir(last).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .map(|file| {
+            (file.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(file).unwrap())
+        })
+        .filter(|(name, _)| name != "totals.json" && name != "MANIFEST")
+        .collect()
+}
+
+/// Threads, pauses and a lost checkpoint change no byte of what is learned.
+fn check(learner: &str, pauses: Pauses) {
+    check_with(learner, &[], pauses);
+}
+
+/// The same with some settings changed.
+fn check_with(learner: &str, changes: &[&str], pauses: Pauses) {
+    let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+    let settings = Settings::preset(learner, "tiny").unwrap().set(&changes).unwrap();
+    let run_to = |path: &Path, steps, threads| {
+        let budget = Budget { steps: Some(steps), ..Budget::default() };
+        run_with(path, settings.clone(), budget, threads);
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two, paused, killed] =
+        ["one", "two", "paused", "killed"].map(|name| folder.path().join(name));
+    let end = *pauses.last().unwrap();
+    run_to(&one, end, 1);
+    run_to(&two, end, 2);
+    for &steps in pauses {
+        run_to(&paused, steps, 2);
+    }
+    // A kill between two checkpoints: the newest was never written.
+    run_to(&killed, pauses[pauses.len() / 2], 2);
+    let saved = checkpoints(&killed);
+    if saved.len() > 1 {
+        fs::remove_dir_all(saved.last().unwrap()).unwrap();
+    }
+    run_to(&killed, end, 1);
+    let expected = results(&one);
+    assert!(!expected.is_empty());
+    for (name, path) in [("two threads", &two), ("pauses", &paused), ("a kill", &killed)] {
+        let found = results(path);
+        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{name}");
+        for (file, bytes) in &expected {
+            assert!(found[file] == *bytes, "{learner}: {file} differs after {name}");
+        }
+    }
+    check_metrics(&paused);
+    check_player(folder.path(), "paused");
+}
+
+/// Every round counts once, and its curves are numbers.
+fn check_metrics(path: &Path) {
+    let metrics = RunReader::new(path).metrics().unwrap().0;
+    let rounds: Vec<u64> = metrics
+        .iter()
+        .filter_map(|record| match record {
+            // What is found out at the end of a run is no round of its own.
+            Record::Progress(progress) => {
+                progress.values.contains_key("round_seconds").then_some(progress.generation)
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(rounds.iter().copied().eq(1..=rounds.len() as u64), "{rounds:?}");
+    assert!(metrics.iter().any(|record| matches!(record, Record::Resume { .. })));
+}
+
+/// What was learned plays, with and without a step.
+fn check_player(runs: &Path, name: &str) {
+    let mut registry = Registry::standard();
+    players::register(&mut registry, runs, Arc::new(|_| {}));
+    let steps = RunReader::new(&runs.join(name)).steps().unwrap();
+    let last = steps.last().unwrap();
+    for text in [format!("run:{name}"), format!("run:{name}@{last}")] {
+        let spec = registry.parse(&text).unwrap();
+        let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+        let mut game = Game::new();
+        for _ in 0..6 {
+            let choice = player.choose(&game, &Limit::nodes(50)).unwrap();
+            game.play(choice.played).unwrap();
+        }
+    }
+    let spec = registry.parse(&format!("run:{name},cpuct=9,blunder=3")).unwrap();
+    assert!(registry.build(&spec, Seed::new(1)).is_err(), "options that mean nothing are refused");
+}
+
+#[test]
+fn qlearn_is_the_same_whatever_happens() {
+    check("qlearn", &[1, 1000, 1001, 4000]);
+}
+
+#[test]
+fn qlearn_of_whole_games_is_the_same_whatever_happens() {
+    let changes = ["start=game", "max_plies=24", "new_states=1", "doubt=9", "opponent=random"];
+    check_with("qlearn", &changes, &[1, 300, 301, 1000]);
+}
+
+#[test]
+fn evolve_is_the_same_whatever_happens() {
+    check("evolve", &[1, 2, 4, 6]);
+}
+
+#[test]
+fn tune_is_the_same_whatever_happens() {
+    check("tune", &[1, 2, 3, 4]);
+}
+
+#[test]
+fn reinforce_is_the_same_whatever_happens() {
+    check("reinforce", &[1, 3, 4, 8]);
+}
+
+#[test]
+fn value_is_the_same_whatever_happens() {
+    check("value", &[1, 5, 8, 16]);
+}
+
+#[test]
+fn an_ending_is_the_same_whatever_happens() {
+    check("krk", &[1, 9, 10, 30]);
+}
+
+#[test]
+fn clone_is_the_same_whatever_happens() {
+    check("clone", &[1, 3, 9, 1000]);
+}
+
+/// Tells a run to stop after the first batch of its first round of batches.
+struct StopsInARound(Arc<AtomicBool>);
+
+impl Watch for StopsInARound {
+    fn status(&mut self, status: &Status) {
+        if status.stage == Stage::Learn && status.done > 0.0 {
+            self.0.store(true, Relaxed);
+        }
+    }
+}
+
+#[test]
+fn a_stop_within_a_round_of_batches_moves_no_later_round() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, stopped] = ["whole", "stopped"].map(|name| folder.path().join(name));
+    // The second round of four batches is under way, after three of games.
+    let steps = 3 + 4 + 1;
+    run_to(&whole, "clone", steps, 2);
+    let config = RunConfig::new(5, Settings::preset("clone", "tiny").unwrap());
+    let mut run = Run::open(&stopped).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut watch = StopsInARound(Arc::clone(&stop));
+    let end = config.train(&mut run, Budget::default(), 2, &stop, &mut watch).unwrap();
+    assert_eq!(end, End::Stopped);
+    assert_eq!(run.steps().unwrap().last(), Some(&4), "one batch of four");
+    drop(run);
+    run_to(&stopped, "clone", steps, 1);
+    assert_eq!(
+        checkpoints(&stopped).pop().unwrap().file_name(),
+        checkpoints(&whole).pop().unwrap().file_name()
+    );
+    assert!(results(&stopped) == results(&whole));
+}
+
+#[test]
+fn clone_of_a_residual_network_is_the_same_whatever_happens() {
+    check("clone-residual", &[1, 3, 5, 9]);
+}
+
+#[test]
+fn clone_ends_by_itself_and_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let end = run_to(&path, "clone", 1_000_000, 2);
+    let End::Done(reason) = &end else { panic!("{end:?}") };
+    assert!(reason.contains("passes"), "{reason}");
+    // Once it is done it is done.
+    let before = results(&path);
+    assert_eq!(run_to(&path, "clone", 1_000_000, 2), end);
+    assert!(results(&path) == before);
+}
+
+/// With more games asked for than there is time to play.
+#[test]
+fn clone_learns_from_what_it_has_when_its_share_of_the_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    let settings = Settings::preset("clone", "tiny").unwrap();
+    let changes = ["games=1000000", "gathering_share=1e-9"].map(str::to_owned);
+    let settings = settings.set(&changes).unwrap();
+    let budget = Budget { minutes: Some(1000.0), ..Budget::default() };
+    let end = run_with(&path, settings, budget, 2);
+    let End::Done(reason) = &end else { panic!("{end:?}") };
+    assert!(reason.contains("passes"), "{reason}");
+    assert_eq!(RunReader::new(&path).chunks().unwrap(), [0]);
+}
+
+/// The time is over when it goes on, but what was played before counts.
+#[test]
+fn clone_learns_from_all_files_that_are_there_after_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let killed = folder.path().join("killed");
+    let settings = Settings::preset("clone", "tiny").unwrap();
+    // Two files of three, and then all checkpoints are lost.
+    run_to(&killed, "clone", 2, 2);
+    fs::remove_dir_all(killed.join("checkpoints")).unwrap();
+    let late = settings.set(&["gathering_share=1e-9".to_owned()]).unwrap();
+    run_with(&killed, late, Budget { minutes: Some(1000.0), ..Budget::default() }, 2);
+    assert_eq!(RunReader::new(&killed).chunks().unwrap(), [0, 1]);
+    let state = String::from_utf8(results(&killed)["lessons.json"].clone()).unwrap();
+    assert!(state.contains(r#""games":16"#), "{state}");
+}
+
+#[test]
+fn lessons_that_are_damaged_are_played_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, damaged] = ["whole", "damaged"].map(|name| folder.path().join(name));
+    run_to(&whole, "clone", 12, 2);
+    // By then all games are gathered, and the learning has begun.
+    run_to(&damaged, "clone", 9, 2);
+    let files = fs::read_dir(damaged.join("games")).unwrap().map(|entry| entry.unwrap().path());
+    let file = files.filter(|file| file.is_file()).min().unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&file, bytes).unwrap();
+    run_to(&damaged, "clone", 12, 2);
+    assert!(results(&damaged) == results(&whole));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, damaged] = ["whole", "damaged"].map(|name| folder.path().join(name));
+    run_to(&whole, "reinforce", 6, 2);
+    for steps in [2, 4] {
+        run_to(&damaged, "reinforce", steps, 2);
+    }
+    let file = checkpoints(&damaged).pop().unwrap().join("trainer.safetensors");
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    run_to(&damaged, "reinforce", 6, 2);
+    assert!(results(&whole) == results(&damaged));
+}
+
+#[test]
+fn the_last_exam_of_a_value_network_is_on_its_curve() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("value");
+    let evaluations = || -> Vec<u64> {
+        let metrics = RunReader::new(&path).metrics().unwrap().0;
+        let told = metrics.iter().filter_map(|record| match record {
+            Record::Progress(progress) if progress.values.contains_key("evaluation.score") => {
+                Some(progress.generation)
+            }
+            _ => None,
+        });
+        told.collect()
+    };
+    // Two batches a round, an evaluation after every third.
+    run_to(&path, "value", 12, 2);
+    assert_eq!(evaluations(), [4, 6]);
+    run_to(&path, "value", 12, 2);
+    run_to(&path, "value", 18, 2);
+    assert_eq!(evaluations(), [4, 6, 9]);
+}
+
+#[test]
+fn games_of_every_way_to_make_a_challenger_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune");
+    let settings = Settings::preset("tune", "tiny").unwrap();
+    let settings = settings.set(&["cycle=[\"spsa\"]".to_owned()]).unwrap();
+    let budget = Budget { steps: Some(1), ..Budget::default() };
+    run_with(&path, settings, budget, 2);
+    let metrics = RunReader::new(&path).metrics().unwrap().0;
+    let round = metrics.iter().find_map(|record| match record {
+        Record::Progress(progress) => Some(progress),
+        _ => None,
+    });
+    let round = round.unwrap();
+    // Two probes of a pair of games each, and the trial.
+    assert_eq!(round.games as f64, 4.0 + round.values["trial_games"]);
+}
+
+#[test]
+fn a_player_whose_only_checkpoint_is_damaged_names_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("q");
+    run_to(&path, "qlearn", 1, 2);
+    for checkpoint in checkpoints(&path) {
+        fs::write(checkpoint.join("table.q"), "short").unwrap();
+    }
+    let mut registry = Registry::standard();
+    players::register(&mut registry, folder.path(), Arc::new(|_| {}));
+    let spec = registry.parse("run:q").unwrap();
+    let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();
+    assert!(error.contains("no whole checkpoint") && error.contains("table.q"), "{error}");
+}
+
+#[test]
+fn what_a_table_and_a_champion_know_can_be_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for (learner, steps, expected) in
+        [("qlearn", 500, "states"), ("tune", 2, "trials"), ("evolve", 2, "piece values")]
+    {
+        let path = folder.path().join(learner);
+        run_to(&path, learner, steps, 2);
+        let lines = describe::describe(&RunReader::new(&path)).unwrap().lines;
+        assert!(lines.iter().any(|line| line.contains(expected)), "{learner}: {lines:?}");
+    }
+}
+
+/// What is noted while a run goes on.
+#[derive(Default)]
+struct Notes(Vec<String>);
+
+impl Watch for Notes {
+    fn note(&mut self, text: &str) {
+        self.0.push(text.to_owned());
+    }
+}
+
+/// Trains `tune` by fits alone for so many rounds; what was noted.
+fn fit(path: &Path, steps: u64) -> Vec<String> {
+    let mut notes = Notes::default();
+    try_to_fit(path, steps, &mut notes).unwrap();
+    notes.0
+}
+
+fn try_to_fit(path: &Path, steps: u64, notes: &mut Notes) -> Result<End, TrainingError> {
+    let settings = Settings::preset("tune", "tiny").unwrap();
+    let config = RunConfig::new(5, settings.set(&["cycle=[\"texel\"]".to_owned()]).unwrap());
+    let mut run = Run::open(path).unwrap();
+    run.write_config(&config.to_toml()).unwrap();
+    let budget = Budget { steps: Some(steps), ..Budget::default() };
+    config.train(&mut run, budget, 2, &Arc::default(), notes)
+}
+
+#[test]
+fn a_finished_trial_that_is_damaged_or_cut_short_is_named_set_aside_and_left_out() {
+    type Harm = fn(&mut Vec<u8>);
+    let harms: [(Harm, &str); 3] = [
+        // A flipped bit that leaves a line of JSON: another move.
+        (
+            |bytes| {
+                let text = String::from_utf8(bytes.clone()).unwrap();
+                let place = text.rfind("\"cp\":").unwrap() + 5;
+                // Which game is the last depends on the threads, and so does the sign.
+                bytes.insert(place + usize::from(bytes[place] == b'-'), b'1');
+            },
+            "not the games that the trial was decided by",
+        ),
+        (
+            |bytes| {
+                let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n');
+                bytes.truncate(last.unwrap() + 1);
+            },
+            "games: expected 6",
+        ),
+        (
+            |bytes| {
+                let middle = bytes.len() / 2;
+                bytes[middle - 20..middle].fill(0xff);
+            },
+            "trial-000000.games, line ",
+        ),
+    ];
+    for (harm, said) in harms {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tune");
+        assert!(fit(&path, 1).is_empty());
+        let trial = path.join("matches/trial-000000.games");
+        let mut bytes = fs::read(&trial).unwrap();
+        harm(&mut bytes);
+        fs::write(&trial, bytes).unwrap();
+        let notes = fit(&path, 3);
+        let found: Vec<&String> = notes.iter().filter(|note| note.contains(said)).collect();
+        assert_eq!(found.len(), 1, "{said}: {notes:?}");
+        assert!(found[0].ends_with("; set aside, learning without this trial"), "{notes:?}");
+        assert!(path.join("matches/trial-000000.damaged").exists());
+        // Said once, and the run goes on.
+        let notes = fit(&path, 4);
+        assert!(notes.iter().all(|note| !note.contains("trial-000000")), "{said}: {notes:?}");
+    }
+}
+
+#[test]
+fn a_finished_trial_that_is_gone_is_named_and_one_that_cannot_be_read_stops_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune");
+    fit(&path, 1);
+    let trial = path.join("matches/trial-000000.games");
+    fs::remove_file(&trial).unwrap();
+    let notes = fit(&path, 2);
+    let said = |note: &&String| {
+        note.contains("trial-000000.games") && note.ends_with("; learning without this trial")
+    };
+    assert_eq!(notes.iter().filter(said).count(), 1, "{notes:?}");
+    // What the system cannot read may be readable later.
+    fs::create_dir(&trial).unwrap();
+    let error = try_to_fit(&path, 3, &mut Notes::default()).unwrap_err().to_string();
+    assert!(error.contains("trial-000000.games"), "{error}");
+    assert!(trial.is_dir());
+}
+
+#[test]
+fn settings_that_were_changed_are_named_and_those_of_the_network_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    for learner in ["zero", "reinforce", "value", "krk", "clone"] {
+        let path = path.with_file_name(learner);
+        // Rounds and generations have several steps.
+        let (steps, more) = if learner == "zero" { (40, 60) } else { (4, 40) };
+        run_to(&path, learner, steps, 2);
+        let go_on = |change: &str| {
+            let settings = Settings::preset(learner, "tiny").unwrap();
+            let config = RunConfig::new(5, settings.set(&[change.to_owned()]).unwrap());
+            let mut run = Run::open(&path).unwrap();
+            run.write_config(&config.to_toml()).unwrap();
+            let budget = Budget { steps: Some(steps + more), ..Budget::default() };
+            let mut notes = Notes::default();
+            let end = config.train(&mut run, budget, 2, &Arc::default(), &mut notes);
+            (end.map_err(|error| error.to_string()), notes.0)
+        };
+        let (shape, rate) = match learner {
+            "zero" => ("network.hidden=128", "learning.rate.to=0.0002"),
+            "clone" => ("network.hidden=128", "rate.to=0.0002"),
+            "value" => ("network.channels=8", "rate=0.0002"),
+            "krk" => ("network.first=24", "learning.rate.to=0.0002"),
+            _ => ("network.first=24", "rate.to=0.0002"),
+        };
+        let (end, _) = go_on(shape);
+        let error = end.unwrap_err();
+        let name = shape.split('=').next().unwrap();
+        assert!(error.starts_with(&format!("run.toml: {name} is ")), "{learner}: {error}");
+        assert!(error.contains("was made with"), "{learner}: {error}");
+        // A checkpoint of an earlier version does not know its settings, but its network does.
+        let newest = RunReader::new(&path).latest_checkpoint(&["run.toml"]).unwrap();
+        let newest = newest.checkpoint.unwrap();
+        let save = |is_kept: &dyn Fn(&str) -> bool| {
+            let files = newest.files.iter().filter(|(name, _)| is_kept(name));
+            let files: Vec<(&str, &[u8])> =
+                files.map(|(name, bytes)| (&**name, &**bytes)).collect();
+            Run::open(&path).unwrap().save_checkpoint(newest.step, &files).unwrap();
+        };
+        save(&|name| name != "run.toml");
+        let error = go_on(shape).0.unwrap_err();
+        assert!(error.contains("a network of ") && error.contains("run.toml says"), "{error}");
+        save(&|_| true);
+        let (end, notes) = go_on(rate);
+        end.unwrap();
+        let name = rate.split('=').next().unwrap();
+        let said = notes.iter().filter(|note| note.starts_with(&format!("run.toml: {name} was ")));
+        assert_eq!(said.count(), 1, "{learner}: {notes:?}");
+        // From here on these are the settings.
+        let (end, notes) = go_on(rate);
+        end.unwrap();
+        assert!(notes.is_empty(), "{learner}: {notes:?}");
+    }
+}
+
+/// Settings at the end of their bounds: a round of them takes hours, a deadline ends it.
+#[test]
+fn a_deadline_holds_inside_the_longest_loop() {
+    let cases: [(&str, &[&str]); 12] = [
+        ("zero", &["learning.reuse=1000", "learning.batch=1"]),
+        (
+            "zero",
+            &[
+                "selfplay.simulations.from=1e6",
+                "selfplay.simulations.to=1e6",
+                "selfplay.memory_mb=16",
+            ],
+        ),
+        ("zero", &["selfplay.generation_games=1000000", "selfplay.opening_plies=1000"]),
+        (
+            "zero",
+            &[
+                "selfplay.long_opening_plies=1000",
+                "selfplay.long_opening_share=1",
+                "rating.every_seconds=1e-9",
+            ],
+        ),
+        (
+            "alphazero",
+            &["selfplay.bootstrap.games=1000000", "selfplay.bootstrap.simulations=1000000"],
+        ),
+        ("krk", &["learning.reuse=1000", "learning.batch=1"]),
+        ("krk", &["selfplay.max_plies=10000", "selfplay.generation_games=1000000"]),
+        ("value", &["round_batches=1000000"]),
+        ("reinforce", &["round_games=1000000", "max_plies=10000"]),
+        ("qlearn", &["round_games=1000000", "max_plies=10000"]),
+        ("tune", &["games.nodes=1000000000", "losses.nodes=1000000000"]),
+        ("evolve", &["games.nodes=1000000000", "population=10000"]),
+    ];
+    for (learner, changes) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
+        let settings = Settings::preset(learner, "tiny").unwrap().set(&changes).unwrap();
+        settings.check().unwrap();
+        let budget = Budget { minutes: Some(0.01), ..Budget::default() };
+        let end = run_with(folder.path(), settings, budget, 2);
+        assert_eq!(end, End::Finished, "{learner} {changes:?}");
+    }
+}

@@ -1,0 +1,164 @@
+//! Games between two alpha-beta engines with different weights, for `evolve` and `tune`.
+//!
+//! Games come in pairs from the same opening with colours swapped. They are limited by nodes, never
+//! by time, so the same engines always play the same games.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rayon::prelude::*;
+use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
+use selfmate_arena::game::{PlayedGame, Side, play_game};
+use selfmate_arena::limit::SpecLimit;
+use selfmate_arena::players::AlphaBetaPlayer;
+use selfmate_arena::{GameSettings, MatchError, Opening, OpeningSource, Openings, Tuning};
+use selfmate_chess::Seed;
+use selfmate_selfplay::CancelToken;
+use serde::{Deserialize, Serialize};
+
+use crate::error::TrainingError;
+
+/// How games are played.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineMatchConfig {
+    /// Nodes for each move.
+    pub nodes: u64,
+    /// Megabytes for an engine's table.
+    pub hash_mb: usize,
+    /// A game is given up when both sides have seen it lost by so many centipawns for three moves
+    /// each; 0 for never.
+    pub resign_centipawns: u32,
+    /// A game is drawn when both sides have seen it within so many centipawns for six moves each,
+    /// from move 30 on; 0 for never.
+    pub draw_centipawns: u32,
+    /// A game that lasts longer is drawn.
+    pub max_plies: u32,
+}
+
+impl Default for EngineMatchConfig {
+    fn default() -> EngineMatchConfig {
+        EngineMatchConfig {
+            nodes: 1500,
+            hash_mb: 1,
+            resign_centipawns: 600,
+            draw_centipawns: 10,
+            max_plies: 200,
+        }
+    }
+}
+
+impl EngineMatchConfig {
+    /// The same as settings of a match.
+    pub fn settings(&self) -> GameSettings {
+        let draw = (self.draw_centipawns > 0).then_some(DrawRule {
+            move_number: 30,
+            move_count: 6,
+            score: self.draw_centipawns,
+        });
+        let resign = (self.resign_centipawns > 0).then_some(ResignRule {
+            move_count: 3,
+            score: self.resign_centipawns,
+            sides: ResignSides::Both,
+        });
+        let max_plies = Some(self.max_plies);
+        let adjudication = Adjudication { draw, resign, max_plies, ..Adjudication::default() };
+        GameSettings { adjudication, ..GameSettings::default() }
+    }
+
+    /// An engine as a player.
+    ///
+    /// # Panics
+    ///
+    /// When there is no memory for its table.
+    pub fn player(&self, name: &str, tuning: &Tuning) -> AlphaBetaPlayer {
+        let own = SpecLimit { nodes: Some(self.nodes), ..SpecLimit::default() };
+        let engine = tuning.engine(self.hash_mb).unwrap_or_else(|error| panic!("{error}"));
+        AlphaBetaPlayer::new(name, engine, own)
+    }
+
+    /// One game; `None` when it was stopped.
+    pub fn play(
+        &self,
+        white: &Tuning,
+        black: &Tuning,
+        opening: &Opening,
+        stop: &Arc<AtomicBool>,
+    ) -> Option<PlayedGame> {
+        let mut white = self.player("white", white);
+        let mut black = self.player("black", black);
+        play_game(&mut white, &mut black, opening, &self.settings(), None, stop)
+    }
+
+    /// The points of `a` in a game against `b`, and the nodes that both searched.
+    fn points(
+        &self,
+        a: &Tuning,
+        b: &Tuning,
+        opening: &Opening,
+        a_plays: Side,
+        stop: &Arc<AtomicBool>,
+    ) -> Option<(f64, u64)> {
+        let (white, black) = if a_plays == Side::White { (a, b) } else { (b, a) };
+        let game = self.play(white, black, opening, stop)?;
+        let points = game.white_points();
+        let nodes = game.thoughts.iter().filter_map(|thought| thought.nodes).sum();
+        Some((if a_plays == Side::White { points } else { 1.0 - points }, nodes))
+    }
+
+    /// The share of points of `a` in a pair of games from each opening, against the opponents in
+    /// turn, and the nodes of all games; `None` when there was no time.
+    pub fn share(
+        &self,
+        a: &Tuning,
+        opponents: &[Tuning],
+        openings: &[Opening],
+        cancel: CancelToken<'_>,
+    ) -> Option<(f64, u64)> {
+        let stop = cancel.flag();
+        let game = |number: usize| {
+            if cancel.is_cancelled() {
+                return None;
+            }
+            let (pair, side) = (number / 2, [Side::White, Side::Black][number % 2]);
+            self.points(a, &opponents[pair % opponents.len()], &openings[pair], side, &stop)
+        };
+        let games: Option<Vec<(f64, u64)>> =
+            (0..2 * openings.len()).into_par_iter().map(game).collect();
+        games.map(|games| {
+            let points: f64 = games.iter().map(|(points, _)| points).sum();
+            (points / games.len() as f64, games.iter().map(|(_, nodes)| nodes).sum())
+        })
+    }
+}
+
+/// So many openings, another choice for each seed.
+pub fn openings(count: usize, seed: Seed) -> Result<Vec<Opening>, TrainingError> {
+    let openings = Openings::load(&OpeningSource::BuiltIn, seed).map_err(MatchError::from)?;
+    Ok(openings.take(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_engines_play_the_same_game_and_the_better_one_wins() {
+        let config = EngineMatchConfig { nodes: 200, ..EngineMatchConfig::default() };
+        let stop = Arc::new(AtomicBool::new(false));
+        let good = Tuning::default();
+        let mut bad = Tuning::plain();
+        bad.evaluation.piece_value.mg = [10, 1, 1, 1, 1];
+        bad.evaluation.piece_value.eg = [10, 1, 1, 1, 1];
+        let openings = openings(4, Seed::new(1)).unwrap();
+        let mut points = 0.0;
+        for opening in &openings {
+            for side in [Side::White, Side::Black] {
+                let result = config.points(&good, &bad, opening, side, &stop).unwrap();
+                assert_eq!(config.points(&good, &bad, opening, side, &stop), Some(result));
+                points += result.0;
+            }
+        }
+        assert!(points >= 6.0, "{points}");
+    }
+}

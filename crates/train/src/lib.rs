@@ -1,0 +1,44 @@
+//! The training loop that every learner shares.
+//!
+//! [`train`] runs a [`Learner`] round by round and owns what all of them need: the deadline, the
+//! thread pool, metrics, checkpoints and ratings. [`SelfPlayLearner`] is the learner behind every
+//! method that learns from games against itself; [`replay`] is where its games become samples. This
+//! crate does not know any single method, nor terminals, browsers or brokers.
+
+pub mod bounds;
+mod config;
+mod config_change;
+mod config_error;
+pub mod engine_match;
+mod error;
+pub mod evaluation;
+mod guards;
+mod learner;
+mod model;
+mod options;
+mod plan;
+mod rating;
+pub mod replay;
+mod run_session;
+mod selfplay_learner;
+mod targets;
+mod training_loop;
+
+pub use config::{
+    GuardConfig, LearningConfig, NoEvaluation, RatingConfig, SavingConfig, SelfPlayLearnerConfig,
+};
+pub use config_change::{ConfigChange, config_changes, differences};
+pub use config_error::ConfigError;
+pub use error::TrainingError;
+pub use guards::{Finding, Guards, Verdict};
+pub use learner::{
+    Curves, Learner, Round, RoundContext, Totals, check_shape, read_bytes, read_json, state_error,
+};
+pub use model::{Losses, MODEL, TRAINER, TrainableModel};
+pub use options::{End, Hardware, TrainOptions};
+pub use plan::plan_games;
+pub use rating::rate;
+pub use replay::{ReplayBuffer, samples};
+pub use selfplay_learner::SelfPlayLearner;
+pub use targets::Targets;
+pub use training_loop::{TOTALS, train};
