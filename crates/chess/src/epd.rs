@@ -55,16 +55,9 @@ pub enum EpdError {
     #[error("operand of '{0}' is not closed: expected '\"'")]
     OpenQuote(String),
     #[error("'{operand}' after '{opcode}': expected a whole number")]
-    Number {
-        opcode: String,
-        operand: String,
-    },
+    Number { opcode: String, operand: String },
     #[error("{opcode} for {fen}: {error}")]
-    Move {
-        opcode: String,
-        fen: String,
-        error: MoveError,
-    },
+    Move { opcode: String, fen: String, error: MoveError },
 }
 
 /// A line of an EPD file that could not be read.
@@ -72,21 +65,13 @@ pub enum EpdError {
 pub enum EpdReadError {
     /// The line is not a valid EPD. The reader goes on with the next line.
     #[error("line {line}: {error}")]
-    Line {
-        line: usize,
-        error: EpdError,
-    },
+    Line { line: usize, error: EpdError },
     /// The reader goes on with the next line.
     #[error("line {line}: longer than {MAX_LINE} bytes")]
-    TooLong {
-        line: usize,
-    },
+    TooLong { line: usize },
     /// The input failed. The reader stops.
     #[error("line {line}: cannot read: {error}")]
-    Io {
-        line: usize,
-        error: io::Error,
-    },
+    Io { line: usize, error: io::Error },
 }
 
 impl Epd {
@@ -103,7 +88,7 @@ impl Epd {
     /// Parses one line. The clocks may be in the FEN fields or in `hmvc` and `fmvn`.
     pub fn parse(line: &str) -> Result<Epd, EpdError> {
         let (fields, rest) =
-            split_fields(line.trim()).ok_or_else(|| EpdError::Fields(quote(line.trim())))?;
+            split_fields(line.trim()).ok_or_else(|| EpdError::Fields(shorten(line.trim())))?;
         let (mut clocks, rest) = split_clocks(rest);
         let mut operations = split_operations(rest)?;
         for (clock, opcode) in clocks.iter_mut().zip(["hmvc", "fmvn"]) {
@@ -219,15 +204,16 @@ impl Operation {
 
     fn number(&self) -> Result<u32, EpdError> {
         let operand = self.operands.first().map_or("", String::as_str);
-        operand
-            .parse()
-            .map_err(|_| EpdError::Number { opcode: self.opcode.clone(), operand: quote(operand) })
+        operand.parse().map_err(|_| EpdError::Number {
+            opcode: self.opcode.clone(),
+            operand: shorten(operand),
+        })
     }
 
     fn moves(&self, position: &Chess) -> Result<Vec<Move>, EpdError> {
         let texts = self.operands.iter().map(|operand| operand.trim_end_matches(','));
         let moves = texts.filter(|text| !text.is_empty()).map(|text| {
-            let text = if text.len() > 60 { quote(text) } else { text.to_owned() };
+            let text = if text.len() > 60 { shorten(text) } else { text.to_owned() };
             read_move(position, &text).map_err(|error| EpdError::Move {
                 opcode: self.opcode.clone(),
                 fen: to_fen(position),
@@ -338,7 +324,8 @@ fn split_operations(rest: &str) -> Result<Vec<Operation>, EpdError> {
         while !rest.is_empty() && !rest.starts_with(';') {
             let word;
             if let Some(quoted) = rest.strip_prefix('"') {
-                let open = || EpdError::OpenQuote(quote(words.first().map_or("", String::as_str)));
+                let open =
+                    || EpdError::OpenQuote(shorten(words.first().map_or("", String::as_str)));
                 (word, rest) = quoted.split_once('"').ok_or_else(open)?;
             } else {
                 let end = rest.find(|c: char| c.is_whitespace() || c == ';');
@@ -347,7 +334,7 @@ fn split_operations(rest: &str) -> Result<Vec<Operation>, EpdError> {
             words.push(word.to_owned());
             rest = rest.trim_start();
             if words.len() == 1 && !word.starts_with(|c: char| c.is_ascii_alphabetic()) {
-                return Err(EpdError::Opcode(quote(word)));
+                return Err(EpdError::Opcode(shorten(word)));
             }
         }
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
@@ -358,6 +345,6 @@ fn split_operations(rest: &str) -> Result<Vec<Operation>, EpdError> {
 }
 
 /// Shortens text that an error message quotes.
-fn quote(text: &str) -> String {
+fn shorten(text: &str) -> String {
     text.chars().take(80).collect()
 }

@@ -32,14 +32,14 @@ pub const MAX_FULLMOVE_NUMBER: u32 = 100_000;
 pub fn parse_fen(text: &str) -> Result<Chess, FenError> {
     let text = text.trim();
     let error = |(field, expected)| FenError { fen: text.to_owned(), field, expected };
-    let setup = Fen::from_ascii(text.as_bytes()).map_err(|e| error(syntax(&e)))?.into_setup();
+    let setup = Fen::from_ascii(text.as_bytes()).map_err(|e| error(syntax_error(&e)))?.into_setup();
     if setup.halfmoves > MAX_HALFMOVE_CLOCK {
         return Err(error(HALFMOVE_CLOCK));
     }
     if setup.fullmoves.get() > MAX_FULLMOVE_NUMBER {
         return Err(error(FULLMOVE_NUMBER));
     }
-    position_from_setup(setup).map_err(|kinds| error(rule(kinds)))
+    position_from_setup(setup).map_err(|kinds| error(rule_error(kinds)))
 }
 
 /// Parses a FEN as the starting position of a game.
@@ -67,7 +67,7 @@ const HALFMOVE_CLOCK: (&str, &str) = ("halfmove clock", "expected a whole number
 const FULLMOVE_NUMBER: (&str, &str) =
     ("fullmove number", "expected a whole number from 1 to 100000");
 
-fn syntax(error: &ParseFenError) -> (&'static str, &'static str) {
+fn syntax_error(error: &ParseFenError) -> (&'static str, &'static str) {
     match error {
         ParseFenError::InvalidFen => {
             ("whole", "expected: board side castling en-passant [halfmoves [fullmoves]]")
@@ -86,7 +86,7 @@ fn syntax(error: &ParseFenError) -> (&'static str, &'static str) {
     }
 }
 
-fn rule(kinds: PositionErrorKinds) -> (&'static str, &'static str) {
+fn rule_error(kinds: PositionErrorKinds) -> (&'static str, &'static str) {
     if kinds.contains(PositionErrorKinds::EMPTY_BOARD) {
         ("board", "expected pieces on it")
     } else if kinds.contains(PositionErrorKinds::MISSING_KING) {

@@ -224,7 +224,7 @@ impl Game {
         after.position.play_unchecked(m);
         let key = key_after(self.keys[earlier.len()], &before.position, m, &after.position);
         after.played = Some(m);
-        after.repetitions = match previous(&self.keys, key, after.position.halfmoves()) {
+        after.repetitions = match previous_occurrence(&self.keys, key, after.position.halfmoves()) {
             Some(ply) => earlier[ply].repetitions.saturating_add(1),
             None => 1,
         };
@@ -285,7 +285,7 @@ impl Game {
 }
 
 /// The ply at which the position with this key last occurred, before it is added to `keys`.
-fn previous(keys: &[u64], key: u64, halfmoves: u32) -> Option<usize> {
+fn previous_occurrence(keys: &[u64], key: u64, halfmoves: u32) -> Option<usize> {
     // Positions before the last capture or pawn move cannot recur, and only every other position
     // has the same side to move.
     let reversible = (halfmoves as usize).min(keys.len());
@@ -358,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_kept_up_equal_keys_made_afresh(seed in any::<u64>(), start in 0..4usize) {
+        fn incremental_keys_equal_recomputed_keys(seed in any::<u64>(), start in 0..4usize) {
             let mut game = parse_game([
                 "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
                 "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",

@@ -9,15 +9,9 @@ pub enum MoveError {
     #[error("'{0}' is not a move: expected UCI (e2e4, e7e8q) or SAN (e4, Nf3, O-O, e8=Q)")]
     Syntax(String),
     #[error("'{text}' is not legal in {fen}")]
-    Illegal {
-        text: String,
-        fen: String,
-    },
+    Illegal { text: String, fen: String },
     #[error("'{text}' is ambiguous in {fen}: name the file or rank it starts from")]
-    Ambiguous {
-        text: String,
-        fen: String,
-    },
+    Ambiguous { text: String, fen: String },
 }
 
 /// Parses a legal move in UCI or SAN.

@@ -23,14 +23,14 @@ pub fn divide(position: &Chess, depth: u32) -> Vec<(Move, u64)> {
             let nodes = if depth < 4 {
                 shakmaty::perft(&child, depth - 1)
             } else {
-                below(&child, depth - 1)
+                count_in_parallel(&child, depth - 1)
             };
             (m, nodes)
         })
         .collect()
 }
 
-fn below(position: &Chess, depth: u32) -> u64 {
+fn count_in_parallel(position: &Chess, depth: u32) -> u64 {
     position
         .legal_moves()
         .into_iter()
