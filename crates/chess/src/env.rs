@@ -89,7 +89,7 @@ pub struct Transition {
 /// Why a step was rejected. The environment is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    #[error("the game is over ({0}): reset before the next step")]
+    #[error("the game is over: {0}; reset before the next step")]
     Over(Outcome),
     #[error(transparent)]
     Move(#[from] MoveError),

@@ -16,7 +16,7 @@ fn the_environment_example_prints_the_same_games_every_time() {
       g4   of 19 legal moves, reward 0
       Qh4  of 30 legal moves, reward 1
       0-1 (checkmate)
-      a3: the game is over (0-1 (checkmate)): reset before the next step
+      a3: the game is over: 0-1 (checkmate); reset before the next step
     A random game by action indices:
       1/2-1/2 after 368 plies
       8/5K2/8/1k6/8/8/6q1/8 w - - 100 185
