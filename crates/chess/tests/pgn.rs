@@ -67,7 +67,7 @@ fn everything_a_game_may_contain() {
 #[test]
 fn good_games_of_a_broken_file_are_read() {
     let games = read(include_bytes!("data/broken.pgn"));
-    let told: Vec<String> = games
+    let summaries: Vec<String> = games
         .iter()
         .map(|game| match game {
             Ok(game) => format!(
@@ -81,7 +81,7 @@ fn good_games_of_a_broken_file_are_read() {
         })
         .collect();
     assert_eq!(
-        told,
+        summaries,
         [
             "line 2: one [e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#] 1-0",
             "game 2, line 11: 'Nf9' is not a move: \
