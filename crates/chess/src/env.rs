@@ -94,7 +94,7 @@ pub enum StepError {
     #[error(transparent)]
     Move(#[from] MoveError),
     #[error(
-        "action {index} of {space} is not legal in {fen}: expected one of the {legal} that the mask allows"
+        "action {index} of {space} is not legal in {fen}: expected an index that the action mask allows ({legal} legal moves)"
     )]
     Index {
         index: usize,

@@ -38,7 +38,7 @@ fn sans(game: &PgnGame) -> String {
 }
 
 #[test]
-fn everything_a_game_may_contain() {
+fn all_elements_of_a_game_are_read() {
     let game = read_one(
         "\u{feff}[Event \"a \\\"quoted\\\" \\\\ name\"]\r\n[White \"Müller \"the\" great\"]\r\n\
          % an escape { ( \r\n\r\n{ before\r\n the  first } 1. e4! {best by test} $14 e5\r\n\

@@ -29,7 +29,7 @@ impl Run {
     pub fn show_live(&self, games: &[LiveGame]) -> Result<(), RunError> {
         let path = self.live_path();
         let partial = atomic::with_suffix(&path, atomic::PARTIAL);
-        let bytes = serde_json::to_vec(games).expect("texts and numbers are JSON");
+        let bytes = serde_json::to_vec(games).expect("strings and numbers are valid JSON");
         fs::write(&partial, bytes).map_err(RunError::io(&partial))?;
         fs::rename(&partial, &path).map_err(RunError::io(&path))
     }

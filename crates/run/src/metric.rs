@@ -238,7 +238,7 @@ impl Run {
             let what = format!("{name} is {number}: expected a finite number");
             return Err(RunError::refused(&path, what));
         }
-        let mut line = serde_json::to_string(record).expect("plain data with text keys");
+        let mut line = serde_json::to_string(record).expect("records have string keys");
         line.push('\n');
         self.metrics.write_all(line.as_bytes()).map_err(|error| {
             // The disk may be full. Remove the partial line before the next record.

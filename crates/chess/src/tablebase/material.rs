@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back_sorted() {
+    fn names_are_parsed_and_sorted() {
         for (text, name) in
             [("KRK", "KRK"), ("knbk", "KBNK"), ("KKP", "KKP"), ("KPvKR", "KPKR"), ("KK", "KK")]
         {

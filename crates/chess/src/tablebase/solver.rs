@@ -240,7 +240,7 @@ fn conversions<E>(
                 })
                 .collect();
             let smaller = Material::new(left.iter().map(|(_, piece)| *piece));
-            Ok(TableLookup::new(&left, find(smaller.expect("kings are not taken"))?))
+            Ok(TableLookup::new(&left, find(smaller.expect("kings are never captured"))?))
         };
     let (mut by_capture, mut by_promotion) = (Vec::new(), Vec::new());
     for (mover, piece) in pieces.iter().enumerate() {
