@@ -1,5 +1,5 @@
-//! Writes random games with everything the rules say about each position, one JSON object a
-//! line, for an outside judge: `transcript --plies 20000 --seed 1`.
+//! Writes random games with everything the rules determine about each position, one JSON object
+//! per line, for `xtask/judges` to check: `transcript --plies 20000 --seed 1`.
 
 use std::io::{self, BufWriter, Write};
 
@@ -9,8 +9,8 @@ use selfmate_chess::polyglot::polyglot_key;
 use selfmate_chess::{Game, Move, Position, Rng, Role, Seed};
 use serde_json::json;
 
-/// Where games start, so that rare rules come up often: castling, en passant pins,
-/// promotions, bare endings, Chess960, clocks close to the fifty-move rule.
+/// Starting positions that make rare rules frequent: castling, en passant pins, promotions, bare
+/// endings, Chess960, clocks close to the fifty-move rule.
 const STARTS: &[&str] = &[
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
@@ -21,7 +21,7 @@ const STARTS: &[&str] = &[
     // After d7d5, e5xd6 would open the fifth rank to the rook, or the diagonal to the bishop.
     "8/3p4/8/K3P2r/8/8/8/4k3 b - - 0 1",
     "4k3/3p4/5b2/4P3/8/2K5/8/8 b - - 0 1",
-    // The pawn that has just moved two squares gives check, and taking it in passing parries that.
+    // The pawn that has just moved two squares gives check, and capturing it en passant ends it.
     "8/3p4/8/2k1P3/4K3/8/8/8 b - - 0 1",
     "4k3/pppppppp/8/8/8/8/PPPPPPPP/4K3 w - - 0 1",
     "4k3/8/8/8/8/8/8/4KBN1 w - - 0 1",
@@ -34,8 +34,8 @@ const STARTS: &[&str] = &[
     "1r3kr1/pppppppp/8/8/8/8/PPPPPPPP/1R3KR1 w KQkq - 0 1",
 ];
 
-/// A game is cut off when this many positions have been written.
-const LONGEST: u64 = 400;
+/// The most positions of one game.
+const MAX_POSITIONS: u64 = 400;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -74,13 +74,13 @@ fn write_game(out: &mut impl Write, number: u64, start: &str, rng: &mut Rng) -> 
         let position = game.position();
         let legal = game.legal_moves();
         let repetitions = game.repetitions();
-        // Past the seventy-five-move rule and the fifth repetition, so that both are seen. What
-        // cannot be won teaches the judge nothing new: such games soon end.
+        // Goes beyond the seventy-five-move rule and the fifth repetition to cover both. Positions
+        // that cannot be won add no coverage, so such games soon end.
         let over = legal.is_empty()
             || repetitions >= 6
             || position.halfmoves() >= 152
             || position.is_insufficient_material() && rng.chance(0.1)
-            || written == LONGEST;
+            || written == MAX_POSITIONS;
         let next = if over { None } else { pick(&legal, &game, rng) };
         let halfmoves = position.halfmoves();
         let line = json!({
@@ -104,12 +104,11 @@ fn write_game(out: &mut impl Write, number: u64, start: &str, rng: &mut Rng) -> 
             None => return Ok(written),
         }
     }
-    unreachable!("a game ends at {LONGEST} positions at the latest")
+    unreachable!("a game ends at {MAX_POSITIONS} positions at the latest")
 }
 
-/// A random move, but rules that plain random games seldom meet come first. Games that start with
-/// a running clock, and some moves elsewhere, shuffle pieces so that repetitions and long quiet
-/// stretches come up.
+/// A random move that prefers rare events. Games that start with a running clock, and some moves
+/// in other games, shuffle pieces to cause repetitions and long stretches without progress.
 fn pick(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
     if game.start().halfmoves() > 0 || rng.chance(0.2) {
         return shuffle(legal, game, rng).or_else(|| rng.choose(legal).copied());
@@ -120,8 +119,8 @@ fn pick(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
         next.play_unchecked(m);
         next
     };
-    type Wish<'a> = (f64, &'a dyn Fn(Move) -> bool);
-    let wishes: [Wish<'_>; 6] = [
+    type Preference<'a> = (f64, &'a dyn Fn(Move) -> bool);
+    let preferences: [Preference<'_>; 6] = [
         (0.5, &|m| after(m).legal_moves().is_empty()),
         (0.7, &|m| m.is_en_passant()),
         (0.7, &|m| m.is_castle()),
@@ -129,10 +128,10 @@ fn pick(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
         (0.3, &|m| m.is_promotion()),
         (0.2, &|m| after(m).is_check()),
     ];
-    for (probability, wish) in wishes {
+    for (probability, matches) in preferences {
         if rng.chance(probability) {
-            let granted: Vec<Move> = legal.iter().copied().filter(|&m| wish(m)).collect();
-            if let Some(&m) = rng.choose(&granted) {
+            let preferred: Vec<Move> = legal.iter().copied().filter(|&m| matches(m)).collect();
+            if let Some(&m) = rng.choose(&preferred) {
                 return Some(m);
             }
         }
@@ -140,8 +139,8 @@ fn pick(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
     rng.choose(legal).copied()
 }
 
-/// A move that keeps the clock running; half of the time back to where the piece came from, because
-/// that is how positions come back.
+/// A move without progress. Half of the time it moves the last piece back, which causes
+/// repetitions.
 fn shuffle(legal: &[Move], game: &Game, rng: &mut Rng) -> Option<Move> {
     let own_last = game.moves().rev().nth(1);
     let retreat = own_last.and_then(|last| {

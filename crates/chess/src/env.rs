@@ -1,8 +1,8 @@
-//! The reset/step environment that people in reinforcement learning know.
+//! The reset/step environment of reinforcement learning.
 //!
-//! An [`Env`] is a game plus its legal moves, a numbering of actions and a seeded generator.
-//! Rewards are for the side that moved. The environment does not choose an opponent's moves:
-//! both sides act through [`Env::step`]. [`BatchEnv`] steps many on all cores.
+//! An [`Env`] holds a game, its legal moves, an action space and a seeded generator. Rewards are
+//! for the side that moved. The environment does not play an opponent's moves: both sides act
+//! through [`Env::step`]. [`BatchEnv`] steps many environments on all cores.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -14,17 +14,48 @@ use crate::notation::{MoveError, parse_move, uci};
 use crate::outcome::{Outcome, Rules};
 use crate::seed::{Rng, Seed};
 
-/// A fixed numbering of moves. Implemented by the move encodings of `selfmate-encode`.
+/// A fixed numbering of moves. `selfmate-encode` implements it for its move encodings.
 pub trait ActionSpace: Send + Sync {
-    /// Its name, such as `az4672`.
+    /// A short identifier, such as `az4672`.
     fn name(&self) -> &'static str;
-    /// How many numbers there are.
+    /// The number of indices; every index is below it.
     fn size(&self) -> usize;
-    /// The number of a legal move; `None` for a move this space has no number for.
+    /// The index of a legal move; `None` if the space cannot express the move.
     fn index(&self, position: &Chess, m: Move) -> Option<usize>;
 }
 
-/// One game to act in.
+/// An environment with one game.
+///
+/// ```
+/// use selfmate_chess::env::{Action, ActionSpace, Env};
+/// use selfmate_chess::{Chess, Move, Rules, Seed};
+///
+/// /// The square a piece leaves and the square it goes to.
+/// struct FromTo;
+///
+/// impl ActionSpace for FromTo {
+///     fn name(&self) -> &'static str {
+///         "from-to"
+///     }
+///     fn size(&self) -> usize {
+///         64 * 64
+///     }
+///     fn index(&self, _: &Chess, m: Move) -> Option<usize> {
+///         Some(usize::from(m.from()?) * 64 + usize::from(m.to()))
+///     }
+/// }
+///
+/// let mut env = Env::new(Rules::default(), &FromTo);
+/// env.reset(None, Seed::new(1))?;
+/// let step = env.step(Action::Text("e4"))?;
+/// assert_eq!((step.reward, step.done), (0, false));
+///
+/// // Black answers by index: e7 is square 52, e5 is square 36.
+/// assert!(env.action_mask()[52 * 64 + 36]);
+/// env.step(Action::Index(52 * 64 + 36))?;
+/// assert_eq!(env.observation().move_count, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Env {
     game: Game,
@@ -34,87 +65,73 @@ pub struct Env {
     rng: Rng,
 }
 
-/// What to do in a step.
+/// The move to play in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action<'a> {
-    /// A move.
     Move(Move),
-    /// A move in UCI or SAN.
+    /// UCI or SAN.
     Text(&'a str),
-    /// A number of the environment's action space.
+    /// An index of the environment's action space.
     Index(usize),
 }
 
-/// What a step led to.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Transition {
     /// For the side that moved: 1 for a win, -1 for a loss, 0 otherwise.
     pub reward: i8,
-    /// The rules ended the game.
+    /// The rules ended the game. Not set for a truncated game.
     pub done: bool,
-    /// The ply cap cut the game off.
+    /// The game reached the ply cap. It has no result.
     pub truncated: bool,
 }
 
-/// Why a step was refused. The environment is unchanged.
+/// Why a step was rejected. The environment is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StepError {
-    /// The game has ended.
-    #[error("the game is over ({0}): reset before the next step")]
+    #[error("the game is over: {0}; reset before the next step")]
     Over(Outcome),
-    /// The text or move is not legal here.
     #[error(transparent)]
     Move(#[from] MoveError),
-    /// The number is no legal move here.
     #[error(
-        "action {index} of {space} is not legal in {fen}: expected one of the {legal} that the mask allows"
+        "action {index} of {space} is not legal in {fen}: expected an index that the action mask allows ({legal} legal moves)"
     )]
     Index {
-        /// The number given.
         index: usize,
-        /// The action space.
         space: &'static str,
-        /// The position.
         fen: String,
-        /// How many moves are legal.
+        /// The number of legal moves.
         legal: usize,
     },
 }
 
-/// What an agent sees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Observation {
-    /// The position as FEN.
     pub fen: String,
     /// `white` or `black`.
     pub side_to_move: &'static str,
-    /// The pieces; see [`board_tensor`].
+    /// See [`board_tensor`].
     pub board: BoardTensor,
-    /// The legal moves in UCI; empty when the game is over.
+    /// In UCI notation; empty when the game is over.
     pub legal_moves: Vec<String>,
-    /// The side to move is in check.
     pub check: bool,
-    /// Moves played since the start.
     pub move_count: usize,
-    /// `1-0`, `0-1`, `1/2-1/2`, `*` when cut off; `None` while the game goes on.
+    /// `1-0`, `0-1`, `1/2-1/2`, or `*` for a truncated game; `None` while the game is not over.
     pub result: Option<&'static str>,
 }
 
-/// Where an environment stands, for saving and showing.
+/// A summary of an environment, for saving and display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct State {
-    /// The position the game started from.
     pub start_fen: String,
-    /// The current position.
     pub fen: String,
-    /// The moves that led from one to the other, in UCI.
+    /// The moves from `start_fen` to `fen`, in UCI notation.
     pub moves: Vec<String>,
-    /// Steps taken since the reset.
     pub step_count: usize,
 }
 
 impl Env {
-    /// An environment at the usual start position, seeded with 0.
+    /// Starts at the standard starting position, with seed 0.
     pub fn new(rules: Rules, actions: &'static dyn ActionSpace) -> Env {
         let game = Game::new().with_rules(rules);
         let legal = game.legal_moves();
@@ -122,21 +139,20 @@ impl Env {
         Env { game, legal, outcome, actions, rng: Seed::new(0).rng() }
     }
 
-    /// Starts a new game from a FEN (`None`: the usual start) with a seed for [`Env::sample`].
+    /// Starts a new game from a FEN (`None`: the standard start). The seed is for [`Env::sample`].
     pub fn reset(&mut self, fen: Option<&str>, seed: Seed) -> Result<(), FenError> {
         let start = fen.map_or_else(|| Ok(Chess::default()), parse_fen)?;
         self.reset_to(start, seed);
         Ok(())
     }
 
-    /// As [`Env::reset`], from a position.
+    /// Like [`Env::reset`], from a position.
     pub fn reset_to(&mut self, start: Chess, seed: Seed) {
         self.game.restart(start);
         self.rng = seed.rng();
         self.refresh();
     }
 
-    /// Plays a move for the side to move.
     pub fn step(&mut self, action: Action<'_>) -> Result<Transition, StepError> {
         if let Some(outcome) = self.outcome {
             return Err(StepError::Over(outcome));
@@ -145,34 +161,33 @@ impl Env {
         Ok(self.advance(m))
     }
 
-    /// A legal move drawn from the environment's own generator; `None` when the game is over.
+    /// Draws a legal move from the environment's generator; `None` when the game is over.
     pub fn sample(&mut self) -> Option<Move> {
         if self.outcome.is_some() { None } else { self.rng.choose(&self.legal).copied() }
     }
 
-    /// Plays the move that [`Env::sample`] would draw, without looking it up again; `None` when the
-    /// game is over.
+    /// Plays the move that [`Env::sample`] would draw, without a second legality check; `None` when
+    /// the game is over.
     pub fn step_random(&mut self) -> Option<Transition> {
         let m = self.sample()?;
         Some(self.advance(m))
     }
 
-    /// The game so far.
     pub fn game(&self) -> &Game {
         &self.game
     }
 
-    /// How the game ended, or `None` while it goes on.
+    /// How the game ended; `None` while it is not over.
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome
     }
 
-    /// The legal moves; what a rule has ended still lists the moves of its last position.
+    /// The legal moves of the current position, even if a draw rule has already ended the game.
     pub fn legal_moves(&self) -> &[Move] {
         &self.legal
     }
 
-    /// Which numbers of the action space are legal now.
+    /// For each index of the action space: whether it is legal now. All false when the game is over.
     pub fn action_mask(&self) -> Vec<bool> {
         let mut mask = vec![false; self.actions.size()];
         if self.outcome.is_none() {
@@ -185,7 +200,6 @@ impl Env {
         mask
     }
 
-    /// What an agent sees now.
     pub fn observation(&self) -> Observation {
         let position = self.game.position();
         Observation {
@@ -202,7 +216,6 @@ impl Env {
         }
     }
 
-    /// Where the game stands.
     pub fn state(&self) -> State {
         let mut position = self.game.start().clone();
         let moves = self.game.moves().map(|m| {
@@ -240,7 +253,7 @@ impl Env {
         }
     }
 
-    /// Plays a legal move in a game that goes on.
+    /// Plays a legal move in a game that is not over.
     fn advance(&mut self, m: Move) -> Transition {
         let mover = self.game.turn();
         self.game.play_unchecked(m);
@@ -249,11 +262,11 @@ impl Env {
     }
 
     fn refresh(&mut self) {
-        // A list has room for 256 moves and holds 30: only those are worth copying.
+        // A list has room for 256 moves and usually holds about 30. This copies only those.
         self.legal.clear();
         self.legal
             .try_extend_from_slice(&self.game.legal_moves())
-            .expect("one list has as much room as another");
+            .expect("both lists have the same capacity");
         self.outcome = self.game.outcome_given(&self.legal);
     }
 
@@ -273,13 +286,12 @@ impl Env {
     }
 }
 
-/// Many environments that step together on all cores.
 pub struct BatchEnv {
     envs: Vec<Env>,
 }
 
 impl BatchEnv {
-    /// `count` environments at the start position, environment `i` seeded with `seed.index(i)`.
+    /// Starts `count` games. Environment `i` gets the seed `seed.index(i)`.
     pub fn new(
         count: usize,
         seed: Seed,
@@ -291,25 +303,24 @@ impl BatchEnv {
         batch
     }
 
-    /// Starts all games over from the start position, in the memory the batch already has;
-    /// environment `i` is seeded with `seed.index(i)`.
+    /// Restarts all games from the starting position and keeps the allocated memory. Environment
+    /// `i` gets the seed `seed.index(i)`.
     pub fn reset(&mut self, seed: Seed) {
         for (index, env) in self.envs.iter_mut().enumerate() {
             env.reset_to(Chess::default(), seed.index(index as u64));
         }
     }
 
-    /// The environments.
     pub fn envs(&self) -> &[Env] {
         &self.envs
     }
 
-    /// The environments, to reset or step one by one.
+    /// For resetting or stepping single environments.
     pub fn envs_mut(&mut self) -> &mut [Env] {
         &mut self.envs
     }
 
-    /// One action in each environment; results in the same order.
+    /// Takes one action in each environment. The results are in the same order.
     ///
     /// # Panics
     ///
@@ -324,16 +335,15 @@ impl BatchEnv {
             .collect()
     }
 
-    /// Plays a random legal move in each environment that is still running; returns how many were.
+    /// Plays a random legal move in each game that is not over; returns how many games that was.
     pub fn step_random(&mut self) -> usize {
         self.play_random(1)
     }
 
-    /// Plays up to `plies` random legal moves in each environment; returns how many were played.
+    /// Plays up to `plies` random legal moves in each environment; returns the total number played.
     ///
-    /// The games are those that as many calls of [`BatchEnv::step_random`] would play. This is
-    /// faster: a game stays in the processor's cache for all its moves, and cores wait for each
-    /// other once.
+    /// The games are the same as with `plies` calls of [`BatchEnv::step_random`]. This is faster:
+    /// each game stays in the CPU cache for all its moves, and the threads synchronise once.
     pub fn play_random(&mut self, plies: usize) -> usize {
         self.envs
             .par_iter_mut()
@@ -342,7 +352,7 @@ impl BatchEnv {
             .sum()
     }
 
-    /// A step takes about a third of a microsecond: fewer per task would only move work around.
+    /// A step takes about a third of a microsecond. Smaller tasks would cost more than they share.
     const CHUNK: usize = 64;
 }
 
@@ -350,7 +360,6 @@ impl BatchEnv {
 /// P N B R Q K p n b r q k.
 pub type BoardTensor = [[[u8; 12]; 8]; 8];
 
-/// The 8×8×12 board tensor of a position.
 pub fn board_tensor(board: &Board) -> BoardTensor {
     let mut tensor = [[[0; 12]; 8]; 8];
     for (square, piece) in board {

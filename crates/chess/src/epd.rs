@@ -1,7 +1,7 @@
-//! Positions with operations (EPD): test suites and opening files, one position a line.
+//! EPD, positions with operations: test suites and opening files, one position per line.
 //!
-//! `bm` and `am` are checked to be legal moves, because a suite that asks for an impossible
-//! move would silently lower every score. Other operations are kept as they are.
+//! The moves of `bm` and `am` must be legal, because a suite that expects an impossible move
+//! would silently lower every score. Other operations are stored unchanged.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -13,10 +13,10 @@ use crate::notation::MoveError;
 use crate::pgn::line::{LineRead, Lines, decode};
 use crate::pgn::movetext::read_move;
 
-/// No line of an EPD file is longer; one that is, is an error.
+/// Longer lines are an error.
 const MAX_LINE: usize = 1 << 20;
 
-/// A position and what to do with it.
+/// A position with its operations.
 ///
 /// ```
 /// use selfmate_chess::epd::Epd;
@@ -34,79 +34,47 @@ pub struct Epd {
     dm: Option<u32>,
 }
 
-/// One operation, such as `bm Nf3 e4`.
+/// An operation, such as `bm Nf3 e4`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Its name, such as `bm`.
+    /// The operation's name, such as `bm`.
     pub opcode: String,
-    /// What follows it, without quotes.
+    /// The arguments, without quotes.
     pub operands: Vec<String>,
 }
 
-/// Why a line is no EPD.
+/// Why a line is not a valid EPD.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EpdError {
-    /// Too few fields.
-    #[error("'{0}' is no position: expected board, side to move, castling and en passant")]
+    #[error("'{0}' is not a position: expected board, side to move, castling and en passant")]
     Fields(String),
-    /// The position is wrong.
     #[error("{0}")]
     Fen(FenError),
-    /// Something else where an operation should start.
-    #[error("'{0}' is no operation: expected a name that starts with a letter, such as bm")]
+    #[error("'{0}' is not an operation: expected a name that starts with a letter, such as bm")]
     Opcode(String),
-    /// A quote without its end.
     #[error("operand of '{0}' is not closed: expected '\"'")]
     OpenQuote(String),
-    /// An operand that should be a number.
     #[error("'{operand}' after '{opcode}': expected a whole number")]
-    Number {
-        /// The operation.
-        opcode: String,
-        /// What was there.
-        operand: String,
-    },
-    /// A best or avoided move that cannot be played.
+    Number { opcode: String, operand: String },
     #[error("{opcode} for {fen}: {error}")]
-    Move {
-        /// `bm` or `am`.
-        opcode: String,
-        /// The position.
-        fen: String,
-        /// What is wrong with the move.
-        error: MoveError,
-    },
+    Move { opcode: String, fen: String, error: MoveError },
 }
 
 /// A line of an EPD file that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum EpdReadError {
-    /// A line that is no EPD; reading goes on with the next.
+    /// The line is not a valid EPD. The reader goes on with the next line.
     #[error("line {line}: {error}")]
-    Line {
-        /// Its number, from 1.
-        line: usize,
-        /// What is wrong with it.
-        error: EpdError,
-    },
-    /// A line without end; reading goes on with the next.
+    Line { line: usize, error: EpdError },
+    /// The reader goes on with the next line.
     #[error("line {line}: longer than {MAX_LINE} bytes")]
-    TooLong {
-        /// Its number, from 1.
-        line: usize,
-    },
-    /// The file could not be read on.
+    TooLong { line: usize },
+    /// The input failed. The reader stops.
     #[error("line {line}: cannot read: {error}")]
-    Io {
-        /// The number of the line, from 1.
-        line: usize,
-        /// What the system says.
-        error: io::Error,
-    },
+    Io { line: usize, error: io::Error },
 }
 
 impl Epd {
-    /// A position without operations.
     pub fn new(position: Chess) -> Epd {
         Epd {
             position,
@@ -117,10 +85,10 @@ impl Epd {
         }
     }
 
-    /// Reads one line. The clocks may stand where FEN has them or in `hmvc` and `fmvn`.
+    /// Parses one line. The clocks may be in the FEN fields or in `hmvc` and `fmvn`.
     pub fn parse(line: &str) -> Result<Epd, EpdError> {
         let (fields, rest) =
-            split_fields(line.trim()).ok_or_else(|| EpdError::Fields(quote(line.trim())))?;
+            split_fields(line.trim()).ok_or_else(|| EpdError::Fields(shorten(line.trim())))?;
         let (mut clocks, rest) = split_clocks(rest);
         let mut operations = split_operations(rest)?;
         for (clock, opcode) in clocks.iter_mut().zip(["hmvc", "fmvn"]) {
@@ -138,7 +106,7 @@ impl Epd {
         Ok(epd)
     }
 
-    /// Adds an operation; the moves of `bm` and `am` and the number of `dm` are checked.
+    /// Adds an operation. The moves of `bm` and `am` and the number of `dm` are validated.
     pub fn push(&mut self, operation: Operation) -> Result<(), EpdError> {
         match operation.opcode.as_str() {
             "bm" => self.best_moves.extend(operation.moves(&self.position)?),
@@ -150,12 +118,11 @@ impl Epd {
         Ok(())
     }
 
-    /// The position, with its clocks.
     pub fn position(&self) -> &Chess {
         &self.position
     }
 
-    /// All operations but the clocks, in the order of the line.
+    /// All operations except `hmvc` and `fmvn`, in file order.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
@@ -166,7 +133,7 @@ impl Epd {
         Some(&operation.operands)
     }
 
-    /// The first operand of an operation: the text of `id` and `c0` to `c9`, the number of `acd`.
+    /// The first operand of an operation: the text of `id` or `c0` to `c9`, the number of `acd`.
     pub fn operand(&self, opcode: &str) -> Option<&str> {
         self.operands(opcode)?.first().map(String::as_str)
     }
@@ -176,23 +143,23 @@ impl Epd {
         &self.best_moves
     }
 
-    /// The moves that fail it (`am`).
+    /// The moves that are wrong (`am`).
     pub fn avoid_moves(&self) -> &[Move] {
         &self.avoid_moves
     }
 
-    /// The name of the position.
+    /// The name of the position (`id`).
     pub fn id(&self) -> Option<&str> {
         self.operand("id")
     }
 
-    /// Moves to mate (`dm`).
+    /// The number of moves to mate (`dm`).
     pub fn dm(&self) -> Option<u32> {
         self.dm
     }
 
-    /// The points of each move in a suite such as STS: `c0 "f5=10, Be5+=2"`. Items that are
-    /// not a legal move and a number are left out, as `c0` is also used for plain remarks.
+    /// The points of each move in suites such as STS: `c0 "f5=10, Be5+=2"`. Items that are not a
+    /// legal move and a number are ignored, because `c0` is also used for plain comments.
     pub fn points(&self) -> Vec<(Move, u32)> {
         let items = self.operand("c0").unwrap_or("").split(',');
         items
@@ -214,7 +181,7 @@ impl std::str::FromStr for Epd {
 }
 
 impl fmt::Display for Epd {
-    /// One line; clocks as `hmvc` and `fmvn` where they are not those of a new game.
+    /// One line. Writes `hmvc` and `fmvn` only if the clocks are not those of a new game.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fen = to_fen(&self.position);
         let board_to_en_passant: Vec<&str> = fen.split(' ').take(4).collect();
@@ -231,22 +198,22 @@ impl fmt::Display for Epd {
 }
 
 impl Operation {
-    /// An operation with one operand.
     pub fn new(opcode: impl Into<String>, operand: impl Into<String>) -> Operation {
         Operation { opcode: opcode.into(), operands: vec![operand.into()] }
     }
 
     fn number(&self) -> Result<u32, EpdError> {
         let operand = self.operands.first().map_or("", String::as_str);
-        operand
-            .parse()
-            .map_err(|_| EpdError::Number { opcode: self.opcode.clone(), operand: quote(operand) })
+        operand.parse().map_err(|_| EpdError::Number {
+            opcode: self.opcode.clone(),
+            operand: shorten(operand),
+        })
     }
 
     fn moves(&self, position: &Chess) -> Result<Vec<Move>, EpdError> {
         let texts = self.operands.iter().map(|operand| operand.trim_end_matches(','));
         let moves = texts.filter(|text| !text.is_empty()).map(|text| {
-            let text = if text.len() > 60 { quote(text) } else { text.to_owned() };
+            let text = if text.len() > 60 { shorten(text) } else { text.to_owned() };
             read_move(position, &text).map_err(|error| EpdError::Move {
                 opcode: self.opcode.clone(),
                 fen: to_fen(position),
@@ -256,7 +223,7 @@ impl Operation {
         moves.collect()
     }
 
-    /// True for operations whose operand the standard puts in quotes.
+    /// True for operations whose operand the standard requires to be quoted.
     fn is_text(&self) -> bool {
         matches!(self.opcode.as_bytes(), b"id" | [b'c', b'0'..=b'9'])
     }
@@ -268,7 +235,7 @@ impl fmt::Display for Operation {
         for operand in &self.operands {
             let special = |c: char| c.is_whitespace() || c == ';' || c == '"';
             if self.is_text() || operand.is_empty() || operand.contains(special) {
-                // EPD has no way to write a quote or a line break inside quotes.
+                // EPD cannot escape a quote or a line break inside quotes.
                 write!(f, " \"{}\"", operand.replace('"', "'").replace(['\n', '\r'], " "))?;
             } else {
                 write!(f, " {operand}")?;
@@ -278,13 +245,13 @@ impl fmt::Display for Operation {
     }
 }
 
-/// Reads the positions of a file. Empty lines and lines that start with `#` are skipped; a bad
-/// line yields its error and reading goes on; an error of the file ends it.
+/// Reads the positions of a file. Skips empty lines and lines that start with `#`. A bad line
+/// yields an error and reading goes on; an I/O error ends it.
 pub fn read_epd<R: BufRead>(input: R) -> EpdReader<R> {
     EpdReader { lines: Lines::new(input), line: Vec::new(), ended: false }
 }
 
-/// The positions of a file; made by [`read_epd`].
+/// Made by [`read_epd`].
 #[derive(Debug)]
 pub struct EpdReader<R> {
     lines: Lines<R>,
@@ -321,7 +288,7 @@ impl<R: BufRead> Iterator for EpdReader<R> {
     }
 }
 
-/// The first four fields and what follows them. A `;` may follow without a space.
+/// Splits off the first four fields. A `;` may follow them without a space.
 fn split_fields(line: &str) -> Option<([&str; 4], &str)> {
     let mut fields = [""; 4];
     let mut rest = line;
@@ -336,7 +303,7 @@ fn split_fields(line: &str) -> Option<([&str; 4], &str)> {
     Some((fields, rest))
 }
 
-/// The clocks of a full FEN, with those of a new game where they are missing.
+/// Splits off the clocks of a full FEN. Missing clocks are those of a new game.
 fn split_clocks(rest: &str) -> ([u32; 2], &str) {
     let mut clocks = [0, 1];
     let mut rest = rest.trim_start();
@@ -357,7 +324,8 @@ fn split_operations(rest: &str) -> Result<Vec<Operation>, EpdError> {
         while !rest.is_empty() && !rest.starts_with(';') {
             let word;
             if let Some(quoted) = rest.strip_prefix('"') {
-                let open = || EpdError::OpenQuote(quote(words.first().map_or("", String::as_str)));
+                let open =
+                    || EpdError::OpenQuote(shorten(words.first().map_or("", String::as_str)));
                 (word, rest) = quoted.split_once('"').ok_or_else(open)?;
             } else {
                 let end = rest.find(|c: char| c.is_whitespace() || c == ';');
@@ -366,7 +334,7 @@ fn split_operations(rest: &str) -> Result<Vec<Operation>, EpdError> {
             words.push(word.to_owned());
             rest = rest.trim_start();
             if words.len() == 1 && !word.starts_with(|c: char| c.is_ascii_alphabetic()) {
-                return Err(EpdError::Opcode(quote(word)));
+                return Err(EpdError::Opcode(shorten(word)));
             }
         }
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
@@ -376,7 +344,7 @@ fn split_operations(rest: &str) -> Result<Vec<Operation>, EpdError> {
     Ok(operations)
 }
 
-/// What a message quotes, kept short.
-fn quote(text: &str) -> String {
+/// Shortens text that an error message quotes.
+fn shorten(text: &str) -> String {
     text.chars().take(80).collect()
 }

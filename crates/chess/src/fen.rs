@@ -7,25 +7,23 @@ use shakmaty::{
 
 use crate::game::Game;
 
-/// Why a FEN is no position: which field, and what was expected there.
+/// Reports which field of a FEN is wrong and what was expected there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("bad FEN '{fen}': {field}: {expected}")]
 pub struct FenError {
-    /// The whole text.
     pub fen: String,
-    /// The field that is wrong, such as `castling`.
+    /// The name of the field, such as `castling`.
     pub field: &'static str,
-    /// What was expected in it.
     pub expected: &'static str,
 }
 
-/// The longest halfmove clock that is read. Games end at 100 or 150, and analysis that ignores the
-/// rule comes to some hundreds. What uses the clock may count on it being small.
+/// The largest halfmove clock accepted. Games end at 100 or 150, and analysis that ignores the
+/// rule reaches a few hundred. Code that uses the clock may rely on it being small.
 pub const MAX_HALFMOVE_CLOCK: u32 = 10_000;
-/// The highest move number that is read; the longest possible game has about 6,000 moves.
+/// The largest move number accepted. The longest possible game has about 6,000 moves.
 pub const MAX_FULLMOVE_NUMBER: u32 = 100_000;
 
-/// Reads a FEN. The clocks may be missing. Chess960 is recognised by its castling rights.
+/// Parses a FEN. The two clocks may be missing. Chess960 is recognised by its castling rights.
 ///
 /// ```
 /// let error = selfmate_chess::fen::parse_fen("8/8/8/8/8/8/8/8 x - -").unwrap_err();
@@ -34,30 +32,30 @@ pub const MAX_FULLMOVE_NUMBER: u32 = 100_000;
 pub fn parse_fen(text: &str) -> Result<Chess, FenError> {
     let text = text.trim();
     let error = |(field, expected)| FenError { fen: text.to_owned(), field, expected };
-    let setup = Fen::from_ascii(text.as_bytes()).map_err(|e| error(syntax(&e)))?.into_setup();
+    let setup = Fen::from_ascii(text.as_bytes()).map_err(|e| error(syntax_error(&e)))?.into_setup();
     if setup.halfmoves > MAX_HALFMOVE_CLOCK {
         return Err(error(HALFMOVE_CLOCK));
     }
     if setup.fullmoves.get() > MAX_FULLMOVE_NUMBER {
         return Err(error(FULLMOVE_NUMBER));
     }
-    position_from_setup(setup).map_err(|kinds| error(rule(kinds)))
+    position_from_setup(setup).map_err(|kinds| error(rule_error(kinds)))
 }
 
-/// Reads a FEN as the start of a game.
+/// Parses a FEN as the starting position of a game.
 pub fn parse_game(text: &str) -> Result<Game, FenError> {
     parse_fen(text).map(Game::from_position)
 }
 
-/// Writes a position as FEN; an en passant square only where a capture there is legal.
+/// Writes an en passant square only if a capture there is legal.
 pub fn to_fen(position: &Chess) -> String {
     Fen::from_position(position, EnPassantMode::Legal).to_string()
 }
 
 fn position_from_setup(setup: Setup) -> Result<Chess, PositionErrorKinds> {
     let mode: CastlingMode = CastlingMode::detect(&setup);
-    // Puzzles have unusual material and checks that no game could reach; both can be played.
-    // An en passant square that no pawn can have passed is written by many programs.
+    // Puzzles contain unusual material and impossible checks; both can be played. Many programs
+    // write an en passant square that no pawn can have passed.
     Chess::from_setup(setup, mode)
         .or_else(PositionError::ignore_invalid_ep_square)
         .or_else(PositionError::ignore_too_much_material)
@@ -69,7 +67,7 @@ const HALFMOVE_CLOCK: (&str, &str) = ("halfmove clock", "expected a whole number
 const FULLMOVE_NUMBER: (&str, &str) =
     ("fullmove number", "expected a whole number from 1 to 100000");
 
-fn syntax(error: &ParseFenError) -> (&'static str, &'static str) {
+fn syntax_error(error: &ParseFenError) -> (&'static str, &'static str) {
     match error {
         ParseFenError::InvalidFen => {
             ("whole", "expected: board side castling en-passant [halfmoves [fullmoves]]")
@@ -88,7 +86,7 @@ fn syntax(error: &ParseFenError) -> (&'static str, &'static str) {
     }
 }
 
-fn rule(kinds: PositionErrorKinds) -> (&'static str, &'static str) {
+fn rule_error(kinds: PositionErrorKinds) -> (&'static str, &'static str) {
     if kinds.contains(PositionErrorKinds::EMPTY_BOARD) {
         ("board", "expected pieces on it")
     } else if kinds.contains(PositionErrorKinds::MISSING_KING) {

@@ -1,8 +1,8 @@
-//! A game: the position with everything that led to it.
+//! A game: a position and all positions before it.
 //!
-//! `Game` knows its legal moves and its outcome under all draw rules. It keeps every position
-//! since the start, so that history planes, takeback and a search that walks down and back
-//! up need nothing else. It does not know notation (see [`crate::notation`]).
+//! [`Game`] generates legal moves and detects every way a game can end. It keeps all positions
+//! since the start, because history planes, takebacks and tree searches need them. Moves as
+//! text are in [`crate::notation`].
 
 use shakmaty::zobrist::{Zobrist64, ZobristValue};
 use shakmaty::{
@@ -13,12 +13,30 @@ use shakmaty::{
 use crate::outcome::{DrawRules, Outcome, Reason, Rules};
 
 /// A position with its history and the rules that end the game.
+///
+/// ```
+/// use selfmate_chess::notation::parse_move;
+/// use selfmate_chess::{Color, Game, Reason};
+///
+/// let mut game = Game::new();
+/// assert_eq!(game.legal_moves().len(), 20);
+/// for text in ["f3", "e5", "g4", "Qh4"] {
+///     let m = parse_move(game.position(), text)?;
+///     game.play(m)?;
+/// }
+/// let outcome = game.outcome().expect("fool's mate ends the game");
+/// assert_eq!((outcome.winner, outcome.reason), (Some(Color::Black), Reason::Checkmate));
+///
+/// game.undo();
+/// assert_eq!((game.ply(), game.outcome()), (3, None));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Game {
-    /// One entry for each position since the start; never empty, the last is the current one.
+    /// One entry for each position since the start. Never empty; the last is the current position.
     steps: Vec<Step>,
     /// The key of each position: equal for equal pieces, side to move, castling rights and legal
-    /// en passant. Kept apart because every move looks through many of them.
+    /// en passant. Stored separately because every move searches through many of them.
     keys: Vec<u64>,
     rules: Rules,
 }
@@ -26,9 +44,9 @@ pub struct Game {
 #[derive(Clone, Debug)]
 struct Step {
     position: Chess,
-    /// The move that led here; `None` at the start.
+    /// `None` for the start position.
     played: Option<Move>,
-    /// How often the position had stood on the board by then, that time included.
+    /// How often the position had occurred by then, this time included.
     repetitions: u16,
 }
 
@@ -38,13 +56,11 @@ impl Step {
     }
 }
 
-/// A move that is not legal in the position it was played in.
+/// The move is not legal in the position it was played in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("illegal move {uci} in {fen}")]
 pub struct IllegalMove {
-    /// The move in UCI notation.
     pub uci: String,
-    /// The position it was meant for.
     pub fen: String,
 }
 
@@ -55,18 +71,17 @@ impl Default for Game {
 }
 
 impl Game {
-    /// A game from the usual start position.
+    /// Starts at the standard starting position.
     pub fn new() -> Game {
         Game::from_position(Chess::default())
     }
 
-    /// A game from any position.
     pub fn from_position(position: Chess) -> Game {
         let keys = vec![repetition_key(&position)];
         Game { steps: vec![Step::start(position)], keys, rules: Rules::default() }
     }
 
-    /// Starts over from a position, under the same rules and in the same memory.
+    /// Starts over from a position. Keeps the rules and the allocated memory.
     pub fn restart(&mut self, position: Chess) {
         self.keys.clear();
         self.keys.push(repetition_key(&position));
@@ -74,19 +89,16 @@ impl Game {
         self.steps.push(Step::start(position));
     }
 
-    /// The same game under other rules.
     #[must_use]
     pub fn with_rules(mut self, rules: Rules) -> Game {
         self.rules = rules;
         self
     }
 
-    /// Puts the game under other rules.
     pub fn set_rules(&mut self, rules: Rules) {
         self.rules = rules;
     }
 
-    /// The rules that end this game.
     pub fn rules(&self) -> Rules {
         self.rules
     }
@@ -95,37 +107,32 @@ impl Game {
         self.steps.last().expect("a game has at least its start position")
     }
 
-    /// The current position.
     pub fn position(&self) -> &Chess {
         &self.current().position
     }
 
-    /// The position the game started from.
     pub fn start(&self) -> &Chess {
         &self.steps[0].position
     }
 
-    /// The side to move.
     pub fn turn(&self) -> Color {
         self.position().turn()
     }
 
-    /// Standard chess or Chess960: how castling is written.
+    /// Decides how castling moves are written.
     pub fn castling_mode(&self) -> CastlingMode {
         self.position().castles().mode()
     }
 
-    /// The number of moves played since the start.
+    /// The number of moves played since the start of this game. The FEN's move number does not count.
     pub fn ply(&self) -> usize {
         self.steps.len() - 1
     }
 
-    /// The moves played since the start.
     pub fn moves(&self) -> impl DoubleEndedIterator<Item = Move> + '_ {
         self.steps.iter().filter_map(|step| step.played)
     }
 
-    /// The last move played.
     pub fn last_move(&self) -> Option<Move> {
         self.current().played
     }
@@ -135,22 +142,22 @@ impl Game {
         self.steps.iter().rev().map(|step| &step.position)
     }
 
-    /// A key that is equal for positions that count as repetitions of each other.
+    /// A hash of the position. Positions that count as repetitions of each other have equal keys.
     pub fn key(&self) -> u64 {
         *self.keys.last().expect("a game has at least its start position")
     }
 
-    /// The key of the position after `ply` moves; `None` when fewer have been played.
+    /// The key of the position after `ply` moves; `None` if fewer moves have been played.
     pub fn key_at(&self, ply: usize) -> Option<u64> {
         self.keys.get(ply).copied()
     }
 
-    /// How often the current position has stood on the board, this time included.
+    /// How often the current position has occurred, this time included.
     pub fn repetitions(&self) -> usize {
         self.repetitions_at(self.ply())
     }
 
-    /// How often the position after `ply` moves had stood on the board by then, that time included.
+    /// How often the position after `ply` moves had occurred by then, that time included.
     ///
     /// # Panics
     ///
@@ -159,7 +166,7 @@ impl Game {
         usize::from(self.steps[ply].repetitions)
     }
 
-    /// The ply at which the current position last stood before; `None` when it is new.
+    /// The ply at which the current position last occurred before; `None` if it is new.
     pub fn last_occurrence(&self) -> Option<usize> {
         if self.current().repetitions < 2 {
             return None;
@@ -167,17 +174,17 @@ impl Game {
         self.keys[..self.ply()].iter().rposition(|&key| key == self.key())
     }
 
-    /// Becomes a copy of the last `positions` positions of another game, with their repetition
-    /// counts, in the memory this game already has.
+    /// Replaces this game with the last `positions` positions of another game and their repetition
+    /// counts. Keeps the allocated memory.
     pub fn copy_recent(&mut self, other: &Game, positions: usize) {
         self.copy_recent_at(other, other.ply(), positions);
     }
 
-    /// As [`Game::copy_recent`] when `ply` moves of the other game had been played.
+    /// Like [`Game::copy_recent`], but as the other game was after `ply` moves.
     ///
     /// # Panics
     ///
-    /// Panics if fewer have been played.
+    /// Panics if fewer than `ply` moves have been played.
     pub fn copy_recent_at(&mut self, other: &Game, ply: usize, positions: usize) {
         let first = (ply + 1).saturating_sub(positions.max(1));
         self.steps.clear();
@@ -187,12 +194,11 @@ impl Game {
         self.rules = other.rules;
     }
 
-    /// The legal moves of the current position.
     pub fn legal_moves(&self) -> MoveList {
         self.position().legal_moves()
     }
 
-    /// Plays a move, or says that it is illegal and leaves the game as it was.
+    /// Plays a move. An illegal move is an error and leaves the game unchanged.
     pub fn play(&mut self, m: Move) -> Result<(), IllegalMove> {
         if !self.position().is_legal(m) {
             return Err(IllegalMove {
@@ -204,28 +210,28 @@ impl Game {
         Ok(())
     }
 
-    /// Plays a move that is known to be legal.
+    /// Plays a move that is known to be legal, without checking it.
     ///
     /// # Panics
     ///
-    /// May panic, now or later, when the move is not legal.
+    /// May panic, now or later, if the move is not legal.
     pub fn play_unchecked(&mut self, m: Move) {
-        // Copied once and then changed in place: a position is large beside the work of a move.
+        // One copy, then changed in place: copying a position costs a large part of playing a move.
         self.steps.extend_from_within(self.steps.len() - 1..);
         let [earlier @ .., before, after] = self.steps.as_mut_slice() else {
-            unreachable!("the copy stands after the step it was made of")
+            unreachable!("the step and its copy are the last two")
         };
         after.position.play_unchecked(m);
         let key = key_after(self.keys[earlier.len()], &before.position, m, &after.position);
         after.played = Some(m);
-        after.repetitions = match previous(&self.keys, key, after.position.halfmoves()) {
+        after.repetitions = match previous_occurrence(&self.keys, key, after.position.halfmoves()) {
             Some(ply) => earlier[ply].repetitions.saturating_add(1),
             None => 1,
         };
         self.keys.push(key);
     }
 
-    /// Takes back the last move and returns it; `None` at the start.
+    /// Takes back the last move and returns it; `None` at the start of the game.
     pub fn undo(&mut self) -> Option<Move> {
         let played = self.current().played?;
         self.steps.pop();
@@ -233,21 +239,21 @@ impl Game {
         Some(played)
     }
 
-    /// Goes back to the position after `ply` moves; does nothing when that is ahead.
+    /// Goes back to the position after `ply` moves; does nothing if fewer have been played.
     pub fn rewind(&mut self, ply: usize) {
         self.steps.truncate(ply + 1);
         self.keys.truncate(ply + 1);
     }
 
-    /// How the game ended, or `None` while it goes on.
+    /// How the game ended; `None` while it is not over.
     pub fn outcome(&self) -> Option<Outcome> {
         self.outcome_given(&self.legal_moves())
     }
 
-    /// As [`Game::outcome`], for callers that already have the legal moves.
+    /// Like [`Game::outcome`], for callers that already have the legal moves.
     pub fn outcome_given(&self, legal: &MoveList) -> Option<Outcome> {
         let position = self.position();
-        // Mate counts even on the move that completes fifty quiet moves.
+        // Checkmate counts even on the move that completes fifty moves without progress.
         if legal.is_empty() {
             return Some(if position.is_check() {
                 Outcome { winner: Some(!position.turn()), reason: Reason::Checkmate }
@@ -278,14 +284,14 @@ impl Game {
     }
 }
 
-/// The ply at which a position that is about to be added last stood on the board.
-fn previous(keys: &[u64], key: u64, halfmoves: u32) -> Option<usize> {
-    // Nothing before the last capture or pawn move can come back, and only every other position
+/// The ply at which the position with this key last occurred, before it is added to `keys`.
+fn previous_occurrence(keys: &[u64], key: u64, halfmoves: u32) -> Option<usize> {
+    // Positions before the last capture or pawn move cannot recur, and only every other position
     // has the same side to move.
     let reversible = (halfmoves as usize).min(keys.len());
     let recent = &keys[keys.len() - reversible..];
-    // The added position is `recent.len()` plies after the first of them, four plies after the
-    // first that it can repeat.
+    // The new position is `recent.len()` plies after the first entry of `recent`. A repetition
+    // takes at least four plies.
     let mut back = 4;
     while back <= recent.len() {
         if recent[recent.len() - back] == key {
@@ -300,10 +306,10 @@ fn repetition_key(position: &Chess) -> u64 {
     position.zobrist_hash::<Zobrist64>(EnPassantMode::Legal).into()
 }
 
-/// The key of the position after `m`, from the key before it: what changed goes out and in.
+/// Updates the key before `m` to the key after it: XORs out what left, XORs in what came.
 ///
-/// shakmaty has such an update too, but it gives up on king moves, castling rights and en
-/// passant, almost a third of all moves; a game is 10 % faster with this one.
+/// shakmaty has such an update too, but it returns `None` for king moves, changed castling
+/// rights and en passant: almost a third of all moves. Games are 10 % faster with this one.
 fn key_after(key: u64, before: &Chess, m: Move, after: &Chess) -> u64 {
     let (mover, castles) = (before.turn(), before.castles());
     let piece =
@@ -352,7 +358,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn keys_kept_up_equal_keys_made_afresh(seed in any::<u64>(), start in 0..4usize) {
+        fn incremental_keys_equal_recomputed_keys(seed in any::<u64>(), start in 0..4usize) {
             let mut game = parse_game([
                 "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
                 "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",

@@ -1,8 +1,8 @@
-//! What is true of chess: games and their outcomes, notation, the environment.
+//! The rules of chess as a library: games and their outcomes, notation, the environment.
 //!
-//! The rules themselves come from [`shakmaty`]. This crate adds a game with history, readers
-//! and writers that name what is wrong, reset/step environments, tablebases and seeded randomness.
-//! It knows nothing about learning.
+//! Move generation comes from [`shakmaty`]. This crate adds games with history, readers and
+//! writers that report what is wrong and where, reset/step environments, tablebases and seeded
+//! randomness. It contains no search and no learning.
 
 pub mod env;
 pub mod epd;

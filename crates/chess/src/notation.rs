@@ -4,43 +4,29 @@ use shakmaty::san::{San, SanPlus};
 use shakmaty::uci::UciMove;
 use shakmaty::{Chess, Move, Position};
 
-/// Why a text is no move here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveError {
-    /// Neither UCI nor SAN.
     #[error("'{0}' is not a move: expected UCI (e2e4, e7e8q) or SAN (e4, Nf3, O-O, e8=Q)")]
     Syntax(String),
-    /// A move, but not one that can be played here.
     #[error("'{text}' is not legal in {fen}")]
-    Illegal {
-        /// The text as given.
-        text: String,
-        /// The position.
-        fen: String,
-    },
-    /// More than one piece can make the move.
+    Illegal { text: String, fen: String },
     #[error("'{text}' is ambiguous in {fen}: name the file or rank it starts from")]
-    Ambiguous {
-        /// The text as given.
-        text: String,
-        /// The position.
-        fen: String,
-    },
+    Ambiguous { text: String, fen: String },
 }
 
-/// Reads a move in UCI or SAN and checks that it is legal.
+/// Parses a legal move in UCI or SAN.
 pub fn parse_move(position: &Chess, text: &str) -> Result<Move, MoveError> {
     let text = text.trim();
     if let Ok(uci) = UciMove::from_ascii(text.as_bytes())
         && !uci.is_null()
     {
-        // Short SAN such as "b4" never parses as UCI, so the two do not compete.
+        // No SAN parses as UCI ("b4" is too short), so the order of the two does not matter.
         return uci.to_move(position).map_err(|_| illegal(position, text));
     }
     parse_san(position, text)
 }
 
-/// Reads a move in UCI notation only, as engines must write it.
+/// Parses a legal move in UCI notation only, for engine output.
 pub fn parse_uci(position: &Chess, text: &str) -> Result<Move, MoveError> {
     match UciMove::from_ascii(text.as_bytes()) {
         Ok(uci) => uci.to_move(position).map_err(|_| illegal(position, text)),
@@ -48,7 +34,7 @@ pub fn parse_uci(position: &Chess, text: &str) -> Result<Move, MoveError> {
     }
 }
 
-/// Reads a move in SAN, with or without its check mark.
+/// Parses a legal move in SAN, with or without a check mark.
 pub fn parse_san(position: &Chess, text: &str) -> Result<Move, MoveError> {
     let syntax = || MoveError::Syntax(text.to_owned());
     let san = SanPlus::from_ascii(text.as_bytes()).map_err(|_| syntax())?.san;
@@ -63,12 +49,12 @@ pub fn parse_san(position: &Chess, text: &str) -> Result<Move, MoveError> {
     })
 }
 
-/// Writes a move in UCI notation; castling as the position's mode writes it.
+/// Writes a move in UCI notation. Castling depends on the position's castling mode.
 pub fn uci(position: &Chess, m: Move) -> String {
     m.to_uci(position.castles().mode()).to_string()
 }
 
-/// Writes a legal move in SAN with its check or mate mark.
+/// Writes a legal move in SAN, with its check or mate mark.
 pub fn san(position: &Chess, m: Move) -> String {
     SanPlus::from_move(position.clone(), m).to_string()
 }

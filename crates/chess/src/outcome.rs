@@ -1,16 +1,14 @@
-//! How a game ends, and which rules end it.
+//! How games end, and which rules end them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use shakmaty::Color;
 
-/// The end of a game: who won, and why it is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Outcome {
-    /// The winner; `None` for a draw and for a game that was cut off.
+    /// `None` for a draw and for a truncated game.
     pub winner: Option<Color>,
-    /// Why the game is over.
     pub reason: Reason,
 }
 
@@ -19,12 +17,12 @@ impl Outcome {
         Outcome { winner: None, reason }
     }
 
-    /// True when the game was cut off by the ply cap: its result is unknown, not a draw.
+    /// True if the game reached the ply cap. Its result is unknown; it is not a draw.
     pub const fn is_truncated(self) -> bool {
         matches!(self.reason, Reason::Truncated)
     }
 
-    /// The points of a side: 1 for a win, 0 for a loss, ½ otherwise.
+    /// 1 for a win, 0 for a loss, ½ otherwise.
     pub fn points(self, color: Color) -> f64 {
         match self.winner {
             Some(winner) if winner == color => 1.0,
@@ -33,7 +31,7 @@ impl Outcome {
         }
     }
 
-    /// The result as PGN writes it; `*` for a game that was cut off.
+    /// The PGN result; `*` for a truncated game.
     pub const fn pgn(self) -> &'static str {
         match (self.winner, self.reason) {
             (Some(Color::White), _) => "1-0",
@@ -50,27 +48,24 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Why a game is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The side to move is mated.
     Checkmate,
-    /// The side to move has no legal move and is not in check.
     Stalemate,
-    /// Neither side could mate by any sequence of moves.
+    /// No sequence of legal moves leads to checkmate.
     InsufficientMaterial,
-    /// The position stands for the third time.
+    /// The same position occurred three times.
     Threefold,
-    /// The position stands for the fifth time.
+    /// The same position occurred five times.
     Fivefold,
     /// Fifty moves by each side without a capture or a pawn move.
     FiftyMoves,
     /// Seventy-five moves by each side without a capture or a pawn move.
     SeventyFiveMoves,
-    /// The game reached the length limit and was cut off.
+    /// The game reached [`Rules::max_plies`].
     Truncated,
-    /// The players, or a rule of theirs, settled it before the end: resignation, an agreed draw.
+    /// Decided outside the rules of the game: resignation, an agreed draw, a tablebase.
     Adjudication,
 }
 
@@ -90,28 +85,27 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Which rules end a game besides mate, stalemate and insufficient material.
+/// The rules that end a game besides checkmate, stalemate and insufficient material.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
-    /// When repetition and quiet play end the game.
     pub draws: DrawRules,
-    /// The game is cut off after this many plies.
+    /// The game is truncated after this many plies.
     pub max_plies: Option<u32>,
 }
 
 impl Default for Rules {
-    /// What engine matches play by: draws are claimed as soon as they can be, no ply cap.
+    /// The rules of engine matches: draws are claimed as soon as possible, no ply cap.
     fn default() -> Rules {
         Rules { draws: DrawRules::Claimed, max_plies: None }
     }
 }
 
-/// When repetition and quiet play end the game.
+/// When repetition and the lack of progress end the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DrawRules {
-    /// At the third repetition and after fifty moves, as if a player always claimed.
+    /// At the third repetition and after fifty moves, as if a player always claimed the draw.
     Claimed,
-    /// At the fifth repetition and after seventy-five moves, when nobody claims.
+    /// At the fifth repetition and after seventy-five moves: the limits when nobody claims.
     Automatic,
 }
 

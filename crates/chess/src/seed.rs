@@ -1,13 +1,13 @@
-//! Randomness that can be repeated: one seed per run, children by name and index.
+//! Reproducible randomness: one seed per run, with child seeds by name and index.
 //!
-//! Whatever is recorded draws from an [`Rng`] made by a [`Seed`]. The generator is pinned
-//! (xoshiro256++) and so are the ways to draw from it, because a recorded game must not
+//! Everything that is recorded draws from an [`Rng`] made from a [`Seed`]. The generator is
+//! fixed (xoshiro256++), and so are the methods that draw from it: a recorded game must not
 //! change with the version of a library.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 
-/// The root of all randomness of a run, or a named or numbered child of it.
+/// The seed of a run, or a child of it.
 ///
 /// ```
 /// use selfmate_chess::seed::Seed;
@@ -18,35 +18,33 @@ use rand_xoshiro::rand_core::{Rng as _, SeedableRng};
 pub struct Seed(u64);
 
 impl Seed {
-    /// The seed a user gives.
     pub const fn new(seed: u64) -> Seed {
         Seed(mix(seed))
     }
 
-    /// The child for a purpose, such as `"selfplay"`.
+    /// The child seed for a purpose, such as `"selfplay"`.
     #[must_use]
     pub fn derive(self, purpose: &str) -> Seed {
         let mut state = self.0;
         for byte in purpose.bytes() {
             state = mix(state ^ u64::from(byte));
         }
-        // The length keeps "ab" then "c" apart from "a" then "bc".
+        // The length separates "ab" followed by "c" from "a" followed by "bc".
         Seed(mix(state ^ (purpose.len() as u64) << 32))
     }
 
-    /// The child with a number, such as a game's.
+    /// The child seed for a number, such as a game number.
     #[must_use]
     pub const fn index(self, index: u64) -> Seed {
         Seed(mix(mix(self.0 ^ 0x6A09_E667_F3BC_C909) ^ index))
     }
 
-    /// A generator that starts at this seed.
     pub fn rng(self) -> Rng {
         Rng(Xoshiro256PlusPlus::seed_from_u64(self.0))
     }
 }
 
-/// One step of splitmix64: every bit of the input reaches every bit of the output.
+/// One step of splitmix64: every input bit affects every output bit.
 const fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -54,7 +52,7 @@ const fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The pinned generator.
+/// xoshiro256++ with distributions that never change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rng(Xoshiro256PlusPlus);
 
@@ -64,19 +62,19 @@ impl Rng {
         self.0.next_u64()
     }
 
-    /// A whole number below `bound`.
+    /// A uniform integer below `bound`.
     ///
-    /// The bias of multiply-and-shift is below 2⁻³² for any bound that fits a move list or a file.
+    /// Multiply-and-shift has a bias below 2⁻³² for any bound below 2³².
     ///
     /// # Panics
     ///
     /// Panics if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
-        assert!(bound > 0, "no number is below 0");
+        assert!(bound > 0, "bound is 0: expected at least 1");
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
-    /// A number in [0, 1) with 53 random bits.
+    /// A uniform number in [0, 1) with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
@@ -86,32 +84,32 @@ impl Rng {
         self.unit() < probability
     }
 
-    /// One item of a slice, or `None` when it is empty.
+    /// A uniformly chosen item; `None` if the slice is empty.
     pub fn choose<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
         if items.is_empty() { None } else { Some(&items[self.below(items.len())]) }
     }
 
-    /// Puts a slice into random order (Fisher and Yates).
+    /// Fisher-Yates shuffle.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }
     }
 
-    /// A draw from the standard Gumbel distribution.
+    /// A sample of the standard Gumbel distribution.
     pub fn gumbel(&mut self) -> f64 {
-        // `unit` may be 0; 1 - unit is in (0, 1], and the smallest step keeps the logarithm finite.
+        // `unit` may be 0. 1 - unit is in (0, 1]; the clamp keeps both logarithms finite.
         let uniform = (1.0 - self.unit()).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0);
         -(-uniform.ln()).ln()
     }
 
-    /// A draw from the standard normal distribution (Box and Muller).
+    /// A sample of the standard normal distribution (Box-Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// A draw from the gamma distribution with the given shape and scale 1 (Marsaglia and Tsang).
+    /// A sample of the gamma distribution with the given shape and scale 1 (Marsaglia and Tsang).
     pub fn gamma(&mut self, shape: f64) -> f64 {
         if shape < 1.0 {
             let boost = (1.0 - self.unit()).powf(1.0 / shape);
@@ -135,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_pinned() {
-        // These numbers are part of every recorded run: a change here breaks reproduction.
+        // Every recorded run depends on these numbers: a change here breaks reproducibility.
         let mut rng = Seed::new(1).derive("selfplay").index(12).rng();
         let drawn: Vec<u64> = (0..3).map(|_| rng.bits()).collect();
         insta::assert_debug_snapshot!(drawn);
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_have_their_means() {
+    fn samples_have_the_expected_means() {
         let mut rng = Seed::new(3).rng();
         let n = 200_000;
         let mean = |f: &mut dyn FnMut() -> f64| (0..n).map(|_| f()).sum::<f64>() / f64::from(n);

@@ -1,8 +1,8 @@
-//! Tablebases: what is known for certain of positions with few pieces.
+//! Tablebases: exact results of positions with few pieces.
 //!
-//! [`Tablebase`] is the seam: whoever knows results implements it, as [`Syzygy`] does from files.
-//! [`Tables`] is what searches and referees hold: a tablebase, and how far to use it. [`Exact`] needs
-//! no files: it solves small endings itself, and knows how far each mate is. Nothing here searches.
+//! [`Tablebase`] is the trait of all sources of results. [`Syzygy`] reads them from files;
+//! [`Exact`] solves small endings itself and has distances to mate. Searches and adjudicators
+//! use [`Tables`]: a tablebase with limits on its use. Nothing here searches.
 
 mod ending;
 mod exact;
@@ -24,23 +24,20 @@ use shakmaty::{Chess, Position};
 
 use crate::outcome::{Outcome, Reason};
 
-/// What a position comes to for its side to move when both play their best, worst first.
+/// The result for the side to move with best play by both, from worst to best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableResult {
-    /// Lost.
     Loss,
-    /// Lost, but the fifty-move rule saves it.
+    /// Lost, but drawn under the fifty-move rule.
     BlessedLoss,
-    /// Drawn.
     Draw,
-    /// Won, but for the fifty-move rule.
+    /// Won, but drawn under the fifty-move rule.
     CursedWin,
-    /// Won.
     Win,
 }
 
 impl TableResult {
-    /// The same as the other side sees it.
+    /// The result for the other side.
     #[must_use]
     pub const fn flip(self) -> TableResult {
         match self {
@@ -52,7 +49,7 @@ impl TableResult {
         }
     }
 
-    /// A win, a draw or a loss, as the rule makes it.
+    /// Reduces cursed wins and blessed losses to a win, a draw or a loss.
     #[must_use]
     pub const fn under(self, rule: FiftyMoveRule) -> TableResult {
         match (self, rule) {
@@ -65,7 +62,7 @@ impl TableResult {
         }
     }
 
-    /// 1 for a win, -1 for a loss, 0 for a draw, as the rule makes it.
+    /// 1 for a win, -1 for a loss, 0 for a draw.
     pub const fn points(self, rule: FiftyMoveRule) -> i32 {
         match self.under(rule) {
             TableResult::Win => 1,
@@ -87,40 +84,37 @@ impl fmt::Display for TableResult {
     }
 }
 
-/// Whether a win that takes more than fifty moves without a capture or a pawn move is one.
+/// Whether wins and losses that need more than fifty moves without progress count as draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FiftyMoveRule {
-    /// No: it is a draw.
+    /// They are draws.
     #[default]
     Obeyed,
-    /// Yes.
+    /// They are wins and losses.
     Ignored,
 }
 
-/// Knows the results of positions with few pieces.
 pub trait Tablebase: Send + Sync {
-    /// The most pieces of any position it knows, kings included.
+    /// The largest number of pieces in any table, kings included.
     fn max_pieces(&self) -> usize;
 
-    /// The result of a position as if the last move had been a capture or a pawn move; `None`
-    /// when it is not known.
+    /// The result if the last move was a capture or a pawn move; `None` if it is unknown.
     fn after_zeroing(&self, position: &Chess) -> Option<TableResult>;
 
-    /// The result of a position with its halfmove clock as it stands; `None` when it is not
-    /// known, or not known closely enough.
+    /// The result with the position's halfmove clock; `None` if it is unknown or not certain.
     fn result(&self, position: &Chess) -> Option<TableResult>;
 
-    /// Plies to the next capture, pawn move or mate with best play, negative for the side that
+    /// Plies to the next capture, pawn move or mate with best play: negative if the side to move
     /// loses, 0 for a draw. May be one ply too short.
     fn dtz(&self, position: &Chess) -> Option<i32>;
 
-    /// What is wrong with it, once a probe has found out.
+    /// The first damage that a probe found.
     fn damage(&self) -> Option<String> {
         None
     }
 }
 
-/// A tablebase, and how far to use it.
+/// A tablebase with limits on its use.
 #[derive(Clone)]
 pub struct Tables {
     tablebase: Arc<dyn Tablebase>,
@@ -129,40 +123,37 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// All that a tablebase knows, under the fifty-move rule.
+    /// The whole tablebase, under the fifty-move rule.
     pub fn new(tablebase: Arc<dyn Tablebase>) -> Tables {
         let max_pieces = tablebase.max_pieces();
         Tables { tablebase, max_pieces, rule: FiftyMoveRule::Obeyed }
     }
 
-    /// Only positions with at most so many pieces.
+    /// Limits lookups to positions with at most this many pieces.
     #[must_use]
     pub fn up_to(mut self, pieces: usize) -> Tables {
         self.max_pieces = self.tablebase.max_pieces().min(pieces);
         self
     }
 
-    /// With or without the fifty-move rule.
     #[must_use]
     pub fn under(mut self, rule: FiftyMoveRule) -> Tables {
         self.rule = rule;
         self
     }
 
-    /// The most pieces of a position that is looked up.
     pub fn max_pieces(&self) -> usize {
         self.max_pieces
     }
 
-    /// Whether the fifty-move rule counts.
     pub fn rule(&self) -> FiftyMoveRule {
         self.rule
     }
 
-    /// What a search may take for certain: a win, a draw or a loss.
+    /// A win, a draw or a loss that a search may treat as certain.
     ///
-    /// Only of positions right after a capture or a pawn move. RemoteGames a win may come too late,
-    /// and a search that took it for certain would have no reason to hurry.
+    /// Only for positions right after a capture or a pawn move. In other positions a win may come
+    /// too late, and a search that treats it as certain has no reason to make progress.
     pub fn in_search(&self, position: &Chess) -> Option<TableResult> {
         if position.halfmoves() != 0 || !self.covers(position) {
             return None;
@@ -170,7 +161,7 @@ impl Tables {
         self.tablebase.after_zeroing(position).map(|result| result.under(self.rule))
     }
 
-    /// The end of a game that a referee may call, with the halfmove clock as it stands.
+    /// The adjudicated outcome of a game, with the position's halfmove clock.
     pub fn outcome(&self, position: &Chess) -> Option<Outcome> {
         if !self.covers(position) {
             return None;
@@ -183,12 +174,12 @@ impl Tables {
         Some(Outcome { winner, reason: Reason::Adjudication })
     }
 
-    /// What is wrong with the tablebase, once a probe has found out.
+    /// The first damage that a probe found.
     pub fn damage(&self) -> Option<String> {
         self.tablebase.damage()
     }
 
-    /// Few enough pieces and no castling, which no tablebase knows.
+    /// Tablebases do not contain positions with castling rights.
     fn covers(&self, position: &Chess) -> bool {
         position.board().occupied().count() <= self.max_pieces && position.castles().is_empty()
     }

@@ -1,10 +1,10 @@
-//! The environment: rewards, refusals, masks, seeds, batches.
+//! The environment: rewards, rejected actions, masks, seeds, batches.
 
 use selfmate_chess::env::{Action, ActionSpace, BatchEnv, Env, StepError};
 use selfmate_chess::fen::to_fen;
 use selfmate_chess::{Chess, DrawRules, Move, Rules, Seed};
 
-/// From-square times 64 plus to-square: enough to exercise the seam.
+/// From-square times 64 plus to-square.
 struct FromTo;
 
 impl ActionSpace for FromTo {
@@ -37,7 +37,7 @@ fn rewards_are_for_the_side_that_moved() {
 }
 
 #[test]
-fn a_cut_off_game_is_truncated_and_not_done() {
+fn a_game_at_the_ply_cap_is_truncated_and_not_done() {
     let rules = Rules { draws: DrawRules::Claimed, max_plies: Some(1) };
     let mut env = Env::new(rules, &FromTo);
     let step = env.step(Action::Text("e4")).unwrap();
@@ -45,7 +45,7 @@ fn a_cut_off_game_is_truncated_and_not_done() {
 }
 
 #[test]
-fn refusals_leave_the_state_alone() {
+fn rejected_actions_leave_the_state_unchanged() {
     let mut env = env();
     let before = env.state();
     assert!(matches!(env.step(Action::Text("e5")), Err(StepError::Move(_))));
@@ -57,7 +57,7 @@ fn refusals_leave_the_state_alone() {
 }
 
 #[test]
-fn the_mask_allows_exactly_the_legal_moves() {
+fn the_mask_contains_exactly_the_legal_moves() {
     let mut env = env();
     env.reset(Some("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"), Seed::new(1)).unwrap();
     let mask = env.action_mask();
@@ -69,7 +69,7 @@ fn the_mask_allows_exactly_the_legal_moves() {
 }
 
 #[test]
-fn observations_tell_what_is_on_the_board() {
+fn observations_describe_the_position() {
     let mut env = env();
     env.step(Action::Text("e4")).unwrap();
     let seen = env.observation();
@@ -97,7 +97,7 @@ fn the_same_seed_plays_the_same_game() {
 }
 
 #[test]
-fn a_batch_plays_as_its_games_would_alone() {
+fn a_batch_plays_the_same_games_as_single_environments() {
     let seed = Seed::new(9);
     let mut batch = BatchEnv::new(200, seed, Rules::default(), &FromTo);
     while batch.step_random() > 0 {}
@@ -121,7 +121,7 @@ fn a_batch_plays_as_its_games_would_alone() {
 }
 
 #[test]
-fn a_batch_reports_each_result_in_its_place() {
+fn a_batch_returns_results_in_the_order_of_its_environments() {
     let mut batch = BatchEnv::new(3, Seed::new(1), Rules::default(), &FromTo);
     let results = batch.step(&[Action::Text("e4"), Action::Text("e5"), Action::Text("d4")]);
     assert!(results[0].is_ok() && results[1].is_err() && results[2].is_ok());

@@ -1,4 +1,4 @@
-//! EPD: what is read, what is refused and where, and that writing loses nothing.
+//! EPD: what is accepted, how errors are reported, and round trips.
 
 use proptest::prelude::*;
 use selfmate_chess::epd::{Epd, EpdError, EpdReadError, Operation, read_epd};
@@ -11,7 +11,7 @@ fn suite() -> Vec<Result<Epd, String>> {
 }
 
 #[test]
-fn a_suite_with_faults_gives_up_its_good_lines() {
+fn good_lines_of_a_broken_suite_are_read() {
     let epds = suite();
     let good: Vec<&Epd> = epds.iter().filter_map(|epd| epd.as_ref().ok()).collect();
     let bad: Vec<&String> = epds.iter().filter_map(|epd| epd.as_ref().err()).collect();
@@ -57,7 +57,10 @@ fn errors_name_what_was_expected() {
         ("dm x;", "'x' after 'dm': expected a whole number"),
         ("hmvc -1;", "'-1' after 'hmvc': expected a whole number"),
         ("fmvn;", "'' after 'fmvn': expected a whole number"),
-        ("0 1 7;", "'7' is no operation: expected a name that starts with a letter, such as bm"),
+        (
+            "0 1 7;",
+            "'7' is not an operation: expected a name that starts with a letter, such as bm",
+        ),
     ] {
         let error = Epd::parse(&format!("{start} {operations}")).unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -72,7 +75,7 @@ fn errors_name_what_was_expected() {
 }
 
 #[test]
-fn clocks_are_held_to_what_a_fen_may_have() {
+fn clocks_have_the_same_limits_as_in_a_fen() {
     let board = "4k3/8/8/8/8/8/8/4K3 w - -";
     for (line, field) in [
         ("hmvc 4294967295;", "halfmove clock"),
@@ -90,7 +93,7 @@ fn clocks_are_held_to_what_a_fen_may_have() {
 }
 
 #[test]
-fn a_suite_is_written_back() {
+fn a_suite_round_trips() {
     for epd in suite().into_iter().flatten() {
         let written = epd.to_string();
         let again: Epd = written.parse().unwrap();
@@ -107,7 +110,7 @@ fn a_suite_is_written_back() {
     );
 }
 
-/// Data beside the workspace, for those who have it.
+/// Runs only if the opening file is present beside the workspace.
 #[test]
 fn an_opening_file_reads_without_errors() {
     let path = concat!(
@@ -124,7 +127,7 @@ fn an_opening_file_reads_without_errors() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn random_positions_round_trip(
         seed: u64,
         plies in 0usize..100,
         operations in prop::collection::vec(
@@ -154,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>, text in "\\PC{0,40}") {
+    fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>, text in "\\PC{0,40}") {
         let _ = read_epd(bytes.as_slice()).count();
         let line = format!("8/8/4k3/8/8/4K3/4P3/8 w - - {text}");
         if let Ok(epd) = Epd::parse(&line) {
@@ -164,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn no_words_make_it_panic(
+    fn arbitrary_words_do_not_panic(
         words in prop::collection::vec(prop::sample::select(vec![
             "4k3/8/8/8/8/8/4P3/4K3", "w", "b", "-", "KQkq", "e3", "0", "1", "4294967296", ";", "\"",
             "bm", "am", "e4", "c0", "e4=10", "=", ",", "id", "dm", "hmvc", "fmvn", " ", "\n", "é",

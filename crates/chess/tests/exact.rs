@@ -1,7 +1,7 @@
-//! Exact endings: every value follows from those a move later, and outside sources agree.
+//! Exact endings: every value follows from those one move later, and published results agree.
 //!
-//! The comparison with Syzygy tables needs their folder in SELFMATE_SYZYGY; without it that test
-//! says so and passes.
+//! The comparison with Syzygy tables needs their folder in SELFMATE_SYZYGY. Without it that test
+//! prints a note and passes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use selfmate_chess::fen::{parse_fen, to_fen};
@@ -15,7 +15,7 @@ fn verdict(exact: &Exact, fen: &str) -> Option<Verdict> {
 }
 
 #[test]
-fn known_positions_are_known() {
+fn known_positions_have_their_known_values() {
     let exact = Exact::new();
     for (fen, expected) in [
         // Mated, mate in one, stalemate.
@@ -24,7 +24,7 @@ fn known_positions_are_known() {
         ("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", Verdict::Draw),
         // The rook is lost.
         ("8/8/8/8/8/8/2kR4/K7 b - - 0 1", Verdict::Draw),
-        // Without the opposition a pawn does not win, and a rook's pawn not even with it.
+        // Without the opposition a pawn does not win; a rook's pawn does not win even with it.
         ("8/8/8/4k3/4P3/4K3/8/8 w - - 0 1", Verdict::Draw),
         ("k7/8/K7/P7/8/8/8/8 w - - 0 1", Verdict::Draw),
         ("8/8/4k3/8/8/3KB3/8/8 w - - 0 1", Verdict::Draw),
@@ -40,7 +40,7 @@ fn known_positions_are_known() {
 }
 
 #[test]
-fn colours_do_not_matter() {
+fn swapping_colours_keeps_the_value() {
     let exact = Exact::new();
     for (white, black) in [
         ("8/8/8/3k4/8/8/8/R3K3 w - - 0 1", "r3k3/8/8/8/3K4/8/8/8 b - - 0 1"),
@@ -74,17 +74,17 @@ fn longest_mates_and_counts_are_the_published_ones() {
 }
 
 #[test]
-fn what_cannot_be_solved_is_said() {
+fn endings_that_cannot_be_solved_are_rejected() {
     let exact = Exact::new();
     assert_eq!(verdict(&exact, "4k3/8/8/8/8/8/8/4K2R w K - 0 1"), None);
     assert_eq!(verdict(&exact, "4k3/pp6/8/8/8/8/PP6/4K3 w - - 0 1"), None);
     assert_eq!(verdict(&exact, "4k3/p7/8/8/8/8/P7/4K3 w - - 0 1"), None);
     let error = |name: &str| exact.ending(&name.parse().unwrap()).err().unwrap();
     assert!(matches!(error("KPKP"), ExactError::Pawns(_)));
-    assert_eq!(error("KRRKR").to_string(), "KRRKR: 5 pieces: endings of up to 4 can be solved");
+    assert_eq!(error("KRRKR").to_string(), "KRRKR: 5 pieces: expected at most 4");
 }
 
-/// The best that a position's moves come to, by our rules and the verdicts after them.
+/// The best value among a position's moves, from shakmaty's moves and the values after them.
 fn a_move_later(exact: &Exact, position: &Chess) -> Verdict {
     match exact.moves(position).unwrap().first() {
         Some((_, best)) => *best,
@@ -94,9 +94,9 @@ fn a_move_later(exact: &Exact, position: &Chess) -> Verdict {
 }
 
 #[test]
-fn values_follow_from_those_a_move_later() {
-    // Distances that fit everywhere are the only ones: each leads down to a mate, and a draw has a
-    // move to a draw and none to a win.
+fn values_follow_from_those_one_move_later() {
+    // Only one assignment of distances is consistent: each leads down to a mate, and a draw has a
+    // move to a draw and no move that wins.
     let exact = Exact::new();
     for (name, step) in [("KRK", 1), ("KQK", 7), ("KPK", 7), ("KBK", 31), ("KNK", 31)] {
         let ending = exact.ending(&name.parse().unwrap()).unwrap();
@@ -109,7 +109,7 @@ fn values_follow_from_those_a_move_later() {
 /// Solves six endings of four pieces: `cargo test --release -p selfmate-chess --test exact -- --ignored`
 #[test]
 #[ignore = "takes minutes without optimisation"]
-fn four_pieces_follow_too() {
+fn values_with_four_pieces_follow_from_those_one_move_later() {
     let exact = Exact::new();
     for (name, white, black) in [
         ("KBBK", Some(37), None),
@@ -129,7 +129,7 @@ fn four_pieces_follow_too() {
 #[test]
 fn syzygy_agrees_on_every_position_of_three_pieces() {
     let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
-        println!("skipped: SELFMATE_SYZYGY names no folder of tables");
+        println!("skipped: SELFMATE_SYZYGY is not set");
         return;
     };
     let tables = Syzygy::open(&folders).unwrap();

@@ -1,4 +1,4 @@
-//! Games end when the rules say so, and not before.
+//! Games end exactly when the rules end them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use selfmate_chess::fen::{MAX_FULLMOVE_NUMBER, MAX_HALFMOVE_CLOCK, parse_fen, parse_game, to_fen};
@@ -29,7 +29,7 @@ fn stalemate_and_bare_kings_are_draws() {
 }
 
 #[test]
-fn the_third_repetition_ends_a_claimed_game_and_the_fifth_any() {
+fn the_third_repetition_ends_a_game_with_claims_and_the_fifth_one_without() {
     let mut game = Game::new();
     for expected in 1..=5 {
         assert_eq!(game.repetitions(), expected);
@@ -45,7 +45,7 @@ fn the_third_repetition_ends_a_claimed_game_and_the_fifth_any() {
 #[test]
 fn lost_castling_rights_make_another_position() {
     let mut game = parse_game("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1").unwrap();
-    // The first return has lost White's rights, so the count starts again there.
+    // Ke1 restores the pieces but not White's castling rights, so the count starts again.
     play(&mut game, "Ke2 Rb8 Ke1 Ra8");
     assert_eq!(game.repetitions(), 1);
     play(&mut game, "Ke2 Rb8 Ke1 Ra8");
@@ -63,7 +63,7 @@ fn a_legal_en_passant_capture_makes_another_position() {
 }
 
 #[test]
-fn fifty_and_seventy_five_quiet_moves() {
+fn fifty_or_seventy_five_moves_without_progress_are_a_draw() {
     let at = |clock: u32, draws| {
         let game = parse_game(&format!("6k1/8/8/8/8/8/8/K6R w - - {clock} 90")).unwrap();
         game.with_rules(Rules { draws, max_plies: None }).outcome().map(|o| o.reason)
@@ -75,14 +75,14 @@ fn fifty_and_seventy_five_quiet_moves() {
 }
 
 #[test]
-fn mate_on_the_hundredth_quiet_ply_is_mate() {
+fn checkmate_on_the_hundredth_ply_without_progress_counts() {
     let mut game = parse_game("7k/8/6K1/8/8/8/8/R7 w - - 99 90").unwrap();
     play(&mut game, "Ra8");
     assert_eq!(game.outcome().unwrap().reason, Reason::Checkmate);
 }
 
 #[test]
-fn the_ply_cap_cuts_off_without_a_result() {
+fn the_ply_cap_truncates_without_a_result() {
     let mut game = Game::new().with_rules(Rules { draws: DrawRules::Claimed, max_plies: Some(2) });
     play(&mut game, "e4");
     assert_eq!(game.outcome(), None);
@@ -93,7 +93,7 @@ fn the_ply_cap_cuts_off_without_a_result() {
 }
 
 #[test]
-fn an_illegal_move_is_named_and_changes_nothing() {
+fn an_illegal_move_is_reported_and_changes_nothing() {
     let mut game = Game::new();
     let m = Move::Normal {
         role: Role::Pawn,
@@ -121,7 +121,7 @@ fn undo_and_rewind_restore_positions() {
 }
 
 #[test]
-fn broken_fens_name_the_field() {
+fn errors_of_a_fen_name_the_field() {
     let field = |fen: &str| parse_fen(fen).unwrap_err().field;
     assert_eq!(field(""), "whole");
     assert_eq!(field("8/8/8/8/8/8/8 w - - 0 1"), "board");
@@ -137,7 +137,7 @@ fn broken_fens_name_the_field() {
 }
 
 #[test]
-fn clocks_that_no_game_has_are_refused() {
+fn impossible_clocks_are_rejected() {
     let with = |clocks: &str| parse_fen(&format!("4k3/8/8/8/8/8/8/4K3 w - - {clocks}"));
     for (halfmoves, fullmoves) in [(150, 75), (999, 9999), (10_000, 100_000)] {
         let position = with(&format!("{halfmoves} {fullmoves}")).unwrap();
@@ -162,7 +162,7 @@ fn clocks_that_no_game_has_are_refused() {
 }
 
 #[test]
-fn moves_in_uci_and_san_and_what_is_wrong_with_others() {
+fn moves_are_parsed_in_uci_and_san_and_errors_give_the_reason() {
     let position = parse_fen("r3k2r/8/8/8/8/8/1P6/R3K2R w KQkq - 0 1").unwrap();
     let castle = parse_move(&position, "e1g1").unwrap();
     assert_eq!(parse_move(&position, "O-O").unwrap(), castle);

@@ -1,9 +1,9 @@
-//! Known node counts, with a budget that a test can afford.
+//! Published node counts, up to a size that a test can afford.
 
 use selfmate_chess::fen::parse_fen;
 use selfmate_chess::perft::{divide, perft};
 
-/// Position, and the count for each depth from 1. Sources agree on these since the 1990s.
+/// Positions with the published count for each depth from 1.
 const KNOWN: &[(&str, &[u64])] = &[
     (
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -",
@@ -35,12 +35,12 @@ const KNOWN: &[(&str, &[u64])] = &[
 ];
 
 #[test]
-fn known_counts_within_a_budget() {
-    const BUDGET: u64 = 5_000_000;
+fn perft_matches_published_counts() {
+    const MAX_NODES: u64 = 5_000_000;
     for (fen, counts) in KNOWN {
         let position = parse_fen(fen).unwrap();
         for (depth, &expected) in (1..).zip(*counts) {
-            if expected <= BUDGET {
+            if expected <= MAX_NODES {
                 assert_eq!(perft(&position, depth), expected, "{fen} depth {depth}");
             }
         }
@@ -48,7 +48,7 @@ fn known_counts_within_a_budget() {
 }
 
 #[test]
-fn divide_adds_up() {
+fn divide_sums_to_perft() {
     let position = parse_fen(KNOWN[1].0).unwrap();
     assert_eq!(perft(&position, 0), 1);
     assert!(divide(&position, 0).is_empty());

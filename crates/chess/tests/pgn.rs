@@ -1,4 +1,4 @@
-//! PGN: what is read, what is refused and where, and that writing loses nothing.
+//! PGN: what is accepted, how errors are reported, and round trips.
 
 use std::io::{self, BufReader, Read};
 
@@ -38,7 +38,7 @@ fn sans(game: &PgnGame) -> String {
 }
 
 #[test]
-fn everything_a_game_may_contain() {
+fn all_elements_of_a_game_are_read() {
     let game = read_one(
         "\u{feff}[Event \"a \\\"quoted\\\" \\\\ name\"]\r\n[White \"Müller \"the\" great\"]\r\n\
          % an escape { ( \r\n\r\n{ before\r\n the  first } 1. e4! {best by test} $14 e5\r\n\
@@ -65,9 +65,9 @@ fn everything_a_game_may_contain() {
 }
 
 #[test]
-fn a_broken_file_gives_up_its_good_games() {
+fn good_games_of_a_broken_file_are_read() {
     let games = read(include_bytes!("data/broken.pgn"));
-    let told: Vec<String> = games
+    let summaries: Vec<String> = games
         .iter()
         .map(|game| match game {
             Ok(game) => format!(
@@ -81,7 +81,7 @@ fn a_broken_file_gives_up_its_good_games() {
         })
         .collect();
     assert_eq!(
-        told,
+        summaries,
         [
             "line 2: one [e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#] 1-0",
             "game 2, line 11: 'Nf9' is not a move: \
@@ -97,7 +97,7 @@ fn a_broken_file_gives_up_its_good_games() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_give_line_and_reason() {
     let illegal = error_of("1. e4 e5\n2. e5 *");
     assert_eq!(
         illegal,
@@ -143,7 +143,7 @@ fn moves_are_read_as_people_write_them() {
 }
 
 #[test]
-fn games_without_tags_or_results() {
+fn games_without_tags_or_results_are_read() {
     let games = read("1. e4 1-0 1. d4 0-1\n1. c4 1/2-1/2\n\n{remark}\n1. b4 *\n\n\n");
     let results: Vec<PgnResult> = games.iter().map(|game| game.as_ref().unwrap().result).collect();
     assert_eq!(results, [PgnResult::White, PgnResult::Black, PgnResult::Draw, PgnResult::Unknown]);
@@ -161,7 +161,7 @@ fn games_without_tags_or_results() {
 }
 
 #[test]
-fn any_bytes_in_names_and_comments() {
+fn names_and_comments_may_contain_any_bytes() {
     let game = read_one(b"[White \"M\xfcller\"]\n[Black \"\xc3\xa9\"]\n\n1. e4 {\xff\x00} e5 *\n");
     assert_eq!(game.get("White"), Some("Müller"));
     assert_eq!(game.get("Black"), Some("é"));
@@ -170,7 +170,7 @@ fn any_bytes_in_names_and_comments() {
 }
 
 #[test]
-fn starts_and_chess960_come_from_the_tags() {
+fn the_tags_set_the_start_position_and_chess960() {
     let text = "[SetUp \"1\"]\n[FEN \"4k3/8/8/8/8/8/4P3/4K3 b - - 3 40\"]\n\n40... Kd7 41. e4 *";
     let game = read_one(text);
     assert_eq!(sans(&game), "Kd7 e4");
@@ -181,7 +181,7 @@ fn starts_and_chess960_come_from_the_tags() {
     let game = read_one(text);
     assert_eq!(sans(&game), "O-O O-O-O");
     assert!(read_one(game.to_string()).game.moves().eq(game.game.moves()));
-    // Without the tag, this start would be one of standard chess.
+    // Without the tag, this would be the start of standard chess.
     let text = "[Variant \"Fischerandom\"]\n[FEN \"rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1\"]\n\n\
                 1. e4 e5 2. Nf3 Nf6 3. Be2 Be7 4. O-O O-O *";
     let game = read_one(text);
@@ -193,7 +193,7 @@ fn starts_and_chess960_come_from_the_tags() {
 }
 
 #[test]
-fn limits_are_errors_and_the_next_game_is_read() {
+fn a_game_over_a_limit_is_an_error_and_the_next_game_is_read() {
     let deep = format!("1. e4 {} *\n\n[Event \"next\"]\n\n1. d4 *", "(1. d4 ".repeat(5000));
     let games = read(deep);
     assert_eq!(games[0].as_ref().unwrap_err(), "game 1, line 1: variations nested deeper than 100");
@@ -216,7 +216,7 @@ fn limits_are_errors_and_the_next_game_is_read() {
 }
 
 #[test]
-fn an_input_that_breaks_off_ends_with_its_error() {
+fn an_io_error_ends_the_iteration() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -233,7 +233,7 @@ fn an_input_that_breaks_off_ends_with_its_error() {
 }
 
 #[test]
-fn a_written_game_looks_as_the_standard_asks() {
+fn a_written_game_follows_the_export_format() {
     let mut game = Game::new();
     for text in ["f3", "e5", "g4", "Qh4#"] {
         let m = selfmate_chess::notation::parse_san(game.position(), text).unwrap();
@@ -268,7 +268,7 @@ fn a_written_game_looks_as_the_standard_asks() {
 }
 
 #[test]
-fn evaluations_in_comments() {
+fn evaluations_are_read_from_comments() {
     let parse = |text| Eval::parse(text).unwrap_or_default();
     let pawns = |value| Some(PovScore::Mover(Score::Centipawns(value)));
     let white = |value| Some(PovScore::White(Score::Centipawns(value)));
@@ -292,7 +292,7 @@ fn evaluations_in_comments() {
     assert_eq!(PovScore::Mover(Score::Mate(2)).for_white(Color::Black), Score::Mate(-2));
 }
 
-/// A game of random moves with random notes from one of a few starts.
+/// A game of random moves with random notes, from one of a few start positions.
 fn random_game(rng: &mut Rng, plies: usize, texts: &[String]) -> PgnGame {
     let starts = [
         "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
@@ -345,7 +345,7 @@ fn collapse_note(note: &mut Note) {
     }
 }
 
-/// Repeats some bytes for ever.
+/// Repeats some bytes forever.
 struct Endless(&'static [u8], usize);
 
 impl Read for Endless {
@@ -359,9 +359,9 @@ impl Read for Endless {
 }
 
 #[test]
-fn what_has_no_end_is_an_error() {
+fn endless_input_is_an_error() {
     for (bytes, reason) in [
-        (&b"\0"[..], "a line of more than 64 MB: expected text"),
+        (&b"\0"[..], "a line is longer than 64 MB: expected a text file"),
         (b"{ no end of this comment is in sight, on this line or on the next\n", "without the end"),
         (
             b"\n                                                                  ",
@@ -382,7 +382,7 @@ fn what_has_no_end_is_an_error() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(
+    fn random_games_round_trip(
         seed: u64,
         plies in 0usize..120,
         texts in prop::collection::vec("(\\PC|[ \\n{};%\\[\\]]){0,90}", 1..5),
@@ -410,7 +410,7 @@ proptest! {
             prop_assert_eq!(wrote.result, read.result);
             let plies = wrote.game.ply().to_string();
             prop_assert_eq!(read.get("PlyCount"), Some(plies.as_str()));
-            // Written again it is the same, byte for byte.
+            // Writing it again gives the same bytes.
             let again = read_one(read.to_string());
             prop_assert_eq!(again.to_string(), read.to_string());
         }
@@ -425,7 +425,7 @@ proptest! {
     }
 
     #[test]
-    fn evaluations_come_back(
+    fn evaluations_round_trip(
         mate: bool,
         white: bool,
         value in -1_000_000i32..1_000_000,
@@ -440,12 +440,12 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+    fn arbitrary_bytes_do_not_panic(bytes: Vec<u8>) {
         let _ = Reader::new(bytes.as_slice()).count();
     }
 
     #[test]
-    fn no_words_make_it_panic(
+    fn arbitrary_words_do_not_panic(
         words in prop::collection::vec(prop::sample::select(vec![
             "[Event \"a\"]\n", "[", "]", "\"", "\\", "[FEN \"", "8/8/8/8/8/8/8/K1k5 w - - 0 1", "\n", "\n\n",
             "%", ";", "{", "}", "(", ")", " ", "1.", "1...", "e4", "e5", "Nf3", "--", "$", "$5", "!", "?!",
@@ -467,7 +467,7 @@ proptest! {
     }
 
     #[test]
-    fn no_comment_makes_the_eval_parser_panic(text in "(\\PC|\\[%eval|[-+M#/.0-9s:, \\]]){0,40}") {
+    fn arbitrary_comments_do_not_panic(text in "(\\PC|\\[%eval|[-+M#/.0-9s:, \\]]){0,40}") {
         if let Some(eval) = Eval::parse(&text) {
             let _ = eval.to_string();
         }

@@ -1,11 +1,11 @@
-//! Keys published with the Polyglot format.
+//! The example keys published with the Polyglot format.
 
 use selfmate_chess::Game;
 use selfmate_chess::notation::parse_move;
 use selfmate_chess::polyglot::polyglot_key;
 
 #[test]
-fn published_keys() {
+fn keys_match_the_published_ones() {
     let known: [(&str, u64); 9] = [
         ("", 0x463b_9618_1691_fc9c),
         ("e2e4", 0x823c_9b50_fd11_4196),

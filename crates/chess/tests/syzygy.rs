@@ -1,7 +1,7 @@
-//! Syzygy tables: what is wrong with them is named, and what they say is true.
+//! Syzygy tables: errors name the bad file, and results agree with known endings.
 //!
-//! Tests of what they say need tables with up to four pieces: SELFMATE_SYZYGY names their folder.
-//! Without it they say so and pass.
+//! Tests of results need all tables with up to four pieces in the folder SELFMATE_SYZYGY. Without
+//! it they print a note and pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
@@ -13,7 +13,7 @@ use selfmate_chess::{Bitboard, Board, Chess, Color, Game, Piece, Position, Rng, 
 
 const BACKRANKS: Bitboard = Bitboard::BACKRANKS;
 
-/// The bytes that a table of results begins with.
+/// The first bytes of a WDL table.
 const MAGIC: [u8; 4] = [0x71, 0xe8, 0x23, 0x5d];
 
 fn message(folders: &str) -> String {
@@ -25,7 +25,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn folders_without_tables_are_named() {
+fn errors_name_folders_without_tables() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("nowhere");
     assert!(message(text(&missing)).contains("nowhere: "), "{}", message(text(&missing)));
@@ -33,22 +33,22 @@ fn folders_without_tables_are_named() {
     assert!(error.ends_with("no Syzygy tables there: expected files such as KRvK.rtbw"), "{error}");
     assert!(error.starts_with(text(folder.path())), "{error}");
     assert!(message("").contains("expected one, or several separated by"));
-    // Files of other kinds are no tables.
+    // Other files are not tables.
     std::fs::write(folder.path().join("README.txt"), "KRvK.rtbw").unwrap();
     assert!(message(text(folder.path())).contains("no Syzygy tables there"));
 }
 
 #[test]
-fn a_file_that_is_no_whole_table_is_named() {
+fn errors_name_damaged_files() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("KRvK.rtbw");
     std::fs::write(&file, [0; 100]).unwrap();
     let error = message(text(folder.path()));
-    assert!(error.contains("KRvK.rtbw: not a whole Syzygy table: 100 bytes long"), "{error}");
+    assert!(error.contains("KRvK.rtbw: not a valid Syzygy table: 100 bytes long"), "{error}");
     std::fs::write(&file, [0; 80]).unwrap();
     let error = message(text(folder.path()));
-    assert!(error.contains("KRvK.rtbw") && error.contains("first bytes"), "{error}");
-    // Right outside, wrong inside: found when it is needed, and played on without.
+    assert!(error.contains("KRvK.rtbw") && error.contains("signature"), "{error}");
+    // Valid size and signature, bad contents: found by the probe, and treated as unknown.
     let mut bytes = vec![0; 80];
     bytes[..4].copy_from_slice(&MAGIC);
     std::fs::write(&file, bytes).unwrap();
@@ -56,17 +56,17 @@ fn a_file_that_is_no_whole_table_is_named() {
     assert_eq!((tables.max_pieces(), tables.count()), (3, 1));
     let position = parse_fen("8/8/8/4k3/8/8/2R5/4K3 w - - 0 1").unwrap();
     let error = tables.probe_result(&position).unwrap_err().to_string();
-    assert!(error.contains("KRvK.rtbw: not a whole Syzygy table"), "{error}");
+    assert!(error.contains("KRvK.rtbw: not a valid Syzygy table"), "{error}");
     assert_eq!(tables.after_zeroing(&position), None);
     assert_eq!(tables.damage(), Some(error));
-    // A table that is not there is no damage.
+    // A missing table is not damage.
     let position = parse_fen("8/8/8/4k3/8/8/2Q5/4K3 w - - 0 1").unwrap();
     assert_eq!(tables.probe_result(&position).unwrap(), None);
 }
 
 fn tables() -> Option<Arc<Syzygy>> {
     let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
-        println!("skipped: SELFMATE_SYZYGY names no folder of tables");
+        println!("skipped: SELFMATE_SYZYGY is not set");
         return None;
     };
     let tables = Syzygy::open(&folders).unwrap();
@@ -75,7 +75,7 @@ fn tables() -> Option<Arc<Syzygy>> {
 }
 
 #[test]
-fn textbook_endings() {
+fn textbook_endings_have_their_known_results() {
     use TableResult::*;
     let Some(tables) = tables() else { return };
     for (fen, expected) in [
@@ -83,13 +83,13 @@ fn textbook_endings() {
         ("8/8/8/4k3/8/8/2R5/4K3 b - - 0 1", Loss),
         ("8/8/8/8/3k4/3R4/8/6K1 b - - 0 1", Draw),
         ("8/8/8/4k3/8/8/2B5/4K3 w - - 0 1", Draw),
-        // The king on the sixth before its pawn wins, whoever moves.
+        // A king on the sixth rank in front of its pawn wins with either side to move.
         ("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1", Win),
         ("4k3/8/4K3/4P3/8/8/8/8 b - - 0 1", Loss),
-        // Whoever moves: stalemate, or the king goes round and the pawn gets through.
+        // Black to move: stalemate or nothing better. White to move: the king goes around.
         ("4k3/4P3/4K3/8/8/8/8/8 b - - 0 1", Draw),
         ("4k3/4P3/4K3/8/8/8/8/8 w - - 0 1", Win),
-        // A pawn on the edge does not win against a king in the corner.
+        // A rook's pawn does not win against a king in the corner.
         ("k7/8/K7/P7/8/8/8/8 w - - 0 1", Draw),
         ("8/8/8/4k3/4P3/4K3/8/8 w - - 0 1", Draw),
         // Bishop and knight mate; two knights do not.
@@ -104,7 +104,7 @@ fn textbook_endings() {
 }
 
 #[test]
-fn the_clock_decides_about_wins_that_take_long() {
+fn the_halfmove_clock_decides_long_wins() {
     let Some(tables) = tables() else { return };
     let at = |clock: u32| parse_fen(&format!("8/8/8/8/8/3k4/8/B1K3N1 w - - {clock} 80")).unwrap();
     let dtz = tables.probe_dtz(&at(0)).unwrap().unwrap().plies;
@@ -120,13 +120,13 @@ fn the_clock_decides_about_wins_that_take_long() {
     assert_eq!(outcome(clock(dtz + 2), FiftyMoveRule::Obeyed), Some(Color::White));
     assert_eq!(outcome(clock(dtz - 2), FiftyMoveRule::Obeyed), None);
     assert_eq!(outcome(clock(dtz - 2), FiftyMoveRule::Ignored), Some(Color::White));
-    // Inside a search only positions right after a capture or a pawn move are certain.
+    // In a search only positions right after a capture or a pawn move are certain.
     let tables = Tables::new(tables);
     assert_eq!(tables.in_search(&at(0)), Some(TableResult::Win));
     assert_eq!(tables.in_search(&at(1)), None);
 }
 
-/// A position of these pieces (White's big, Black's small) on random squares.
+/// These pieces (White's in capitals) on random squares.
 fn random_position(pieces: &str, rng: &mut Rng) -> Chess {
     loop {
         let mut board = Board::empty();
@@ -147,7 +147,7 @@ fn random_position(pieces: &str, rng: &mut Rng) -> Chess {
 }
 
 #[test]
-fn a_position_is_worth_what_its_best_move_is_worth() {
+fn a_position_has_the_value_of_its_best_move() {
     let Some(tables) = tables() else { return };
     let value = |position: &Chess| -> i32 {
         let result = tables.probe_after_zeroing(position).unwrap();
@@ -173,7 +173,7 @@ fn a_position_is_worth_what_its_best_move_is_worth() {
 }
 
 #[test]
-fn the_best_ranked_moves_win_what_is_won() {
+fn playing_the_best_ranked_moves_wins_won_positions() {
     let Some(tables) = tables() else { return };
     let tables = Tables::new(tables);
     let mut rng = Seed::new(12).rng();
@@ -201,7 +201,7 @@ fn the_best_ranked_moves_win_what_is_won() {
 }
 
 #[test]
-fn flipped_bytes_never_panic() {
+fn flipped_bits_do_not_panic() {
     if tables().is_none() {
         return;
     }
@@ -221,7 +221,7 @@ fn flipped_bytes_never_panic() {
         std::fs::write(&file, bytes).unwrap();
         let tables = Syzygy::open(text(folder.path())).unwrap();
         for _ in 0..5 {
-            // Any answer will do; the file has no checksum that we read.
+            // Any answer is fine: the checksum is not verified.
             let _ = tables.probe_result(&random_position("KRk", &mut rng));
         }
     }

@@ -1,8 +1,8 @@
-//! Positions as numbers and moves as indices.
+//! Positions as network inputs and moves as indices.
 //!
-//! [`Planes`] are dense inputs for convolutions, [`sparse`] features feed the CPU-made network,
-//! [`MoveSpace`] numbers moves. Every encoding has a name and a version: a network stores both
-//! and refuses inputs of another. This crate does not know networks or tensors.
+//! [`Planes`] are dense inputs for convolutional networks, [`sparse`] features are inputs for the
+//! CPU network, and [`MoveSpace`] numbers moves. Every encoding has a name and a version. Networks
+//! store both and reject inputs of another encoding. This crate contains no networks and no tensors.
 
 mod canonical;
 mod moves;
@@ -15,23 +15,21 @@ pub use planes::{PlaneRange, Planes};
 
 use selfmate_chess::{Color, Square};
 
-/// A name that no encoding has.
+/// The name does not belong to any encoding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown encoding '{name}': expected one of {}", known.join(", "))]
 pub struct UnknownEncoding {
-    /// The name given.
     pub name: String,
-    /// The names there are.
     pub known: Vec<&'static str>,
 }
 
-/// A square as the given side sees it: Black's board is turned upside down, files stay.
+/// A square from a side's point of view: the board is flipped vertically for Black.
 pub(crate) fn seen_by(color: Color, square: Square) -> Square {
     if color == Color::White { square } else { square.flip_vertical() }
 }
 
-// The example in the guide to the environment compiles and runs with the tests. It stands here
-// because it needs an action space.
+// The guide to the environment is tested here and not in `selfmate-chess`, because it uses an
+// action space of this crate.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/environment.md")]
 struct EnvironmentGuide;

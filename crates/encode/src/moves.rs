@@ -1,6 +1,6 @@
-//! Moves as indices.
+//! Moves as indices of a network's policy output.
 //!
-//! | space | index | seen by | promotions |
+//! | space | index | point of view | promotions |
 //! |---|---|---|---|
 //! | `az4672` v1 | plane × 64 + from-square | the side to move | all |
 //! | `from_to4096` v1 | from × 64 + to | White | to a queen; others have no index |
@@ -11,10 +11,10 @@
 //! |---|---|---|
 //! | 0-55 | 0-3583 | queen-like: direction (N NE E SE S SW W NW) × 7 + distance - 1; also pawns, kings, queen promotions |
 //! | 56-63 | 3584-4095 | knight: the jumps of `KNIGHT_JUMPS` |
-//! | 64-72 | 4096-4671 | promotion to knight, bishop, rook × capture to the left, straight on, capture to the right |
+//! | 64-72 | 4096-4671 | promotion to knight, bishop, rook × capture to the left, straight, capture to the right |
 //!
-//! Castling is the king's move of two squares; in Chess960, where that could be a plain king
-//! move too, it is king takes rook.
+//! Castling is the king's move of two squares. In Chess960 that could also be a normal king move,
+//! so castling is written as king takes rook.
 
 use selfmate_chess::env::ActionSpace;
 use selfmate_chess::{CastlingMode, Chess, Move, Position, Role, Square};
@@ -22,19 +22,32 @@ use selfmate_chess::{CastlingMode, Chess, Move, Position, Role, Square};
 use crate::{UnknownEncoding, seen_by};
 
 /// A numbering of moves.
+///
+/// ```
+/// use selfmate_chess::Game;
+/// use selfmate_chess::env::ActionSpace;
+/// use selfmate_chess::notation::parse_move;
+/// use selfmate_encode::MoveSpace;
+///
+/// let game = Game::new();
+/// let position = game.position();
+/// let m = parse_move(position, "e4")?;
+/// let index = MoveSpace::Az4672.index(position, m).expect("every legal move has an index");
+/// assert_eq!(index, 64 + 12); // plane 1, two squares north; e2 is square 12
+/// assert_eq!(MoveSpace::Az4672.decode(position, index), Some(m));
+/// # Ok::<(), selfmate_chess::notation::MoveError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MoveSpace {
-    /// AlphaZero's 8×8×73 moves from the mover's side.
+    /// The 8×8×73 moves of AlphaZero, from the point of view of the side to move.
     Az4672,
-    /// From-square and to-square, as White sees the board.
+    /// From-square and to-square, from White's point of view.
     FromTo4096,
 }
 
 impl MoveSpace {
-    /// All of them.
     pub const ALL: [MoveSpace; 2] = [MoveSpace::Az4672, MoveSpace::FromTo4096];
 
-    /// The space with this name.
     pub fn by_name(name: &str) -> Result<MoveSpace, UnknownEncoding> {
         Self::ALL.into_iter().find(|space| space.name() == name).ok_or_else(|| UnknownEncoding {
             name: name.to_owned(),
@@ -42,12 +55,12 @@ impl MoveSpace {
         })
     }
 
-    /// The version of the numbering; a change of any index raises it.
+    /// A change of any index increases the version.
     pub const fn version(self) -> u32 {
         1
     }
 
-    /// The legal move with this index; `None` when there is none.
+    /// The legal move with this index, if there is one.
     pub fn decode(self, position: &Chess, index: usize) -> Option<Move> {
         position.legal_moves().into_iter().find(|&m| self.index(position, m) == Some(index))
     }
@@ -83,7 +96,7 @@ impl ActionSpace for MoveSpace {
     }
 }
 
-/// From- and to-square by which both spaces number a move.
+/// The from- and to-square that determine the index.
 fn squares(position: &Chess, m: Move) -> Option<(Square, Square)> {
     match m {
         Move::Castle { king, rook } => match position.castles().mode() {

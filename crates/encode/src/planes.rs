@@ -1,28 +1,29 @@
-//! Dense inputs: stacks of 8×8 planes, plane by plane, rank 1 and file a first.
+//! Dense inputs: stacks of 8×8 planes, one after the other, rank 1 and file a first.
 //!
-//! `planes119` v1, from the side to move (the board is turned for Black, "own" is the mover's):
+//! `planes119` v1, from the point of view of the side to move: the board is flipped for Black, and
+//! "own" means the side to move.
 //!
 //! | planes | meaning |
 //! |---|---|
 //! | 0-95 | for each of the last 8 positions, newest first: own P N B R Q K, then the other side's |
 //! | 96-99 | castling rights: own king side, own queen side, other king side, other queen side |
-//! | 100 | 1 when White is to move |
-//! | 101-108 | for each of the 8 positions: 1 when it had stood on the board before |
+//! | 100 | 1 if White is to move |
+//! | 101-108 | for each of the 8 positions: 1 if it had occurred before |
 //! | 109 | halfmove clock / 100 |
-//! | 110-114 | 1 when the halfmove clock is at least 10, 20, 40, 60, 80 |
+//! | 110-114 | 1 if the halfmove clock is at least 10, 20, 40, 60, 80 |
 //! | 115 | fullmove number / 200, at most 1 |
-//! | 116-118 | 1 when the fullmove number is at least 10, 30, 60 |
+//! | 116-118 | 1 if the fullmove number is at least 10, 30, 60 |
 //!
-//! Positions before the start of the game are empty planes.
+//! The planes of positions before the start of the game are zero.
 //!
-//! `planes13` v1, as White sees the board: 0-5 White's P N B R Q K, 6-11 Black's, 12 is 1 when
+//! `planes13` v1, from White's point of view: 0-5 White's P N B R Q K, 6-11 Black's, 12 is 1 if
 //! White is to move.
 //!
-//! `planes12` v1: the 8×8×12 board tensor of the environment, piece index fastest: the value at
-//! `(rank × 8 + file) × 12 + piece`.
+//! `planes12` v1: the 8×8×12 board tensor of the environment. The piece index varies fastest: the
+//! value is at `(rank × 8 + file) × 12 + piece`.
 //!
-//! `planes_krk` v1, as White sees the board: 0 White's king, 1 Black's king, 2-6 the other pieces by
-//! kind P N B R Q (1 White's, -1 Black's), 7 is 1 when White is to move, 8 halfmove clock / 100.
+//! `planes_krk` v1, from White's point of view: 0 White's king, 1 Black's king, 2-6 the other pieces
+//! P N B R Q (1 for White's, -1 for Black's), 7 is 1 if White is to move, 8 halfmove clock / 100.
 
 use selfmate_chess::env::board_tensor;
 use selfmate_chess::{Bitboard, CastlingSide, Chess, Color, Game, Position, Role};
@@ -30,38 +31,45 @@ use selfmate_chess::{Bitboard, CastlingSide, Chess, Color, Game, Position, Role}
 use crate::UnknownEncoding;
 
 /// A dense encoding of a game's current position.
+///
+/// ```
+/// use selfmate_chess::Game;
+/// use selfmate_encode::Planes;
+///
+/// let planes = Planes::by_name("planes119")?;
+/// let values = planes.encoded(&Game::new());
+/// assert_eq!(values.len(), 119 * 64);
+/// // Plane 0 holds the own pawns of the current position. e2 is square 12.
+/// assert_eq!(values[planes.offset(0, 12)], 1.0);
+/// # Ok::<(), selfmate_encode::UnknownEncoding>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Planes {
-    /// Eight positions of history, as AlphaZero sees a game.
+    /// Eight positions of history, as in AlphaZero.
     Planes119,
-    /// Pieces by colour and the side to move.
+    /// Pieces by colour, and the side to move.
     Planes13,
-    /// Pieces by colour, piece index fastest.
+    /// Pieces by colour; the piece index varies fastest.
     Planes12,
     /// Small, for endings with few pieces.
     PlanesKrk,
 }
 
-/// A run of planes with one meaning, for people.
+/// Consecutive planes with one meaning, for documentation and display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlaneRange {
-    /// The first plane.
     pub first: usize,
-    /// The last plane.
+    /// Inclusive.
     pub last: usize,
-    /// What it holds.
     pub meaning: &'static str,
 }
 
-/// Positions of history in `planes119`.
 const HISTORY: usize = 8;
 
 impl Planes {
-    /// All of them.
     pub const ALL: [Planes; 4] =
         [Planes::Planes119, Planes::Planes13, Planes::Planes12, Planes::PlanesKrk];
 
-    /// The encoding with this name.
     pub fn by_name(name: &str) -> Result<Planes, UnknownEncoding> {
         Self::ALL.into_iter().find(|planes| planes.name() == name).ok_or_else(|| UnknownEncoding {
             name: name.to_owned(),
@@ -69,7 +77,6 @@ impl Planes {
         })
     }
 
-    /// Its name, such as `planes119`.
     pub const fn name(self) -> &'static str {
         match self {
             Planes::Planes119 => "planes119",
@@ -79,12 +86,12 @@ impl Planes {
         }
     }
 
-    /// The version; a change of any value raises it.
+    /// A change of any value increases the version.
     pub const fn version(self) -> u32 {
         1
     }
 
-    /// How many planes there are.
+    /// The number of planes.
     pub const fn count(self) -> usize {
         match self {
             Planes::Planes119 => 119,
@@ -94,12 +101,12 @@ impl Planes {
         }
     }
 
-    /// How many numbers there are.
+    /// The number of values.
     pub const fn size(self) -> usize {
         self.count() * 64
     }
 
-    /// How many positions of a game it looks at, the current one included.
+    /// The number of positions it encodes, the current one included.
     pub const fn history(self) -> usize {
         match self {
             Planes::Planes119 => HISTORY,
@@ -107,13 +114,13 @@ impl Planes {
         }
     }
 
-    /// Writes the current position of a game.
+    /// Writes the encoding of a game's current position to `out`.
     ///
     /// # Panics
     ///
-    /// Panics unless `out` has [`Planes::size`] numbers.
+    /// Panics unless `out` has length [`Planes::size`].
     pub fn encode(self, game: &Game, out: &mut [f32]) {
-        assert_eq!(out.len(), self.size(), "room for {}", self.name());
+        assert_eq!(out.len(), self.size(), "length of the output for {}", self.name());
         out.fill(0.0);
         match self {
             Planes::Planes119 => planes119(game, out),
@@ -123,14 +130,14 @@ impl Planes {
         }
     }
 
-    /// The position as a new vector.
+    /// Like [`Planes::encode`], into a new vector.
     pub fn encoded(self, game: &Game) -> Vec<f32> {
         let mut out = vec![0.0; self.size()];
         self.encode(game, &mut out);
         out
     }
 
-    /// Where the value of a plane on a square (0 = a1, 63 = h8) stands.
+    /// The index of a plane's value on a square (0 = a1, 63 = h8).
     pub const fn offset(self, plane: usize, square: usize) -> usize {
         match self {
             Planes::Planes12 => square * 12 + plane,
@@ -138,7 +145,6 @@ impl Planes {
         }
     }
 
-    /// What each plane means.
     pub const fn ranges(self) -> &'static [PlaneRange] {
         match self {
             Planes::Planes119 => PLANES119,

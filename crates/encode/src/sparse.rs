@@ -1,9 +1,9 @@
-//! Sparse inputs: the few features that are on, for networks that add up weight rows.
+//! Sparse inputs: lists of active features, for networks that add up weight rows.
 //!
-//! [`Threats`] are the richer set, with the attacks on every square and rows for moves. The plain
-//! one is `sparse768` v1, from the side to move: feature `(side × 6 + kind) × 64 + square`, where side 0
-//! is the mover's, kind counts P N B R Q K, and the board is turned for Black. One feature for
-//! each piece, so at most 32 are on.
+//! [`Threats`] is the richer set: it includes which pieces are attacked and defended, and rows for
+//! moves. The plain set is `sparse768` v1, from the point of view of the side to move: feature
+//! `(side × 6 + kind) × 64 + square`. Side 0 is the side to move, kind counts P N B R Q K, and the
+//! board is flipped for Black. Each piece has one feature, so at most 32 are active.
 
 mod attacks;
 mod rows;
@@ -19,14 +19,14 @@ use selfmate_chess::{Chess, Position};
 
 use crate::seen_by;
 
-/// The name stored with networks that take these features.
+/// The name stored with networks that use these features.
 pub const SPARSE768: &str = "sparse768";
-/// The version; a change of any feature raises it.
+/// A change of any feature increases the version.
 pub const SPARSE768_VERSION: u32 = 1;
-/// How many features there are.
+/// The number of features.
 pub const SPARSE768_LEN: usize = 768;
 
-/// Replaces `features` by those of a position, in order of square as stored on the board.
+/// Replaces `features` with those of a position, ordered by unflipped square.
 pub fn sparse768(position: &Chess, features: &mut Vec<u16>) {
     features.clear();
     let mover = position.turn();

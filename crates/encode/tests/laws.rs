@@ -1,4 +1,4 @@
-//! Laws of every encoding, on positions that random games from varied starts reach.
+//! Properties of every encoding, on positions from random games with varied starts.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ const STARTS: [&str; 6] = [
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
     "8/PPPk4/8/8/8/8/4Kppp/8 w - - 0 1",
     "r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 30 40",
-    // Chess960: the king castles to a square it could also simply walk to.
+    // Chess960: the king castles to a square that it can also reach by a normal move.
     "1r3kr1/pppppppp/8/8/8/8/PPPPPPPP/1R3KR1 w KQkq - 0 1",
     "rk5r/8/8/8/8/8/8/RK5R w KQkq - 0 1",
 ];
@@ -33,7 +33,7 @@ fn random_game(start: usize, seed: u64, plies: usize) -> Game {
     game
 }
 
-/// The same game with colours swapped and the board turned.
+/// The same game with colours swapped and the board flipped.
 fn mirrored(game: &Game) -> Game {
     let mirror = |position: &Chess| -> Chess {
         let setup = position.to_setup(shakmaty::EnPassantMode::Legal).into_mirrored();
@@ -81,11 +81,11 @@ proptest! {
     }
 
     #[test]
-    fn the_mover_sees_the_same_in_a_mirrored_game(game in games()) {
+    fn encodings_from_the_mover_are_equal_in_a_mirrored_game(game in games()) {
         let twin = mirrored(&game);
         let (ours, theirs) = (Planes::Planes119.encoded(&game), Planes::Planes119.encoded(&twin));
         for plane in (0..119).filter(|plane| *plane != 100) {
-            // Fullmove numbers count Black's moves, so the twin's may be one off.
+            // Fullmove numbers increase after Black's moves, so the mirrored one may differ by one.
             if plane < 115 {
                 prop_assert_eq!(&ours[plane * 64..][..64], &theirs[plane * 64..][..64], "plane {}", plane);
             }
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn planes_hold_every_piece_once_and_stay_in_range(game in games()) {
+    fn planes_contain_every_piece_once_and_values_stay_in_range(game in games()) {
         let pieces = game.position().board().occupied().count() as f32;
         for planes in Planes::ALL {
             let values = planes.encoded(&game);
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn history_planes_are_the_planes_of_that_time(game in games()) {
+    fn history_planes_equal_the_planes_of_earlier_positions(game in games()) {
         let now = Planes::Planes119.encoded(&game);
         for age in 1..8usize {
             let planes = &now[age * 12 * 64..][..12 * 64];
@@ -145,7 +145,7 @@ proptest! {
             let mut then = game.clone();
             then.rewind(game.ply() - age);
             let past = Planes::Planes119.encoded(&then);
-            // Two plies ago the same side was to move; one ply ago the board was seen from the other.
+            // Two plies ago the same side was to move. One ply ago the point of view was the other side's.
             if age % 2 == 0 {
                 prop_assert_eq!(planes, &past[..12 * 64]);
                 prop_assert_eq!(now[(101 + age) * 64], past[101 * 64]);
@@ -155,7 +155,7 @@ proptest! {
 }
 
 #[test]
-fn known_indices() {
+fn known_moves_have_known_indices() {
     let start = Chess::default();
     let index = |position: &Chess, text: &str| {
         MoveSpace::Az4672.index(position, parse_move(position, text).unwrap()).unwrap()
@@ -165,7 +165,7 @@ fn known_indices() {
     assert_eq!(index(&start, "e2e3"), 12);
     // Knight two up, one right from g1 (square 6): plane 56.
     assert_eq!(index(&start, "g1h3"), 56 * 64 + 6);
-    // Black sees the same numbers.
+    // Black has the same indices.
     let black = parse_fen("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq - 0 1").unwrap();
     assert_eq!(index(&black, "e7e5"), 64 + 12);
     let promotion = parse_fen("1n6/P6k/8/8/8/8/8/K7 w - - 0 1").unwrap();
@@ -178,7 +178,7 @@ fn known_indices() {
 }
 
 #[test]
-fn planes13_and_krk_on_a_known_position() {
+fn planes13_and_planes_krk_of_a_known_position() {
     let game = parse_game("8/8/8/3k4/8/8/8/KR6 b - - 7 9").unwrap();
     let on = |planes: Planes| -> Vec<(usize, usize)> {
         let values = planes.encoded(&game);
@@ -194,7 +194,7 @@ fn planes13_and_krk_on_a_known_position() {
 }
 
 #[test]
-fn the_ranges_cover_every_plane_once() {
+fn plane_ranges_cover_every_plane_once() {
     for planes in Planes::ALL {
         let mut next = 0;
         for range in planes.ranges() {
@@ -212,7 +212,7 @@ fn the_ranges_cover_every_plane_once() {
 }
 
 #[test]
-fn the_tables_in_the_docs_are_those_of_the_code() {
+fn tables_in_the_docs_match_the_code() {
     let page = include_str!("../../../docs/encodings.md");
     let section = |name: &str, version: u32| {
         let heading = format!("### `{name}`, version {version}\n");

@@ -1,4 +1,4 @@
-//! One whole game as readable text: what the environment and the encodings say at every ply.
+//! One full game as readable text: the environment and the encodings at every ply.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Laws of the threat features and of the rows of moves.
+//! Properties of the threat features and the move rows.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::collections::HashSet;
@@ -60,7 +60,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn attacks_are_those_of_every_piece(position in positions()) {
+    fn attacks_equal_the_union_over_all_pieces(position in positions()) {
         let board = position.board();
         for color in Color::ALL {
             let each = board.by_color(color).into_iter().map(|square| board.attacks_from(square));
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn features_are_in_range_and_none_is_twice(position in positions()) {
+    fn features_are_in_range_without_duplicates(position in positions()) {
         let features = features(&position);
         let count = position.board().occupied().count();
         prop_assert!((count..=count + 5).contains(&features.len()));
@@ -81,19 +81,19 @@ proptest! {
         squares.sort_unstable();
         squares.dedup();
         prop_assert_eq!(squares.len(), count);
-        // The mover's king stands on the right.
+        // The own king is on files e to h.
         prop_assert!(features.iter().any(|&f| f < 3072 && f % 768 / 64 == 5 && f % 8 >= 4));
     }
 
     #[test]
-    fn both_colours_see_the_same(position in positions()) {
+    fn swapping_colours_keeps_features_and_keys(position in positions()) {
         let twin = by_setup(&position, Setup::into_mirrored);
         prop_assert_eq!(features(&position), features(&twin));
         prop_assert_eq!(keys(&position), keys(&twin));
     }
 
     #[test]
-    fn without_castling_left_and_right_look_the_same(position in positions()) {
+    fn mirroring_without_castling_rights_keeps_features_and_keys(position in positions()) {
         let plain = by_setup(&position, |mut setup| {
             setup.castling_rights = Bitboard::EMPTY;
             setup
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn the_set_holds_the_features_of_the_list(position in positions(), other in positions()) {
+    fn the_feature_set_equals_the_feature_list(position in positions(), other in positions()) {
         let set = Threats::of(&position).feature_set();
         let all = features(&position);
         let (added, removed) = set.changes(&FeatureSet::EMPTY);
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn the_table_knows_direct_checks(position in positions()) {
+    fn the_table_marks_direct_checks(position in positions()) {
         let threats = Threats::of(&position);
         let rows = MoveRows::of(&threats);
         for m in position.legal_moves() {
@@ -147,9 +147,9 @@ proptest! {
 }
 
 #[test]
-fn known_features_and_rows() {
-    // The board is mirrored: White's king on a1 is seen on h1. Its rook is attacked and defended,
-    // Black's rook only attacked, and each king stands beside or in line with its own rook.
+fn known_positions_have_known_features_and_rows() {
+    // The board is mirrored: White's king on a1 becomes h1. White's rook is attacked and defended,
+    // Black's rook is only attacked, and each king is defended by its own rook.
     let position = parse_fen("1r5k/8/8/8/8/8/8/KR6 w - - 0 1").unwrap();
     let own_king = 768 + 5 * 64 + 7;
     let other_king = 768 + 11 * 64 + 56;
@@ -168,19 +168,19 @@ fn known_features_and_rows() {
 }
 
 #[test]
-fn castling_and_en_passant_have_their_features() {
+fn castling_rights_and_en_passant_have_features() {
     let start = Game::new();
     assert_eq!(features(start.position())[32..], [3072, 3073, 3074, 3075]);
     let position = parse_fen("4k3/8/8/3pP3/8/8/8/4K2R w K d6 0 2").unwrap();
     assert_eq!(features(&position)[5..], [3072, 3079]);
-    // Chess960 with the king on the left: its right-hand rook is on the mirrored board's left.
+    // Chess960 with the king on the left: after mirroring, its right-hand rook is on the left.
     let setup: shakmaty::fen::Fen = "4k3/8/8/8/8/8/8/1K5R w H - 0 1".parse().unwrap();
     let position: Chess = setup.into_position(CastlingMode::Chess960).unwrap();
     assert_eq!(features(&position)[3..], [3073]);
 }
 
 #[test]
-fn the_docs_name_every_row() {
+fn the_docs_contain_every_version_and_last_index() {
     let page = include_str!("../../../docs/encodings.md");
     for (name, version, last) in [
         (THREATS3084, THREATS3084_VERSION, THREATS3084_LEN - 1),

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all, whenever the power goes.
+//! Atomic file writes: after a crash or a power cut a file is complete or unchanged.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::error::RunError;
 
-/// The end of the name of what is not finished; the next writer removes it.
+/// The suffix of unfinished files. The next writer removes them.
 pub const PARTIAL: &str = "partial";
 
-/// Writes a file beside its place, waits until the disk has it, then moves it there. When that
-/// fails, what was there stays and nothing is left beside it. A link to a file stays a link. What
-/// is no plain file, such as a pipe or a device, is written to as it is, and so is an open file that
-/// the system has a name for, such as `/dev/stdout`: whoever opened it would not see another.
+/// Writes a file beside its target, syncs it to disk, then renames it. If that fails, the old file
+/// stays and the new one is removed. A link to a file stays a link. Pipes and devices are written
+/// directly, and so are links to open files such as `/dev/stdout`: the process that opened such a
+/// file would not see a replacement.
 pub fn write_with<T, E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
@@ -36,17 +36,17 @@ pub fn write_with<T, E: From<io::Error>>(
     if is_plain {
         match &written {
             Ok(_) => sync_names(folder_of(&target))?,
-            // The reason for the failure says more than that of a second one.
+            // The first error is more useful than a second one.
             Err(_) => _ = fs::remove_file(&place),
         }
     }
     written
 }
 
-/// True when a path is a link of the system's to an open file, or leads to one.
+/// True if the path is, or leads to, a link to an open file in `/dev` or `/proc`.
 fn names_open_file(path: &Path) -> bool {
     let mut path = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let Ok(next) = fs::read_link(&path) else { return false };
         let Ok(folder) = fs::canonicalize(folder_of(&path)) else { return false };
         let is_device = folder.starts_with("/dev") && !folder.starts_with("/dev/shm");
@@ -58,37 +58,36 @@ fn names_open_file(path: &Path) -> bool {
     false
 }
 
-/// Links after each other that a system follows.
-const MOST_LINKS: usize = 40;
+/// The most links to follow. Linux has the same limit.
+const MAX_LINKS: usize = 40;
 
-/// As [`write_with`], for bytes that are there already.
+/// Like [`write_with`], for bytes.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     write_with(path, |out| out.write_all(bytes)).map_err(RunError::io(path))
 }
 
-/// Writes a file in its place and waits until the disk has it.
+/// Writes a file directly and syncs it to disk.
 pub fn write_synced(path: &Path, bytes: &[u8]) -> Result<(), RunError> {
     let mut file = File::create(path).map_err(RunError::io(path))?;
     file.write_all(bytes).and_then(|()| file.sync_all()).map_err(RunError::io(path))
 }
 
-/// Gives a file or folder another name in the same folder, and waits until the disk has it.
+/// Renames a file or folder within its folder and syncs the folder.
 pub fn rename(from: &Path, to: &Path) -> Result<(), RunError> {
     fs::rename(from, to).map_err(RunError::io(from))?;
     sync_folder(folder_of(to))
 }
 
-/// Waits until the disk has the names in a folder.
+/// Syncs the names in a folder to disk.
 pub fn sync_folder(folder: &Path) -> Result<(), RunError> {
     sync_names(folder).map_err(RunError::io(folder))
 }
 
 fn sync_names(folder: &Path) -> io::Result<()> {
-    // RemoteGames a folder cannot be opened as a file, and renames are as safe as they get.
+    // Other systems cannot open a folder as a file; there, renames cannot be made safer.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
-/// The folder that a file is in.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -96,7 +95,7 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// `path` with `.suffix` added to its whole name.
+/// Appends `.suffix` to the whole name: `a.b` becomes `a.b.suffix`.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
@@ -104,12 +103,12 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Where a damaged file or folder is put first: `STEM.damaged`.
+/// The preferred new name of a damaged file or folder: `STEM.damaged`.
 pub fn aside(path: &Path) -> PathBuf {
     with_suffix(&path.with_extension(""), "damaged")
 }
 
-/// Puts a damaged file or folder out of the way, as `STEM.damaged`; says where it is now.
+/// Renames a damaged file or folder to `STEM.damaged` and returns the new path.
 pub fn set_aside(path: &Path) -> Result<PathBuf, RunError> {
     let first = aside(path);
     let (mut place, mut number) = (first.clone(), 2);
@@ -121,17 +120,17 @@ pub fn set_aside(path: &Path) -> Result<PathBuf, RunError> {
     Ok(place)
 }
 
-/// Removes a file or a folder; fine when it is not there.
+/// Removes a file or folder. Succeeds if it does not exist.
 pub fn remove(path: &Path) -> Result<(), RunError> {
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),
         Err(error) => Err(error),
     };
-    absent_is_fine(removed).map_err(RunError::io(path))
+    ignore_not_found(removed).map_err(RunError::io(path))
 }
 
-/// Names in a folder; none when it is not there.
+/// The names in a folder; empty if the folder does not exist.
 pub fn names(folder: &Path) -> Result<Vec<String>, RunError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -140,14 +139,14 @@ pub fn names(folder: &Path) -> Result<Vec<String>, RunError> {
     let mut names = Vec::new();
     for entry in entries {
         let entry = entry.map_err(RunError::io(folder))?;
-        // What is not text was not written by us.
+        // We write only UTF-8 names.
         names.extend(entry.file_name().into_string());
     }
     names.sort_unstable();
     Ok(names)
 }
 
-/// The bytes of a file; `None` when it is not there.
+/// The bytes of a file; `None` if it does not exist.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -156,7 +155,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, RunError> {
     }
 }
 
-fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+fn ignore_not_found(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         result => result,
@@ -168,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writing_replaces_and_leaves_nothing_beside() {
+    fn writing_replaces_the_file_and_leaves_no_partial_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.toml");
         assert_eq!(read(&path).unwrap(), None);
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_stays_until_all_is_written() {
+    fn the_old_file_stays_until_the_new_one_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.pgn");
         for text in ["one", "two"] {
@@ -201,7 +200,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn devices_and_links_stay_what_they_are() {
+    fn devices_and_links_are_not_replaced() {
         use std::os::unix::fs::{FileTypeExt, symlink};
         let null = Path::new("/dev/null");
         write_with(null, |out| out.write_all(b"one")).unwrap();
@@ -221,7 +220,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn an_open_file_under_a_name_of_the_system_stays_that_file() {
+    fn links_to_open_files_are_written_directly() {
         use std::os::fd::AsRawFd;
         use std::os::unix::fs::{MetadataExt, symlink};
         let folder = tempfile::tempdir().unwrap();
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_aside_keeps_what_was_there_before() {
+    fn setting_aside_does_not_overwrite_earlier_damage() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("00000001.games");
         for _ in 0..3 {

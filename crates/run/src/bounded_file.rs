@@ -1,10 +1,10 @@
-//! Files that are read up to a limit: a device, a pipe or an archive may have no end.
+//! Size-limited reads, because a device, a pipe or an archive may be endless.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Reads up to a limit; anything beyond it is an error.
+/// A reader that fails beyond a limit.
 pub struct Bounded<R> {
     input: R,
     limit: u64,
@@ -12,7 +12,6 @@ pub struct Bounded<R> {
 }
 
 impl<R: Read> Bounded<R> {
-    /// At most so many bytes of this.
     pub const fn new(input: R, limit: u64) -> Bounded<R> {
         Bounded { input, limit, left: limit }
     }
@@ -33,7 +32,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// Opens a file. Of a plain one it is known at once whether it is too large.
+/// Opens a file. A plain file that is too large is an error at once.
 pub fn open(path: &Path, limit: u64) -> io::Result<Bounded<File>> {
     let file = File::open(path)?;
     let known = file.metadata()?;
@@ -43,14 +42,12 @@ pub fn open(path: &Path, limit: u64) -> io::Result<Bounded<File>> {
     Ok(Bounded::new(file, limit))
 }
 
-/// All of a file.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, limit)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The error for more than this.
 pub fn too_large(limit: u64) -> io::Error {
     let what = format!("more than {} MB, which is the most that is read", limit >> 20);
     io::Error::new(io::ErrorKind::FileTooLarge, what)
@@ -61,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_kept_and_what_is_as_long_is_read() {
+    fn input_up_to_the_limit_is_read_and_more_is_an_error() {
         for length in [0, 1, 9, 10] {
             let mut read = Vec::new();
             Bounded::new(&[7; 10][..length], 10).read_to_end(&mut read).unwrap();
@@ -72,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_file_that_is_too_large_is_not_read() {
+    fn a_plain_file_over_the_limit_is_not_opened() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("holes");
         File::create(&path).unwrap().set_len(1 << 40).unwrap();

@@ -1,6 +1,6 @@
-//! Checkpoints: folders of files that are there whole or not at all.
+//! Checkpoints: folders of files that are complete or absent.
 //!
-//! A new one is built beside its place, the MANIFEST last, and moved there when the disk has it.
+//! A new checkpoint is built beside its target, with the MANIFEST last, synced to disk and renamed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,29 +13,27 @@ use crate::manifest::{self, Entry, Manifest};
 use crate::reader::RunReader;
 use crate::writer::Run;
 
-/// Where a checkpoint waits while another takes its place.
+/// The suffix of a checkpoint while its replacement is moved into place.
 const OLD: &str = "old";
 
-/// The files of a checkpoint, checked.
+/// The verified files of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Batches the learner had learned from.
+    /// The number of batches trained on.
     pub step: u64,
-    /// The files by name.
     pub files: BTreeMap<String, Vec<u8>>,
 }
 
-/// The newest checkpoint that can be used, and what is damaged among those that are newer.
+/// The newest usable checkpoint, and the damage found in newer ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Latest {
-    /// The checkpoint; `None` when there is none.
     pub checkpoint: Option<Checkpoint>,
-    /// Damaged files of newer ones, newest first.
+    /// Newest first.
     pub damages: Vec<Damage>,
 }
 
 impl Latest {
-    /// What has to be said when an older checkpoint takes the place of a damaged one.
+    /// A warning, if damaged checkpoints were skipped.
     pub fn passed_over(&self) -> Option<PassedOver> {
         let used = self.checkpoint.as_ref()?.step;
         let damages = self.damages.clone();
@@ -43,14 +41,14 @@ impl Latest {
     }
 }
 
-/// Tells whether the newest checkpoint is still the same.
+/// Changes whenever the newest checkpoint changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointStamp {
     step: u64,
     files: Vec<(String, u64, Option<SystemTime>)>,
 }
 
-/// What was found in the place of a checkpoint.
+/// What is stored under the name of a checkpoint.
 enum Found {
     Whole(Checkpoint),
     Damaged(Damage),
@@ -58,17 +56,16 @@ enum Found {
 }
 
 impl RunReader {
-    /// The steps of all checkpoints, whole or not, in order.
+    /// The steps of all checkpoints, damaged or not, in order.
     pub fn steps(&self) -> Result<Vec<u64>, RunError> {
         let names = atomic::names(&self.checkpoints_path())?;
-        // Only what we write ourselves: no leading zeros, no sign.
+        // Only the names that we write: no leading zeros, no sign.
         let step = |name: &String| name.parse().ok().filter(|step: &u64| step.to_string() == *name);
         let mut steps: Vec<u64> = names.iter().filter_map(step).collect();
         steps.sort_unstable();
         Ok(steps)
     }
 
-    /// The checkpoint of a step.
     pub fn load_checkpoint(&self, step: u64) -> Result<Checkpoint, RunError> {
         match self.find_checkpoint(step)? {
             Found::Whole(checkpoint) => Ok(checkpoint),
@@ -81,8 +78,8 @@ impl RunReader {
         }
     }
 
-    /// The newest checkpoint that is whole and has the required files; and what is damaged among
-    /// those that are newer.
+    /// The newest undamaged checkpoint that has the required files, and the damage found in newer
+    /// ones.
     pub fn latest_checkpoint(&self, required: &[&str]) -> Result<Latest, RunError> {
         loop {
             let mut damages = Vec::new();
@@ -98,15 +95,15 @@ impl RunReader {
                     Found::Nothing => {}
                 }
             }
-            // A writer may have removed all of them meanwhile and made newer ones.
+            // A writer may have removed all of them meanwhile and written newer ones.
             if self.steps()? == steps {
                 return Ok(Latest { checkpoint: None, damages });
             }
         }
     }
 
-    /// The length of each file of the newest checkpoint and when it was written: what was found of
-    /// it counts as long as all of that is the same.
+    /// The length and modification time of each file of the newest checkpoint. Readers may cache
+    /// what they read as long as the stamp stays equal.
     pub fn checkpoint_stamp(&self) -> Result<CheckpointStamp, RunError> {
         let Some(step) = self.steps()?.pop() else { return Ok(CheckpointStamp::default()) };
         let folder = self.checkpoint_path(step);
@@ -125,7 +122,7 @@ impl RunReader {
     fn find_checkpoint(&self, step: u64) -> Result<Found, RunError> {
         let folder = self.checkpoint_path(step);
         let path = folder.join(manifest::NAME);
-        // A writer may change the checkpoint in the middle of this: then it is read anew.
+        // A writer may replace the checkpoint during the read. In that case read it again.
         loop {
             let Some(text) = atomic::read(&path)? else {
                 if !folder.is_dir() {
@@ -150,7 +147,10 @@ fn read_files(folder: &Path, step: u64, text: &[u8]) -> Result<Found, RunError> 
     let manifest = match Manifest::parse(text) {
         Ok(manifest) if manifest.step == step => manifest,
         Ok(other) => {
-            return damaged(manifest::NAME, &format!("of step {}: expected {step}", other.step));
+            return damaged(
+                manifest::NAME,
+                &format!("is for step {}: expected {step}", other.step),
+            );
         }
         Err(what) => return damaged(manifest::NAME, &what),
     };
@@ -168,7 +168,7 @@ fn read_files(folder: &Path, step: u64, text: &[u8]) -> Result<Found, RunError> 
 }
 
 impl Run {
-    /// Writes a checkpoint; it takes the place of one of the same step.
+    /// Writes a checkpoint. Replaces one of the same step.
     pub fn save_checkpoint(&mut self, step: u64, files: &[(&str, &[u8])]) -> Result<(), RunError> {
         self.check_present()?;
         let folder = self.checkpoint_path(step);
@@ -196,17 +196,17 @@ impl Run {
         atomic::remove(&old)
     }
 
-    /// As [`RunReader::latest_checkpoint`], and puts damaged ones out of the way, to `STEP.damaged`.
+    /// Like [`RunReader::latest_checkpoint`], and renames damaged checkpoints to `STEP.damaged`.
     pub fn recover_checkpoint(&mut self, required: &[&str]) -> Result<Latest, RunError> {
         let found = self.latest_checkpoint(required)?;
         for damage in &found.damages {
-            let folder = damage.path.parent().expect("a file in the folder of a checkpoint");
+            let folder = damage.path.parent().expect("damage is in a file of a checkpoint");
             atomic::set_aside(folder)?;
         }
         Ok(found)
     }
 
-    /// Takes files away from a checkpoint that will not be gone on with, to save space.
+    /// Removes files that only a resume needs from an old checkpoint, to save space.
     pub fn thin_checkpoint(&mut self, step: u64, drop: &[&str]) -> Result<(), RunError> {
         let folder = self.checkpoint_path(step);
         let path = folder.join(manifest::NAME);
@@ -218,12 +218,11 @@ impl Run {
                 manifest.dropped.insert(name.to_owned());
             }
         }
-        // From here on the files are no part of the checkpoint, gone or not.
+        // From here on the files are not part of the checkpoint, removed or not.
         atomic::write(&path, manifest.to_text().as_bytes())?;
         remove_dropped(&folder, &manifest)
     }
 
-    /// Removes a checkpoint.
     pub fn remove_checkpoint(&mut self, step: u64) -> Result<(), RunError> {
         let folder = self.checkpoint_path(step);
         let partial = atomic::with_suffix(&folder, atomic::PARTIAL);
@@ -234,13 +233,13 @@ impl Run {
         atomic::remove(&partial)
     }
 
-    /// Finishes what a kill left half done.
+    /// Completes operations that a kill interrupted.
     pub(crate) fn tidy_checkpoints(&mut self) -> Result<(), RunError> {
         let checkpoints = self.checkpoints_path();
         for name in atomic::names(&checkpoints)? {
             let path = checkpoints.join(&name);
             if let Some(step) = name.strip_suffix(".old") {
-                // The new one took its place, or never came.
+                // The kill came after or before the new checkpoint was moved into place.
                 let place = checkpoints.join(step);
                 if place.exists() { atomic::remove(&path)? } else { atomic::rename(&path, &place)? }
             }
@@ -249,7 +248,7 @@ impl Run {
             let folder = self.checkpoint_path(step);
             let path = folder.join(manifest::NAME);
             atomic::remove(&atomic::with_suffix(&path, atomic::PARTIAL))?;
-            // A damaged manifest is found when the checkpoint is wanted.
+            // A damaged manifest is reported when the checkpoint is read.
             if let Some(Ok(manifest)) = atomic::read(&path)?.map(|bytes| Manifest::parse(&bytes)) {
                 remove_dropped(&folder, &manifest)?;
             }

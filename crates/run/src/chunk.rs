@@ -1,8 +1,8 @@
-//! The sealed games of one generation: a header, a hash over everything, compressed records.
+//! The sealed games of one generation: a header, a hash of everything, compressed records.
 //!
-//! The bytes depend on the games alone, not on the order in which they ended. The hash is checked
-//! first, then what is left is still not believed: sizes are bounded, every record has its own
-//! checksum, every move is checked.
+//! The bytes depend only on the games, not on the order in which they ended. The reader checks the
+//! hash first, but does not trust the contents either: sizes are bounded, every record has its own
+//! checksum, and every move must be legal.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,20 +12,20 @@ use crate::frame::{self, Frames};
 use crate::game::GameRecord;
 
 const MAGIC: &[u8; 8] = b"SMGAMES1";
-/// Magic, generation, number of games, size of the records.
+/// Magic number, generation, number of games, uncompressed size of the records.
 const HEAD: usize = 32;
 const HASH: usize = 32;
-/// The records of a chunk take at most this much, compressed or not.
+/// The largest size of a chunk's records, compressed or not.
 const MAX_RECORDS: u64 = 1 << 30;
-/// Higher levels gain a percent or two and cost several times as much.
+/// Higher levels save one or two percent and take several times as long.
 const LEVEL: i32 = 3;
 
-/// Games as the bytes of a chunk; `path` is for errors.
+/// Encodes games as a chunk. `path` is for errors only.
 pub fn encode(path: &Path, generation: u64, games: &[GameRecord]) -> Result<Vec<u8>, RunError> {
     let mut order: Vec<&GameRecord> = games.iter().collect();
     order.sort_by_key(|game| game.number);
     if let Some(pair) = order.windows(2).find(|pair| pair[0].number == pair[1].number) {
-        let what = format!("game {} twice: expected each once", pair[0].number);
+        let what = format!("game {} occurs twice: expected unique game numbers", pair[0].number);
         return Err(RunError::refused(path, what));
     }
     let mut records = Vec::new();
@@ -50,7 +50,7 @@ pub fn encode(path: &Path, generation: u64, games: &[GameRecord]) -> Result<Vec<
     Ok(bytes)
 }
 
-/// The games of a chunk, or what is wrong with its bytes.
+/// Decodes the games of a chunk, or returns what is wrong with it.
 pub fn decode(generation: u64, bytes: &[u8]) -> Result<Vec<GameRecord>, String> {
     let Some((head, rest)) = bytes.split_at_checked(HEAD) else {
         return Err(format!("{} bytes: expected at least {}", bytes.len(), HEAD + HASH));
@@ -59,7 +59,7 @@ pub fn decode(generation: u64, bytes: &[u8]) -> Result<Vec<GameRecord>, String> 
         return Err(format!("{} bytes: expected at least {}", bytes.len(), HEAD + HASH));
     };
     if &head[..8] != MAGIC {
-        return Err("the first bytes are not those of a chunk of games".into());
+        return Err("it does not start with the signature of a chunk of games".into());
     }
     if hash(head, packed) != stored {
         return Err("the bytes do not match their hash".into());
@@ -67,9 +67,9 @@ pub fn decode(generation: u64, bytes: &[u8]) -> Result<Vec<GameRecord>, String> 
     let number = |place: usize| {
         u64::from_le_bytes(head[place..place + 8].try_into().expect("eight bytes of the header"))
     };
-    let (told, count, size) = (number(8), number(16), number(24));
-    if told != generation {
-        return Err(format!("holds generation {told}: expected {generation}"));
+    let (stored, count, size) = (number(8), number(16), number(24));
+    if stored != generation {
+        return Err(format!("contains generation {stored}: expected {generation}"));
     }
     if size > MAX_RECORDS {
         return Err(format!("{size} bytes of games: expected at most {MAX_RECORDS}"));
@@ -89,7 +89,7 @@ pub fn decode(generation: u64, bytes: &[u8]) -> Result<Vec<GameRecord>, String> 
     Ok(games)
 }
 
-/// Never gives more than one byte above `size`, whatever the compressed bytes say.
+/// Returns at most one byte more than `size`, whatever the compressed data contains.
 fn unpack(packed: &[u8], size: u64) -> Result<Vec<u8>, String> {
     let mut records = Vec::new();
     zstd::Decoder::new(packed)
@@ -98,7 +98,7 @@ fn unpack(packed: &[u8], size: u64) -> Result<Vec<u8>, String> {
     if records.len() as u64 == size {
         Ok(records)
     } else {
-        Err(format!("decompresses to another size than {size} bytes"))
+        Err(format!("does not decompress to {size} bytes"))
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
         GameRecord { number, network: 1, start: None, moves: vec![], outcome, positions: vec![] }
     }
 
-    /// A chunk whose hash is right and whose header may lie.
+    /// A chunk with a valid hash and a header of the caller's choice.
     fn forged(count: u64, size: u64, records: &[u8]) -> Vec<u8> {
         let packed = zstd::bulk::compress(records, LEVEL).unwrap();
         let mut bytes = MAGIC.to_vec();
@@ -131,19 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn games_come_back_sorted_whatever_their_order() {
+    fn games_are_read_back_sorted_by_number() {
         let path = Path::new("5.games");
         let bytes = encode(path, 5, &[game(2), game(9), game(4)]).unwrap();
         assert_eq!(encode(path, 5, &[game(9), game(4), game(2)]).unwrap(), bytes);
         assert_eq!(decode(5, &bytes).unwrap(), [game(2), game(4), game(9)]);
-        assert_eq!(decode(6, &bytes).unwrap_err(), "holds generation 5: expected 6");
+        assert_eq!(decode(6, &bytes).unwrap_err(), "contains generation 5: expected 6");
         assert!(decode(5, &encode(path, 5, &[]).unwrap()).unwrap().is_empty());
         let error = encode(path, 5, &[game(2), game(2)]).unwrap_err();
-        assert_eq!(error.to_string(), "5.games: game 2 twice: expected each once");
+        assert_eq!(error.to_string(), "5.games: game 2 occurs twice: expected unique game numbers");
     }
 
     #[test]
-    fn headers_that_lie_are_found_out() {
+    fn false_headers_are_detected() {
         let mut records = Vec::new();
         for number in [1, 2] {
             frame::push(&mut records, &game(number).encode().unwrap());

@@ -1,4 +1,4 @@
-//! What can be wrong with a run.
+//! Errors of reading and writing runs.
 
 use std::fmt;
 use std::io;
@@ -6,80 +6,53 @@ use std::path::{Path, PathBuf};
 
 use crate::game::RecordError;
 
-/// Why a run cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// There is no such run.
+    Io { path: PathBuf, error: io::Error },
     #[error("no run '{name}' in {}: {}", runs.display(), there_are(names))]
     Unknown {
-        /// What was asked for.
         name: String,
-        /// The folder of runs.
+        /// The folder of all runs.
         runs: PathBuf,
-        /// The runs that it has.
+        /// The runs in that folder.
         names: Vec<String>,
     },
-    /// Another process writes to it.
-    #[error("run '{name}' ({}): another process trains it", path.display())]
-    Locked {
-        /// The run.
-        name: String,
-        /// Its folder.
-        path: PathBuf,
-    },
-    /// What the writer has open, or made when it began, is not in its place any more.
+    #[error("run '{name}' ({}): another process is training it", path.display())]
+    Locked { name: String, path: PathBuf },
+    /// A file or folder of an open run was removed or replaced by something else.
     #[error(
-        "{}: deleted, moved or replaced while the run is trained; stopped: the same command goes on \
-         from what is left",
+        "{}: deleted, moved or replaced while the run is training; stopped. Run the same \
+         command again to go on from what is left",
         path.display()
     )]
-    Gone {
-        /// The file or folder.
-        path: PathBuf,
-    },
-    /// A file is not what was once written.
+    Gone { path: PathBuf },
+    /// A file differs from what was written.
     #[error(transparent)]
     Damaged(Damage),
-    /// A game that cannot be stored.
     #[error("{}: {error}", path.display())]
-    Game {
-        /// Where it was to be stored.
-        path: PathBuf,
-        /// What is wrong with it.
-        error: RecordError,
-    },
-    /// A number, a name or a size that cannot be stored.
+    Game { path: PathBuf, error: RecordError },
+    /// A number, name or size that cannot be stored.
     #[error("{}: {what}", path.display())]
     Refused {
-        /// Where it was to be stored.
         path: PathBuf,
-        /// What came, and what was expected.
+        /// What was given and what was expected.
         what: String,
     },
 }
 
-/// A file that is not what was once written.
+/// A file that differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {what}", path.display())]
 pub struct Damage {
-    /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
     pub what: String,
 }
 
-/// Checkpoints that are damaged, and the older one that is used in their place.
+/// Damaged checkpoints, and the older one that is used instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassedOver {
-    /// What is damaged, newest first.
+    /// Newest first.
     pub damages: Vec<Damage>,
     /// The step of the checkpoint that is used.
     pub used: u64,
@@ -107,14 +80,14 @@ impl RunError {
         RunError::Refused { path: path.to_owned(), what: what.to_string() }
     }
 
-    /// For `map_err`: an error of the system, with the file it is about.
+    /// For `map_err`: adds the path to an I/O error.
     pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> RunError {
         let path = path.to_owned();
         |error| RunError::Io { path, error }
     }
 }
 
-/// The end of a sentence that tells what could have been asked for.
+/// Lists the existing names, as the end of an error message.
 pub(crate) fn there_are(names: &[String]) -> String {
     if names.is_empty() {
         "there are none".into()

@@ -1,4 +1,4 @@
-//! Following the metrics of a run while another process writes them: only what is new is read.
+//! Follows the metrics of a run while another process writes them. Reads only what is new.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -8,50 +8,50 @@ use crate::error::{Damage, RunError};
 use crate::metric::{self, Record};
 use crate::reader::RunReader;
 
-/// Reads the metrics of a run piece by piece.
+/// Reads the metrics of a run incrementally.
 #[derive(Debug)]
 pub struct Follower {
     reader: RunReader,
-    /// Bytes and lines read.
+    /// The number of bytes read.
     place: u64,
     lines: usize,
-    /// The last line that was read. When it is no longer where it was, a resume went back and
-    /// another file has taken the place of the one that was read.
+    /// The line read last. If it is no longer at the same place, a resume has rewritten the file.
     last: Vec<u8>,
-    /// What was read before no longer counts, and nobody was told so yet.
+    /// Earlier records are obsolete, and the caller does not know yet.
     restarted: bool,
 }
 
-/// What was added since the last look.
+/// What was added since the last call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct News {
-    /// The file was written anew: what was read before no longer counts.
+pub struct MetricsUpdate {
+    /// The file was rewritten: records returned earlier are obsolete.
     pub restarted: bool,
-    /// The records, in order.
     pub records: Vec<Record>,
-    /// Lines that cannot be read.
+    /// Lines that cannot be parsed.
     pub damages: Vec<Damage>,
 }
 
 impl Follower {
-    /// Follows from the first record on.
+    /// Starts at the first record.
     pub fn new(reader: RunReader) -> Follower {
         Follower { reader, place: 0, lines: 0, last: Vec::new(), restarted: false }
     }
 
-    /// The run.
     pub fn reader(&self) -> &RunReader {
         &self.reader
     }
 
-    /// What was added since the last call. A line that is not finished waits for the next one.
-    pub fn read(&mut self) -> Result<News, RunError> {
+    /// Reads what was added since the last call. An unfinished line is left for the next call.
+    pub fn read(&mut self) -> Result<MetricsUpdate, RunError> {
         let path = self.reader.metrics_path();
         let mut file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.start_over();
-                return Ok(News { restarted: mem::take(&mut self.restarted), ..News::default() });
+                return Ok(MetricsUpdate {
+                    restarted: mem::take(&mut self.restarted),
+                    ..MetricsUpdate::default()
+                });
             }
             Err(error) => return Err(RunError::Io { path, error }),
         };
@@ -76,10 +76,10 @@ impl Follower {
             self.last = last.to_vec();
         }
         self.place += whole as u64;
-        Ok(News { restarted: mem::take(&mut self.restarted), records, damages })
+        Ok(MetricsUpdate { restarted: mem::take(&mut self.restarted), records, damages })
     }
 
-    /// Whether the line that was read last is still in its place.
+    /// Whether the line read last is still at the same place.
     fn has_last(&self, file: &mut File) -> io::Result<bool> {
         let mut found = vec![0; self.last.len()];
         file.seek(SeekFrom::Start(self.place - self.last.len() as u64))?;
@@ -90,7 +90,7 @@ impl Follower {
         }
     }
 
-    /// Reads from the first record on. That is told with the next news.
+    /// Reads from the first record again. The next update reports it.
     fn start_over(&mut self) {
         self.restarted |= self.place > 0;
         (self.place, self.lines) = (0, 0);
@@ -112,16 +112,16 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_new_is_told_and_a_rewind_starts_over() {
+    fn only_new_records_are_returned_and_a_rewind_starts_over() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(folder.path()).unwrap();
         let mut follower = Follower::new(RunReader::new(folder.path()));
-        assert_eq!(follower.read().unwrap(), News::default());
+        assert_eq!(follower.read().unwrap(), MetricsUpdate::default());
         for generation in 1..=3 {
             run.append_metric(&progress(generation)).unwrap();
         }
         assert_eq!(follower.read().unwrap().records, [progress(1), progress(2), progress(3)]);
-        assert_eq!(follower.read().unwrap(), News::default());
+        assert_eq!(follower.read().unwrap(), MetricsUpdate::default());
         run.append_metric(&progress(4)).unwrap();
         assert_eq!(follower.read().unwrap().records, [progress(4)]);
         run.rewind_metrics(2).unwrap();
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_waits_until_it_is_whole_and_nonsense_is_named() {
+    fn unfinished_lines_wait_and_bad_lines_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         let mut file = OpenOptions::new().append(true).create(true).open(&path).unwrap();
         let mut follower = Follower::new(RunReader::new(folder.path()));
         let line = serde_json::to_string(&progress(1)).unwrap();
         file.write_all(&line.as_bytes()[..9]).unwrap();
-        assert_eq!(follower.read().unwrap(), News::default());
+        assert_eq!(follower.read().unwrap(), MetricsUpdate::default());
         file.write_all(&line.as_bytes()[9..]).unwrap();
         file.write_all(b"\n").unwrap();
         assert_eq!(follower.read().unwrap().records, [progress(1)]);
@@ -151,14 +151,14 @@ mod tests {
         assert_eq!((news.records, news.damages), (vec![progress(1)], vec![]));
     }
     #[test]
-    fn a_file_that_went_back_is_told_of_even_when_it_has_grown_again_or_is_damaged() {
+    fn a_rewritten_file_is_reported_even_if_it_is_longer_or_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("metrics.jsonl");
         let write = |generations: &[u64], rest: &str| {
             let lines = generations
                 .iter()
                 .map(|&generation| serde_json::to_string(&progress(generation)).unwrap() + "\n");
-            // In its place, as the same file: nothing but what it says shows the difference.
+            // Overwritten in place: only the contents show the difference.
             std::fs::write(&path, lines.collect::<String>() + rest).unwrap();
         };
         let mut follower = Follower::new(RunReader::new(folder.path()));
@@ -171,10 +171,10 @@ mod tests {
         write(&[1, 6], "nonsense\n");
         let news = follower.read().unwrap();
         assert_eq!((news.restarted, news.records.len(), news.damages.len()), (true, 2, 1));
-        assert_eq!(follower.read().unwrap(), News::default());
+        assert_eq!(follower.read().unwrap(), MetricsUpdate::default());
         write(&[1, 6, 7], "");
         let news = follower.read().unwrap();
         assert_eq!((news.restarted, news.records.len()), (true, 3));
-        assert_eq!(follower.read().unwrap(), News::default());
+        assert_eq!(follower.read().unwrap(), MetricsUpdate::default());
     }
 }

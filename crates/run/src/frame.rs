@@ -1,14 +1,14 @@
-//! Records one after another: length, checksum, bytes.
+//! A sequence of records: length, checksum, bytes.
 
-/// No game is longer: 65,535 plies with a policy at each are smaller.
+/// Larger than any game: 65,535 plies with a policy at each take less.
 pub const MAX_FRAME: usize = 1 << 24;
 const HEAD: usize = 8;
 
-/// Adds a record.
+/// Appends a record.
 ///
 /// # Panics
 ///
-/// Panics when it is empty or longer than [`MAX_FRAME`].
+/// Panics if the record is empty or longer than [`MAX_FRAME`].
 pub fn push(out: &mut Vec<u8>, record: &[u8]) {
     assert!(!record.is_empty() && record.len() <= MAX_FRAME, "{} bytes", record.len());
     out.extend((record.len() as u32).to_le_bytes());
@@ -16,7 +16,7 @@ pub fn push(out: &mut Vec<u8>, record: &[u8]) {
     out.extend(record);
 }
 
-/// The records in some bytes. Ends after the first that is torn or damaged.
+/// Iterates over records. Ends after the first truncated or damaged one.
 pub struct Frames<'a> {
     bytes: &'a [u8],
     place: usize,
@@ -24,12 +24,11 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Reads from the beginning.
     pub fn new(bytes: &'a [u8]) -> Frames<'a> {
         Frames { bytes, place: 0, is_broken: false }
     }
 
-    /// Where the whole records so far end.
+    /// The end of the valid records so far.
     pub fn place(&self) -> usize {
         self.place
     }
@@ -38,15 +37,15 @@ impl<'a> Frames<'a> {
         let rest = &self.bytes[self.place..];
         let fault = |what: &str| format!("the record at byte {} {what}", self.place);
         let Some((head, rest)) = rest.split_first_chunk::<HEAD>() else {
-            return Err(fault("is cut off"));
+            return Err(fault("is truncated"));
         };
         let [a, b, c, d, crc @ ..] = *head;
         let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        // An empty record would be found in a stretch of zeros, which a power cut may leave.
+        // A power cut may leave zeros at the end of a file, which must not be read as empty records.
         if length == 0 || length > MAX_FRAME {
             return Err(fault(&format!("has {length} bytes: expected 1 to {MAX_FRAME}")));
         }
-        let record = rest.get(..length).ok_or_else(|| fault("is cut off"))?;
+        let record = rest.get(..length).ok_or_else(|| fault("is truncated"))?;
         if crc32c::crc32c(record) != u32::from_le_bytes(crc) {
             return Err(fault("does not match its checksum"));
         }
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_records_come_back_and_the_first_fault_ends_it() {
+    fn valid_records_are_read_and_the_first_bad_one_ends_the_iteration() {
         let mut bytes = Vec::new();
         push(&mut bytes, b"one");
         push(&mut bytes, b"three");

@@ -1,4 +1,4 @@
-//! A finished game of self-play: its moves, its outcome and what the search thought on the way.
+//! A finished self-play game: moves, outcome and search results.
 
 use std::fmt;
 
@@ -7,44 +7,41 @@ use selfmate_chess::{Color, Game, Move, MoveList, Outcome, Reason};
 
 use crate::policy;
 
-/// A finished game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GameRecord {
-    /// Its number in the run.
+    /// Unique in the run.
     pub number: u64,
-    /// The step of the network that played.
+    /// The training step of the network that played.
     pub network: u64,
-    /// The position it started from, as FEN; `None` for the usual one.
+    /// The start position as FEN; `None` for the standard one.
     pub start: Option<String>,
-    /// The moves, at most 65,535.
+    /// At most 65,535.
     pub moves: Vec<Move>,
-    /// How it ended.
     pub outcome: Outcome,
-    /// What the search thought, by ply; not every position needs to be here.
+    /// Search results, ordered by ply. Not every position needs one.
     pub positions: Vec<PositionRecord>,
 }
 
-/// What the search thought of a position.
+/// The result of the search of one position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PositionRecord {
-    /// Moves played before it.
+    /// The number of moves before this position.
     pub ply: u16,
-    /// What the side to move may expect, from -1 (loss) to 1 (win).
+    /// The expected result for the side to move, from -1 (loss) to 1 (win).
     pub value: f32,
     /// The probability of a draw.
     pub draw: f32,
-    /// The policy target: a probability for each legal move, in the order of `Game::legal_moves`.
+    /// The policy target: one probability for each legal move, in the order of `Game::legal_moves`.
     pub policy: Vec<f32>,
 }
 
-/// What is wrong with a game: where, and what.
+/// What is wrong with a game, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordError {
-    /// The number of the game; `None` when not even that can be read.
+    /// The number of the game; `None` if it cannot be read.
     pub number: Option<u64>,
-    /// The ply; `None` when it is not about one.
+    /// `None` if the error is not about a ply.
     pub ply: Option<usize>,
-    /// What is wrong.
     pub what: String,
 }
 
@@ -64,7 +61,7 @@ impl fmt::Display for RecordError {
 }
 
 impl GameRecord {
-    /// The game at its start.
+    /// The game at its start position.
     pub fn start_game(&self) -> Result<Game, RecordError> {
         match &self.start {
             None => Ok(Game::new()),
@@ -72,25 +69,25 @@ impl GameRecord {
         }
     }
 
-    /// Who moves after so many moves.
+    /// The side to move after `ply` moves.
     pub fn turn(&self, ply: usize) -> Color {
         let black_starts = self.start.as_deref().is_some_and(|fen| fen.contains(" b "));
         if ply.is_multiple_of(2) == black_starts { Color::Black } else { Color::White }
     }
 
-    /// Plays the game again and shows each judged position with its legal moves; returns the game
-    /// at its end.
+    /// Replays the game and passes each recorded position with its legal moves to `visit`. Returns the
+    /// final game.
     pub fn replay(
         &self,
         mut visit: impl FnMut(&Game, &MoveList, &PositionRecord),
     ) -> Result<Game, RecordError> {
-        self.try_replay(|game, legal, judged| {
-            visit(game, legal, judged);
+        self.try_replay(|game, legal, recorded| {
+            visit(game, legal, recorded);
             Ok(())
         })
     }
 
-    /// As [`GameRecord::replay`]; the visitor may say what is wrong with a position.
+    /// Like [`GameRecord::replay`]; the visitor may return an error.
     pub(crate) fn try_replay(
         &self,
         mut visit: impl FnMut(&Game, &MoveList, &PositionRecord) -> Result<(), String>,
@@ -98,39 +95,39 @@ impl GameRecord {
         let mut game = self.start_game()?;
         let mut positions = self.positions.iter().peekable();
         for ply in 0..=self.moves.len() {
-            if let Some(judged) = positions.next_if(|judged| usize::from(judged.ply) == ply) {
+            if let Some(recorded) = positions.next_if(|recorded| usize::from(recorded.ply) == ply) {
                 let legal = game.legal_moves();
-                if judged.policy.len() != legal.len() {
-                    let (got, expected) = (judged.policy.len(), legal.len());
+                if recorded.policy.len() != legal.len() {
+                    let (got, expected) = (recorded.policy.len(), legal.len());
                     let what = format!("a policy over {got} moves: expected {expected}");
                     return Err(self.fault(Some(ply), what));
                 }
-                visit(&game, &legal, judged).map_err(|what| self.fault(Some(ply), what))?;
+                visit(&game, &legal, recorded).map_err(|what| self.fault(Some(ply), what))?;
             }
             if let Some(&m) = self.moves.get(ply) {
                 game.play(m).map_err(|error| self.fault(Some(ply), error))?;
             }
         }
-        if let Some(judged) = positions.next() {
+        if let Some(recorded) = positions.next() {
             let what = format!("expected positions in order, up to ply {}", self.moves.len());
-            return Err(self.fault(Some(judged.ply.into()), what));
+            return Err(self.fault(Some(recorded.ply.into()), what));
         }
         Ok(game)
     }
 
-    /// The game as it is after being stored and read. Whoever goes on with games that may also
-    /// come back from a file goes on with these, so that a kill changes nothing.
+    /// The game as it is after being stored and read. Code that also reads games from files must
+    /// use this, so that a kill and a resume change nothing.
     #[must_use]
     pub fn rounded(mut self) -> GameRecord {
-        for judged in &mut self.positions {
-            judged.value = value_from(value_bits(judged.value));
-            judged.draw = draw_from(draw_bits(judged.draw));
-            judged.policy = policy::unpack(&policy::pack(&judged.policy));
+        for recorded in &mut self.positions {
+            recorded.value = value_from(value_bits(recorded.value));
+            recorded.draw = draw_from(draw_bits(recorded.draw));
+            recorded.policy = policy::unpack(&policy::pack(&recorded.policy));
         }
         self
     }
 
-    /// Checks that the outcome is one of this game, which stands at its end.
+    /// Checks that the outcome is possible for this game. `end` is the game after all moves.
     pub(crate) fn check_outcome(&self, end: &Game) -> Result<(), RecordError> {
         let Outcome { winner, reason } = self.outcome;
         let fits = match reason {
@@ -143,7 +140,8 @@ impl GameRecord {
         if fits {
             return Ok(());
         }
-        let what = format!("the outcome is {}: expected one of the game", self.outcome);
+        let what =
+            format!("the outcome is {}: expected an outcome that the moves lead to", self.outcome);
         Err(self.fault(Some(end.ply()), what))
     }
 
@@ -155,22 +153,20 @@ impl GameRecord {
 const VALUE_ONE: f32 = 32_767.0;
 const DRAW_ONE: f32 = 255.0;
 
-/// A value in [-1, 1] as 16 bits.
+/// Quantises a value in [-1, 1] to 16 bits.
 pub(crate) fn value_bits(value: f32) -> i16 {
     (value * VALUE_ONE).round() as i16
 }
 
-/// A value from its 16 bits.
 pub(crate) fn value_from(bits: i16) -> f32 {
     f32::from(bits) / VALUE_ONE
 }
 
-/// A probability as 8 bits.
+/// Quantises a probability to 8 bits.
 pub(crate) fn draw_bits(draw: f32) -> u8 {
     (draw * DRAW_ONE).round() as u8
 }
 
-/// A probability from its 8 bits.
 pub(crate) fn draw_from(bits: u8) -> f32 {
     f32::from(bits) / DRAW_ONE
 }
@@ -188,7 +184,7 @@ mod tests {
             let m = parse_uci(game.position(), text).unwrap();
             game.play(m).unwrap();
         }
-        let judged =
+        let recorded =
             PositionRecord { ply: 2, value: 0.25, draw: 0.5, policy: vec![1.0 / 19.0; 19] };
         GameRecord {
             number: 7,
@@ -196,23 +192,23 @@ mod tests {
             start: None,
             moves: game.moves().collect(),
             outcome: Outcome { winner: Some(Color::Black), reason: Reason::Checkmate },
-            positions: vec![judged],
+            positions: vec![recorded],
         }
     }
 
     #[test]
-    fn replaying_shows_the_judged_positions() {
+    fn replaying_visits_the_recorded_positions() {
         let record = mate();
         let mut seen = Vec::new();
         let end = record
-            .replay(|game, legal, judged| seen.push((game.ply(), legal.len(), judged.ply)))
+            .replay(|game, legal, recorded| seen.push((game.ply(), legal.len(), recorded.ply)))
             .unwrap();
         assert_eq!((seen, end.ply()), (vec![(2, 19, 2)], 4));
         assert!(record.check_outcome(&end).is_ok());
     }
 
     #[test]
-    fn what_does_not_fit_the_game_is_named() {
+    fn errors_name_what_does_not_fit_the_game() {
         let error = |change: fn(&mut GameRecord)| {
             let mut record = mate();
             change(&mut record);
@@ -231,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_that_the_game_does_not_have_is_refused() {
+    fn impossible_outcomes_are_rejected() {
         let end = mate().replay(|_, _, _| ()).unwrap();
         for (winner, reason, fits) in [
             (Some(Color::Black), Reason::Checkmate, true),

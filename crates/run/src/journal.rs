@@ -1,7 +1,7 @@
-//! The games of the generation that is being played, in the order in which they end.
+//! The games of the current generation, in the order in which they ended.
 //!
-//! Records are only ever added, so a kill leaves at worst a last one that is torn; it is cut off
-//! and its game played again.
+//! Records are only appended. A kill can leave at most the last record truncated. It is removed on
+//! the next start, and its game is played again.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -16,43 +16,40 @@ use crate::game::GameRecord;
 use crate::reader::RunReader;
 use crate::writer::Run;
 
-/// An open journal.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
     path: PathBuf,
     generation: u64,
-    /// Bytes of whole records.
+    /// The length of the valid records.
     length: u64,
 }
 
-/// The games of the generation that is being played, as they stand on disk. They are decoded when
-/// they are asked for: whoever wants one pays for one.
+/// The games of the current generation on disk. Each is decoded only when requested.
 #[derive(Clone, Debug)]
 pub struct OpenGames {
-    /// The generation.
     pub generation: u64,
     path: PathBuf,
     bytes: Vec<u8>,
 }
 
 impl OpenGames {
-    /// How many there are.
+    /// The number of games.
     pub fn count(&self) -> usize {
         self.records().count()
     }
 
-    /// All of them, in the order in which they ended.
+    /// All games, in the order in which they ended.
     pub fn all(&self) -> Result<Vec<GameRecord>, RunError> {
         self.records().map(|record| self.decode(record)).collect()
     }
 
-    /// The one that ended last.
+    /// The game that ended last.
     pub fn last(&self) -> Result<Option<GameRecord>, RunError> {
         self.records().last().map(|record| self.decode(record)).transpose()
     }
 
-    /// A record that is just being written is left out.
+    /// Skips a record that is still being written.
     fn records(&self) -> impl Iterator<Item = &[u8]> {
         Frames::new(&self.bytes).map_while(Result::ok)
     }
@@ -63,7 +60,7 @@ impl OpenGames {
 }
 
 impl RunReader {
-    /// The games of the generation that is being played; `None` between generations.
+    /// The games of the current generation; `None` between generations.
     pub fn open_games(&self) -> Result<Option<OpenGames>, RunError> {
         let names = atomic::names(&self.games_path())?;
         let generation = |name: &String| name.strip_suffix(".open")?.parse::<u64>().ok();
@@ -75,14 +72,14 @@ impl RunReader {
 }
 
 impl Run {
-    /// Opens the journal of a generation, or begins it; gives the games it already has, by number.
-    /// Of games with the same number the last counts.
+    /// Opens the journal of a generation or creates it. Returns the games it contains, by number. If a
+    /// number occurs more than once, the last game counts.
     pub fn journal(&mut self, generation: u64) -> Result<(Journal, Vec<GameRecord>), RunError> {
         let path = self.journal_path(generation);
         let bytes = atomic::read(&path)?.unwrap_or_default();
         let mut frames = Frames::new(&bytes);
         let mut games = BTreeMap::new();
-        // A torn record ends the iteration, and so does a damaged one: what follows it is lost.
+        // The first truncated or damaged record ends the journal. Anything after it is lost.
         for record in frames.by_ref().map_while(Result::ok) {
             let game = GameRecord::decode(record);
             let game = game.map_err(|error| RunError::damaged(&path, error))?;
@@ -92,7 +89,7 @@ impl Run {
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(RunError::io(&path))?;
         file.set_len(length).map_err(RunError::io(&path))?;
-        // Games that are synced are of no use in a file that a power cut forgets.
+        // Without this, a power cut could lose the new file and with it the synced games.
         atomic::sync_folder(path.parent().unwrap_or(Path::new(".")))?;
         let journal = Journal { file, path, generation, length };
         Ok((journal, games.into_values().collect()))
@@ -100,14 +97,14 @@ impl Run {
 }
 
 impl Journal {
-    /// Adds a game. A kill after this returns does not lose it.
+    /// Appends a game. A kill after this returns does not lose it.
     pub fn append(&mut self, game: &GameRecord) -> Result<(), RunError> {
         let record = game.encode();
         let record = record.map_err(|error| RunError::Game { path: self.path.clone(), error })?;
         let mut bytes = Vec::with_capacity(record.len() + 8);
         frame::push(&mut bytes, &record);
         if let Err(error) = self.file.write_all(&bytes) {
-            // On a full disk, say: what comes after half a record could not be read again.
+            // The disk may be full. Remove the partial record, because nothing after it could be read.
             let _ = self.file.set_len(self.length);
             return Err(RunError::Io { path: self.path.clone(), error });
         }
@@ -115,12 +112,12 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits until the disk has all games. After this returns not even a power cut loses them.
+    /// Syncs all games to disk. After this returns not even a power cut loses them.
     pub fn sync(&self) -> Result<(), RunError> {
         self.file.sync_data().map_err(RunError::io(&self.path))
     }
 
-    /// Holds these games and no others from now on.
+    /// Replaces the contents with these games.
     pub fn replace(&mut self, games: &[GameRecord]) -> Result<(), RunError> {
         let mut bytes = Vec::new();
         for game in games {
@@ -136,7 +133,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Forgets all games, for a generation that is to be played afresh.
+    /// Removes all games, for a generation that is played again.
     pub fn clear(&mut self) -> Result<(), RunError> {
         self.file.set_len(0).map_err(RunError::io(&self.path))?;
         self.length = 0;

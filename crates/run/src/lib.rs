@@ -1,4 +1,4 @@
-//! A run: the folder that holds everything of one training.
+//! Run folders: everything that one training run stores on disk.
 //!
 //! ```text
 //! runs/NAME/
@@ -6,15 +6,15 @@
 //!   lock                   held by the one process that writes
 //!   checkpoints/STEP/      files, and a MANIFEST with the hash of each, written last
 //!   games/NNNNNNNN.games   the sealed games of a generation
-//!   games/NNNNNNNN.open    the games of the generation that is being played
-//!   live.json              the games that are being played, while they are
-//!   metrics.jsonl          typed records, one a line
+//!   games/NNNNNNNN.open    the games of the current generation
+//!   live.json              the games in progress, while training runs
+//!   metrics.jsonl          typed records, one per line
 //!   metrics.damaged        lines of it that could not be read
-//!   matches/               what the arena found
+//!   matches/               results of the arena
 //! ```
 //!
-//! A kill at any moment leaves a folder that can be read. Damage is found by a hash or a checksum,
-//! and named. This crate does not know how learning works.
+//! The folder can be read after a kill at any moment. Hashes and checksums detect damage, and errors
+//! name the damaged file. This crate contains no learning.
 
 pub mod atomic;
 pub mod bounded_file;
@@ -36,7 +36,7 @@ mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointStamp, Latest};
 pub use error::{Damage, PassedOver, RunError};
-pub use follower::{Follower, News};
+pub use follower::{Follower, MetricsUpdate};
 pub use game::{GameRecord, PositionRecord, RecordError};
 pub use journal::{Journal, OpenGames};
 pub use live::LiveGame;

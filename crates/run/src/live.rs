@@ -1,5 +1,5 @@
-//! Games while they are played, for whoever watches: a small file that is written anew every moment
-//! and gone when the training has ended. Nothing is ever learned or resumed from it.
+//! Games in progress, for viewers: a small file that is rewritten often and removed when training
+//! ends. Learning and resuming never use it.
 
 use std::fs;
 use std::time::Duration;
@@ -11,40 +11,37 @@ use crate::error::RunError;
 use crate::reader::RunReader;
 use crate::writer::Run;
 
-/// A game that is being played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LiveGame {
-    /// Its number in the run.
+    /// Unique in the run.
     pub number: u64,
-    /// The position, as FEN.
     pub fen: String,
-    /// The move that led to it, as in UCI; `None` at the start.
+    /// The move that led to `fen`, in UCI notation; `None` at the start.
     pub last: Option<String>,
-    /// Moves so far, a random start among them.
+    /// Moves so far, random opening moves included.
     pub plies: usize,
-    /// What White may expect, from -1 to 1, as the last search saw it.
+    /// White's expected result according to the last search, from -1 to 1.
     pub value: Option<f32>,
 }
 
 impl Run {
-    /// Shows the games that are being played. It does not wait for the disk.
+    /// Publishes the games in progress. Does not sync to disk.
     pub fn show_live(&self, games: &[LiveGame]) -> Result<(), RunError> {
         let path = self.live_path();
         let partial = atomic::with_suffix(&path, atomic::PARTIAL);
-        let bytes = serde_json::to_vec(games).expect("texts and numbers are JSON");
+        let bytes = serde_json::to_vec(games).expect("strings and numbers are valid JSON");
         fs::write(&partial, bytes).map_err(RunError::io(&partial))?;
         fs::rename(&partial, &path).map_err(RunError::io(&path))
     }
 
-    /// The training has ended: no game is being played any more.
+    /// Removes the published games when training has ended.
     pub fn hide_live(&self) -> Result<(), RunError> {
         atomic::remove(&self.live_path())
     }
 }
 
 impl RunReader {
-    /// The games that are being played, and how long ago they stood so. While nobody plays, or
-    /// after a kill, they are those of then.
+    /// The published games and their age. After a kill they are out of date.
     pub fn live_games(&self) -> Result<(Duration, Vec<LiveGame>), RunError> {
         let path = self.live_path();
         let Some(bytes) = atomic::read(&path)? else { return Ok((Duration::ZERO, Vec::new())) };
@@ -61,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_is_seen_until_it_is_hidden() {
+    fn published_games_are_visible_until_they_are_hidden() {
         let folder = tempfile::tempdir().unwrap();
         let run = Run::open(folder.path()).unwrap();
         let reader = RunReader::new(folder.path());

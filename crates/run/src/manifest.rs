@@ -1,4 +1,4 @@
-//! The MANIFEST of a checkpoint: the hash and the size of each file, and a hash of itself.
+//! The MANIFEST of a checkpoint: the hash and size of each file, and a hash of the manifest itself.
 //!
 //! ```text
 //! selfmate checkpoint 1
@@ -13,37 +13,33 @@ use std::fmt::Write as _;
 
 use blake3::Hash;
 
-/// The name of the file.
 pub const NAME: &str = "MANIFEST";
 const FIRST: &str = "selfmate checkpoint 1";
 
-/// What a checkpoint holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// Batches the learner had learned from.
+    /// The number of batches trained on.
     pub step: u64,
-    /// The files by name.
     pub files: BTreeMap<String, Entry>,
-    /// Files that were taken away later; they may still be there after a kill.
+    /// Files that were removed later. After a kill they may still exist.
     pub dropped: BTreeSet<String>,
 }
 
 /// A file as it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The hash of its bytes.
+    /// BLAKE3 hash of the bytes.
     pub hash: Hash,
-    /// How many they are.
+    /// In bytes.
     pub size: u64,
 }
 
 impl Entry {
-    /// What these bytes should be.
     pub fn of(bytes: &[u8]) -> Entry {
         Entry { hash: blake3::hash(bytes), size: bytes.len() as u64 }
     }
 
-    /// What is wrong with these bytes.
+    /// Compares bytes with this entry; the error states the difference.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
         if bytes.len() as u64 != self.size {
             return Err(format!("{} bytes: expected {}", bytes.len(), self.size));
@@ -56,7 +52,6 @@ impl Entry {
 }
 
 impl Manifest {
-    /// As text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{FIRST}\nstep {}\n", self.step);
         // Writing to a String cannot fail.
@@ -71,9 +66,9 @@ impl Manifest {
         text
     }
 
-    /// From text, or what is wrong with it.
+    /// Parses the text, or returns what is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Manifest, String> {
-        let text = str::from_utf8(bytes).map_err(|_| "is not text")?;
+        let text = str::from_utf8(bytes).map_err(|_| "is not valid UTF-8")?;
         let mut lines = text.lines();
         if lines.next() != Some(FIRST) {
             return Err(format!("expected '{FIRST}' in line 1"));
@@ -101,7 +96,7 @@ impl Manifest {
                 _ => return Err(bad()),
             }
         }
-        // Every bit counts: the hash is over the text, and the text is the only way to write it.
+        // The hash covers the text, and there is only one text for each manifest.
         if manifest.to_text() == text {
             Ok(manifest)
         } else {
@@ -110,7 +105,7 @@ impl Manifest {
     }
 }
 
-/// Refuses what could lead out of the folder or be taken for something of ours.
+/// Rejects names that lead out of the folder or that we use ourselves.
 pub fn check_name(name: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let is_ours = name == NAME || name.ends_with(".partial");
@@ -131,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_found() {
+    fn every_flipped_bit_and_every_truncation_is_detected() {
         let text = manifest().to_text();
         assert_eq!(Manifest::parse(text.as_bytes()), Ok(manifest()));
         for bit in 0..8 * text.len() {
@@ -145,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_in_the_folder() {
+    fn names_that_lead_out_of_the_folder_are_rejected() {
         for name in ["", ".", "..", "../x", "a/b", "a b", "MANIFEST", "é", "x.partial"] {
             assert!(check_name(name).is_err(), "{name}");
         }

@@ -1,7 +1,7 @@
-//! What happened in a run, as typed records, one JSON document a line.
+//! The metrics of a run: typed records, one JSON object per line.
 //!
-//! The only source for plots, page and terminal. Lines are only ever added, but for a resume that
-//! goes back to an earlier generation.
+//! Plots, the web page and the terminal read nothing else. Lines are only appended, except when a
+//! resume goes back to an earlier generation.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -19,68 +19,64 @@ use crate::writer::Run;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Record {
-    /// The run began.
     Start {
-        /// Of selfmate.
+        /// The version of selfmate.
         version: String,
-        /// The seed of the run.
         seed: u64,
-        /// Threads it began with.
+        /// The number of threads at the start.
         threads: u64,
-        /// When it is to stop; `None` in runs from before this was recorded.
+        /// When training stops; `None` in old runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Budget>,
     },
-    /// The run goes on after a stop or a kill.
+    /// Training continues after a stop or a kill.
     Resume {
-        /// Seconds of training before.
+        /// Seconds of training before the resume.
         elapsed_s: f64,
-        /// The step it goes on from.
+        /// The step from which training continues.
         step: u64,
-        /// The last generation that counts.
+        /// The last generation that is kept.
         generation: u64,
-        /// What was found damaged, and what was done about it.
+        /// Damage that was found, and how it was handled.
         #[serde(default)]
         notes: Vec<String>,
-        /// Threads it goes on with; `None` in runs from before this was recorded.
+        /// The number of threads; `None` in old runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         threads: Option<u64>,
-        /// When it is to stop; `None` in runs from before this was recorded.
+        /// When training stops; `None` in old runs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Budget>,
     },
-    /// A generation is done.
+    /// A generation is complete.
     Progress(Progress),
-    /// The player was rated.
     Rating(Rating),
-    /// Something looks wrong.
     Alarm(Alarm),
-    /// The training ended, for now.
+    /// Training stopped. It may be resumed.
     End {
-        /// Seconds of training.
+        /// Total seconds of training.
         elapsed_s: f64,
-        /// Why, for people.
+        /// In words.
         reason: String,
     },
 }
 
-/// When a training stops. Without any bound it goes on until it is told to stop.
+/// When training stops. Without any limit it runs until it is stopped by the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
     /// Minutes of training, earlier sessions included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minutes: Option<f64>,
-    /// Games of self-play, earlier sessions included.
+    /// Self-play games, earlier sessions included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub games: Option<u64>,
-    /// Batches learned, earlier sessions included.
+    /// Training batches, earlier sessions included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
 }
 
 impl Budget {
-    /// Whether a bound is reached after so many seconds of training, games and batches.
+    /// Whether any limit is reached.
     pub fn is_spent(&self, elapsed_s: f64, games: u64, steps: u64) -> bool {
         self.minutes.is_some_and(|minutes| elapsed_s >= 60.0 * minutes)
             || self.games.is_some_and(|most| games >= most)
@@ -88,66 +84,61 @@ impl Budget {
     }
 }
 
-/// How far a run is: totals since its start, and the learner's own curves.
+/// Totals since the start of the run, and the learner's own curves.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Seconds of training.
     pub elapsed_s: f64,
-    /// The generation that was finished.
+    /// The generation that was completed.
     pub generation: u64,
-    /// Games played.
     pub games: u64,
-    /// Positions recorded.
+    /// Recorded positions.
     pub positions: u64,
-    /// Simulations searched.
     pub simulations: u64,
-    /// Batches learned from.
+    /// Training batches.
     pub steps: u64,
     /// Curves by name, such as `loss.value` or `draw_share`.
     #[serde(default)]
     pub values: BTreeMap<String, f64>,
 }
 
-/// A rating of the player.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rating {
     /// Seconds of training.
     pub elapsed_s: f64,
-    /// The step that was rated.
+    /// The rated step.
     pub step: u64,
     /// The generation of that step.
     pub generation: u64,
-    /// The rating.
     pub elo: f64,
-    /// The lower end of its 95 % interval.
+    /// The lower end of the 95 % interval.
     pub low: f64,
-    /// The upper end.
+    /// The upper end of the 95 % interval.
     pub high: f64,
-    /// Games it took.
+    /// The number of rating games.
     pub games: u64,
 }
 
-/// Something that looks wrong.
+/// A warning that a metric is out of bounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alarm {
     /// Seconds of training.
     pub elapsed_s: f64,
-    /// The generation in which it was seen.
+    /// The generation in which it was detected.
     pub generation: u64,
-    /// What was looked at, such as `draw_share`.
+    /// The name of the metric, such as `draw_share`.
     pub name: String,
-    /// What it is.
     pub value: f64,
-    /// What it should not pass.
+    /// The limit that was passed.
     pub bound: f64,
-    /// What that means, for people.
+    /// The interpretation, in words.
     pub meaning: String,
-    /// What is done about it, or what to do.
+    /// What is done about it, or what the user should do.
     pub action: String,
 }
 
 impl Record {
-    /// Seconds of training, where the record tells.
+    /// Seconds of training, if the record contains them.
     pub fn elapsed_s(&self) -> Option<f64> {
         match self {
             Record::Start { .. } => None,
@@ -168,7 +159,7 @@ impl Record {
         }
     }
 
-    /// The first number that JSON cannot hold.
+    /// The first number that JSON cannot represent.
     fn not_finite(&self) -> Option<(&str, f64)> {
         let mut numbers = vec![("elapsed_s", self.elapsed_s().unwrap_or_default())];
         match self {
@@ -187,14 +178,14 @@ impl Record {
     }
 }
 
-/// The lines of a file of metrics: those that are records, and those that are not.
+/// The lines of a metrics file: parsed records and damaged lines.
 struct Lines {
     records: Vec<(Record, Vec<u8>)>,
     unreadable: Vec<(Damage, Vec<u8>)>,
 }
 
 impl RunReader {
-    /// All records, and the lines that are none. A last line that is not finished is left out.
+    /// All records, and the lines that cannot be parsed. Skips an unfinished last line.
     pub fn metrics(&self) -> Result<(Vec<Record>, Vec<Damage>), RunError> {
         let Lines { records, unreadable } = self.metric_lines()?;
         let records = records.into_iter().map(|(record, _)| record).collect();
@@ -218,28 +209,28 @@ impl RunReader {
         Ok(found)
     }
 
-    /// Where lines are kept that could not be read.
+    /// Where damaged lines are kept.
     fn damaged_metrics_path(&self) -> PathBuf {
         self.path().join("metrics.damaged")
     }
 }
 
-/// The record that a line holds, or why it holds none.
+/// Parses a line, or returns what is wrong with it.
 pub(crate) fn parse(line: &[u8]) -> Result<Record, String> {
     serde_json::from_slice(line).map_err(|error| {
-        // Its place in the text is always line 1.
+        // serde_json adds a location, which is always line 1.
         let text = error.to_string();
         text.split(" at line ").next().unwrap_or(&text).to_owned()
     })
 }
 
-/// The damage of a line that holds no record.
+/// The damage report for a line that cannot be parsed.
 pub(crate) fn unreadable(path: &Path, line: usize, what: &str) -> Damage {
     Damage::new(path, format!("line {line} cannot be read: {what}"))
 }
 
 impl Run {
-    /// Adds a record. A kill after this returns does not lose it.
+    /// Appends a record. A kill after this returns does not lose it.
     pub fn append_metric(&mut self, record: &Record) -> Result<(), RunError> {
         self.check_present()?;
         let path = self.metrics_path();
@@ -247,10 +238,10 @@ impl Run {
             let what = format!("{name} is {number}: expected a finite number");
             return Err(RunError::refused(&path, what));
         }
-        let mut line = serde_json::to_string(record).expect("plain data with text keys");
+        let mut line = serde_json::to_string(record).expect("records have string keys");
         line.push('\n');
         self.metrics.write_all(line.as_bytes()).map_err(|error| {
-            // On a full disk, say: the next record must not stand behind half a line.
+            // The disk may be full. Remove the partial line before the next record.
             if let Ok(metrics) = Run::open_metrics(self) {
                 self.metrics = metrics;
             }
@@ -258,7 +249,7 @@ impl Run {
         })
     }
 
-    /// Moves lines that cannot be read to `metrics.damaged`; says which.
+    /// Moves lines that cannot be parsed to `metrics.damaged` and returns the damage.
     pub fn recover_metrics(&mut self) -> Result<Vec<Damage>, RunError> {
         let Lines { records, unreadable } = self.metric_lines()?;
         if unreadable.is_empty() {
@@ -267,7 +258,7 @@ impl Run {
         let aside = self.damaged_metrics_path();
         let mut kept_aside = atomic::read(&aside)?.unwrap_or_default();
         kept_aside.extend(unreadable.iter().flat_map(|(_, line)| line));
-        // First there, then gone from here: a kill in between leaves a line twice, never nowhere.
+        // Copied first, removed second: a kill in between duplicates a line but never loses it.
         atomic::write(&aside, &kept_aside)?;
         let kept: Vec<u8> = records.into_iter().flat_map(|(_, line)| line).collect();
         atomic::write(&self.metrics_path(), &kept)?;
@@ -275,15 +266,15 @@ impl Run {
         Ok(unreadable.into_iter().map(|(damage, _)| damage).collect())
     }
 
-    /// Drops the records of generations after this one: a resume will play those again. Lines that
-    /// cannot be read are kept in `metrics.damaged`.
+    /// Removes the records of later generations, which a resume will play again. Lines that cannot be
+    /// parsed are kept in `metrics.damaged`.
     pub fn rewind_metrics(&mut self, generation: u64) -> Result<(), RunError> {
         self.recover_metrics()?;
         let Lines { records, .. } = self.metric_lines()?;
         let mut kept = Vec::new();
         let mut keep = true;
         for (record, line) in &records {
-            // A record without a generation belongs to the one before it.
+            // A record without a generation belongs to the generation before it.
             keep = record.generation().map_or(keep, |of| of <= generation);
             if keep {
                 kept.extend(line);
@@ -295,14 +286,14 @@ impl Run {
         Ok(())
     }
 
-    /// Drops all records: a run that has done nothing begins anew.
+    /// Removes all records, for a run that starts again from nothing.
     pub fn forget_metrics(&mut self) -> Result<(), RunError> {
         atomic::write(&self.metrics_path(), b"")?;
         self.metrics = Run::open_metrics(self)?;
         Ok(())
     }
 
-    /// Opens the metrics for appending, without a last line that is not finished.
+    /// Opens the metrics for appending. Removes an unfinished last line.
     pub(crate) fn open_metrics(reader: &RunReader) -> Result<File, RunError> {
         let path = reader.metrics_path();
         let length = whole_lines(&atomic::read(&path)?.unwrap_or_default());
@@ -315,7 +306,7 @@ impl Run {
     }
 }
 
-/// Where the last line that was finished ends.
+/// The end of the last complete line.
 fn whole_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1)
 }
@@ -344,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_and_a_torn_line_is_left_out() {
+    fn records_round_trip_and_a_truncated_line_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(folder.path()).unwrap();
         let start = Record::Start {
@@ -376,14 +367,14 @@ mod tests {
         drop(run);
         std::fs::write(&path, &whole[..whole.len() - 5]).unwrap();
         assert_eq!(RunReader::new(folder.path()).metrics().unwrap().0, records[..5]);
-        // Whoever writes on does so on a line of its own.
+        // A writer that goes on starts a new line.
         let mut run = Run::open(folder.path()).unwrap();
         run.append_metric(&end()).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), whole);
     }
 
     #[test]
-    fn an_unreadable_line_is_named_and_set_aside_and_the_rest_counts() {
+    fn an_unreadable_line_is_reported_and_set_aside_and_the_rest_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(folder.path()).unwrap();
         for generation in 1..=3 {
@@ -394,7 +385,7 @@ mod tests {
         let second = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
         for bit in 0..8 {
             let mut flipped = whole.clone();
-            // The brace that the second line begins with.
+            // The opening brace of the second line.
             flipped[second] ^= 1 << bit;
             std::fs::write(&path, &flipped).unwrap();
             let (records, damages) = run.metrics().unwrap();
@@ -412,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_lines_are_named_and_unknown_fields_tolerated() {
+    fn broken_lines_are_reported_and_unknown_fields_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let reader = RunReader::new(folder.path());
         assert!(reader.metrics().unwrap().0.is_empty());
@@ -428,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_from_before_budgets_were_recorded_are_read() {
+    fn old_runs_without_budgets_are_read() {
         let read = |line: &str| serde_json::from_str::<Record>(line).unwrap();
         let start = read(r#"{"kind":"start","version":"0.1.0","seed":1,"threads":2}"#);
         assert!(matches!(start, Record::Start { budget: None, .. }), "{start:?}");
@@ -437,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bound_of_a_budget_ends_it() {
+    fn a_budget_is_spent_when_any_limit_is_reached() {
         let unbounded = Budget::default();
         assert!(!unbounded.is_spent(1e9, u64::MAX, u64::MAX));
         let budget = Budget { minutes: Some(1.5), games: Some(100), steps: Some(10) };
@@ -447,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn rewinding_drops_what_belongs_to_later_generations() {
+    fn rewinding_removes_records_of_later_generations() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(folder.path()).unwrap();
         for record in [progress(1), end(), progress(2), rating(1), progress(3), end()] {
@@ -462,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn rewinding_keeps_unreadable_lines_aside() {
+    fn rewinding_keeps_unreadable_lines_in_the_damaged_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(folder.path()).unwrap();
         run.append_metric(&progress(1)).unwrap();
@@ -476,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_refused_by_name() {
+    fn numbers_that_are_not_finite_are_rejected_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(folder.path()).unwrap();
         let values = [("loss.policy".to_owned(), f64::NAN)].into();

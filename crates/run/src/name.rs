@@ -1,23 +1,22 @@
-//! Names of runs.
+//! Validation of run names.
 
-/// Characters that mean something else where a run is named: in paths and in player specs.
-const TAKEN: [char; 6] = ['/', '\\', '@', ',', ':', '='];
+/// Characters with a meaning in paths or player specs.
+const RESERVED: [char; 6] = ['/', '\\', '@', ',', ':', '='];
 
-/// A name that no run can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?}: expected a plain name: no spaces at its ends, no control characters, none of \
-     / \\ @ , : = and neither '.' nor '-' at its start"
+    "{0:?}: expected a plain name: no leading or trailing spaces, no control characters, none of \
+     / \\ @ , : = and no '.' or '-' at the start"
 )]
 pub struct NameError(String);
 
-/// Says what is wrong with the name of a new run, if anything is.
+/// Validates the name of a new run.
 pub fn check_name(name: &str) -> Result<(), NameError> {
     let is_plain = !name.is_empty()
         && name.trim() == name
-        && !name.contains(TAKEN)
+        && !name.contains(RESERVED)
         && !name.contains(char::is_control)
-        // A hidden folder, and what every command would take for a flag.
+        // Hidden folders, and names that look like command-line flags.
         && !name.starts_with(['.', '-']);
     if is_plain { Ok(()) } else { Err(NameError(name.to_owned())) }
 }
@@ -27,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain() {
+    fn only_plain_names_are_accepted() {
         for name in ["zero", "a b", "Ende-2.0", "größer", "1"] {
             assert_eq!(check_name(name), Ok(()));
         }

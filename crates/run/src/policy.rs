@@ -1,19 +1,19 @@
-//! A policy in one byte a move, on a logarithmic scale.
+//! Policies in one byte per move, on a logarithmic scale.
 //!
-//! Byte 0 is zero; byte b is exp(-(b - 1) / 16), within 3.2 % of what it stands for, and
-//! whatever is below 1.2e-7 becomes zero. Tables and whole numbers instead of `exp` and `ln`: the
-//! same bits on every machine, in whatever order the moves come.
+//! Byte 0 is zero; byte b is exp(-(b - 1) / 16). Rounding changes a probability by at most 3.2 %,
+//! and probabilities below 1.2e-7 become zero. Tables and integers replace `exp` and `ln`, so that
+//! the bits are the same on every machine and for every order of moves.
 
-/// exp(-1/16), from one byte to the next.
+/// exp(-1/16): the ratio between one byte and the one before it.
 const STEP: f64 = 0.939_413_062_813_475_8;
-/// exp(1/32), from a byte half way to the one before.
+/// exp(1/32): half a step upwards.
 const HALF_STEP: f64 = 1.031_743_407_499_102_8;
-/// What byte 1, the largest, weighs.
+/// The weight of byte 1, the largest.
 const ONE: f64 = (1u64 << 48) as f64;
-/// How far a policy may be from summing to one.
+/// How far the sum of a policy may be from one.
 const TOLERANCE: f64 = 1e-3;
 
-/// What each byte weighs. The weights of all moves of a position fit a u64 with ease.
+/// The weight of each byte. The sum over all moves of a position fits into a u64.
 const WEIGHTS: [u64; 256] = {
     let mut weights = [0; 256];
     let mut byte = 1;
@@ -26,7 +26,7 @@ const WEIGHTS: [u64; 256] = {
     weights
 };
 
-/// The least probability of bytes 1 to 255.
+/// The smallest probability of bytes 1 to 255.
 const FLOORS: [f64; 255] = {
     let mut floors = [0.0; 255];
     let mut index = 0;
@@ -39,16 +39,16 @@ const FLOORS: [f64; 255] = {
     floors
 };
 
-/// What is wrong with a policy; `Ok` when it can be packed.
+/// Checks that a policy can be packed; the error states why not.
 pub fn check(policy: &[f32]) -> Result<(), String> {
     let mut sum = 0.0;
     for &probability in policy {
         if !(0.0..=1.0 + TOLERANCE as f32).contains(&probability) {
-            return Err(format!("the policy holds {probability}: expected numbers from 0 to 1"));
+            return Err(format!("the policy contains {probability}: expected numbers from 0 to 1"));
         }
         sum += f64::from(probability);
     }
-    // Not a number fails both comparisons.
+    // NaN fails this comparison too.
     if (sum - 1.0).abs() <= TOLERANCE {
         Ok(())
     } else {
@@ -56,11 +56,11 @@ pub fn check(policy: &[f32]) -> Result<(), String> {
     }
 }
 
-/// One byte for each probability. What is unpacked and packed again gives the same bytes.
+/// One byte for each probability. Unpacking and packing again gives the same bytes.
 pub fn pack(policy: &[f32]) -> Vec<u8> {
     let mut bytes: Vec<u8> = policy.iter().map(|&probability| byte(probability)).collect();
-    // Unpacking divides by a sum that is at most half a step away from one, so the first round
-    // ends this, but for sums that are exactly half a step away.
+    // Unpacking divides by a sum at most half a step away from one. So the first round ends the
+    // loop, unless the sum is exactly half a step away.
     for _ in 0..8 {
         let again: Vec<u8> = unpack(&bytes).into_iter().map(byte).collect();
         if again == bytes {
@@ -71,7 +71,7 @@ pub fn pack(policy: &[f32]) -> Vec<u8> {
     bytes
 }
 
-/// The probabilities, summing to one; all zero only when all bytes are.
+/// The probabilities, normalised to sum to one. All zero only if all bytes are zero.
 pub fn unpack(bytes: &[u8]) -> Vec<f32> {
     let weight = |byte: u8| WEIGHTS[usize::from(byte)];
     let sum: u64 = bytes.iter().map(|&byte| weight(byte)).sum();
@@ -81,7 +81,7 @@ pub fn unpack(bytes: &[u8]) -> Vec<f32> {
 
 fn byte(probability: f32) -> u8 {
     let larger = FLOORS.partition_point(|&floor| floor > f64::from(probability));
-    // Past the last floor this wraps to 0, which is zero.
+    // Below the smallest floor this wraps around to 0, which means zero.
     (larger as u8).wrapping_add(1)
 }
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn even_policies_stay_even() {
+    fn uniform_policies_stay_uniform() {
         for moves in 1..=270 {
             let policy = vec![1.0 / moves as f32; moves];
             let bytes = pack(&policy);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_policy_is_refused() {
+    fn invalid_policies_are_rejected() {
         for policy in
             [&[][..], &[0.5], &[f32::NAN, 1.0], &[-0.1, 1.1], &[0.6, 0.6], &[f32::INFINITY]]
         {
@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packing_is_close_and_packing_again_changes_nothing(
+        fn packing_is_accurate_and_idempotent(
             logits in prop::collection::vec(-18.0f32..0.0, 1..219)
         ) {
             let policy = normalised(logits.iter().map(|logit| logit.exp()).collect());
@@ -142,14 +142,14 @@ mod tests {
             let stored = unpack(&bytes);
             prop_assert!((stored.iter().sum::<f32>() - 1.0).abs() < 1e-5);
             for (stored, given) in stored.iter().zip(&policy) {
-                // Half a step, and as much again by making the sum one.
+                // Half a step from rounding, and as much again from normalising the sum.
                 prop_assert!((stored - given).abs() <= 0.065 * given + 1.3e-7);
             }
             prop_assert_eq!(pack(&stored), bytes);
         }
 
         #[test]
-        fn the_order_of_the_moves_changes_nothing(
+        fn packing_does_not_depend_on_the_order_of_moves(
             logits in prop::collection::vec(-9.0f32..0.0, 1..60)
         ) {
             let mut policy = normalised(logits.iter().map(|logit| logit.exp()).collect());

@@ -1,4 +1,4 @@
-//! A run as others see it: without the lock, while another process may write.
+//! Reads a run without a lock, while another process may write.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,15 @@ use crate::error::RunError;
 use crate::game::GameRecord;
 use crate::metric::Record;
 
-/// The file with the resolved config; checkpoints keep a copy under the same name.
+/// The file with the resolved config. Checkpoints contain a copy under the same name.
 pub const CONFIG: &str = "run.toml";
 
-/// A run to read.
 #[derive(Clone, Debug)]
 pub struct RunReader {
     path: PathBuf,
 }
 
-/// The names of the runs in a folder, in order; none when there is no such folder.
+/// The names of the runs in a folder, sorted; empty if the folder does not exist.
 pub fn list(runs: &Path) -> Result<Vec<String>, RunError> {
     let mut names = atomic::names(runs)?;
     names.retain(|name| runs.join(name).join(CONFIG).is_file());
@@ -27,12 +26,12 @@ pub fn list(runs: &Path) -> Result<Vec<String>, RunError> {
 }
 
 impl RunReader {
-    /// The run in this folder, whatever it holds.
+    /// Does not check the folder.
     pub fn new(path: &Path) -> RunReader {
         RunReader { path: path.to_owned() }
     }
 
-    /// A run by its name; the error says which there are.
+    /// Finds a run by name. The error lists the runs that exist.
     pub fn find(runs: &Path, name: &str) -> Result<RunReader, RunError> {
         let names = list(runs)?;
         if names.iter().any(|known| known == name) {
@@ -41,7 +40,6 @@ impl RunReader {
         Err(RunError::Unknown { name: name.to_owned(), runs: runs.to_owned(), names })
     }
 
-    /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -51,28 +49,28 @@ impl RunReader {
         self.path.file_name().unwrap_or(self.path.as_os_str()).to_string_lossy().into_owned()
     }
 
-    /// When the run was begun; `None` when the system does not tell.
+    /// When the run was created; `None` if the system does not report it.
     pub fn begun(&self) -> Option<SystemTime> {
-        // The lock is made first, and nothing is ever written to it.
+        // The lock file is created first and never written to.
         fs::metadata(self.lock_path()).and_then(|lock| lock.modified()).ok()
     }
 
-    /// When something was last recorded; `None` when nothing was.
+    /// When the metrics were last written; `None` if they were not.
     pub fn recorded(&self) -> Option<SystemTime> {
         fs::metadata(self.metrics_path()).and_then(|metrics| metrics.modified()).ok()
     }
 
-    /// The resolved config; `None` before it was written.
+    /// The resolved config; `None` if it has not been written yet.
     pub fn config(&self) -> Result<Option<String>, RunError> {
         let path = self.config_path();
         let Some(bytes) = atomic::read(&path)? else { return Ok(None) };
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
-            Err(_) => Err(RunError::damaged(&path, "is not text")),
+            Err(_) => Err(RunError::damaged(&path, "is not valid UTF-8")),
         }
     }
 
-    /// The generations whose games are sealed, in order.
+    /// The generations with sealed games, in order.
     pub fn chunks(&self) -> Result<Vec<u64>, RunError> {
         let names = atomic::names(&self.games_path())?;
         let generation = |name: &String| name.strip_suffix(".games")?.parse().ok();
@@ -81,26 +79,26 @@ impl RunReader {
         Ok(chunks)
     }
 
-    /// The games of a generation, by number, every bit checked.
+    /// The verified games of a generation, by number.
     pub fn read_chunk(&self, generation: u64) -> Result<Vec<GameRecord>, RunError> {
         let path = self.chunk_path(generation);
         let bytes = fs::read(&path).map_err(RunError::io(&path))?;
         chunk::decode(generation, &bytes).map_err(|what| RunError::damaged(&path, what))
     }
 
-    /// The length of a generation's sealed games and when they were written: what was read of
-    /// them counts as long as both are the same. `None` when they are not there.
+    /// The length and modification time of a generation's sealed games. Readers may cache what they
+    /// read as long as both stay equal. `None` if there are no sealed games.
     pub fn chunk_stamp(&self, generation: u64) -> Option<(u64, SystemTime)> {
         let chunk = fs::metadata(self.chunk_path(generation)).ok()?;
         Some((chunk.len(), chunk.modified().ok()?))
     }
 
-    /// Where what the arena finds is kept.
+    /// The folder for results of the arena.
     pub fn matches_path(&self) -> PathBuf {
         self.path.join("matches")
     }
 
-    /// True when nothing has been done yet: there are neither checkpoints nor games nor curves.
+    /// True if the run has no checkpoints, games or metrics yet.
     pub fn is_blank(&self) -> Result<bool, RunError> {
         if self.metrics()?.0.iter().any(|record| matches!(record, Record::Progress(_))) {
             return Ok(false);

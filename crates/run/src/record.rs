@@ -1,9 +1,9 @@
-//! A game as bytes: about 36 for each judged position.
+//! A game as bytes: about 36 for each recorded position.
 //!
-//! Version, number, network, outcome, start, moves, judged positions; whole numbers in groups of
-//! seven bits, the rest little-endian. Policies are sorted by packed move, so that the bytes do
-//! not depend on the move generator, and have no length: reading plays the game again and knows
-//! the legal moves. Nothing is believed before it is checked.
+//! Version, number, network, outcome, start, moves, recorded positions. Integers are written in
+//! groups of seven bits, everything else is little-endian. Policies are sorted by packed move, so
+//! that the bytes do not depend on the move generator. They have no length: the reader replays the
+//! game and knows the legal moves. Everything read is validated.
 
 use selfmate_chess::{Color, MoveList, Outcome, Reason};
 use selfmate_search::PackedMove;
@@ -17,7 +17,7 @@ use crate::policy;
 const VERSION: u8 = 1;
 
 impl GameRecord {
-    /// The game as bytes, or what is wrong with it.
+    /// Encodes the game, or returns what is wrong with it.
     pub fn encode(&self) -> Result<Vec<u8>, RecordError> {
         if self.moves.len() > usize::from(u16::MAX) {
             let what = format!("{} moves: expected at most 65535", self.moves.len());
@@ -25,13 +25,13 @@ impl GameRecord {
         }
         let mut positions = Vec::new();
         let mut previous = 0;
-        let end = self.try_replay(|_, legal, judged| {
-            check(judged)?;
-            number(&mut positions, u64::from(judged.ply - previous));
-            previous = judged.ply;
-            positions.extend(value_bits(judged.value).to_le_bytes());
-            positions.push(draw_bits(judged.draw));
-            let bytes = policy::pack(&judged.policy);
+        let end = self.try_replay(|_, legal, recorded| {
+            check(recorded)?;
+            number(&mut positions, u64::from(recorded.ply - previous));
+            previous = recorded.ply;
+            positions.extend(value_bits(recorded.value).to_le_bytes());
+            positions.push(draw_bits(recorded.draw));
+            let bytes = policy::pack(&recorded.policy);
             positions.extend(sorted(legal).into_iter().map(|(_, index)| bytes[index]));
             Ok(())
         })?;
@@ -58,7 +58,7 @@ impl GameRecord {
         Ok(bytes)
     }
 
-    /// The game that [`GameRecord::encode`] wrote, every move of it checked.
+    /// Decodes a game written by [`GameRecord::encode`]. All moves must be legal.
     pub fn decode(bytes: &[u8]) -> Result<GameRecord, RecordError> {
         let unread = |what: &str| RecordError { number: None, ply: None, what: what.into() };
         let mut bytes = Bytes(bytes);
@@ -69,43 +69,43 @@ impl GameRecord {
             }
             None => return Err(unread("no bytes")),
         }
-        let number = bytes.number().ok_or_else(|| unread("cut off before its number"))?;
+        let number = bytes.number().ok_or_else(|| unread("truncated before its number"))?;
         let fault = |what: &str| RecordError { number: Some(number), ply: None, what: what.into() };
-        let cut = || fault("cut off");
+        let cut = || fault("truncated");
         let network = bytes.number().ok_or_else(cut)?;
         let outcome = bytes.byte().ok_or_else(cut)?;
-        let outcome =
-            outcome_from(outcome).ok_or_else(|| fault(&format!("no outcome is {outcome:#x}")))?;
+        let outcome = outcome_from(outcome)
+            .ok_or_else(|| fault(&format!("unknown outcome code {outcome:#x}")))?;
         let length = bytes.byte().ok_or_else(cut)?;
         let start = bytes.take(length.into()).ok_or_else(cut)?;
-        let start = str::from_utf8(start).map_err(|_| fault("the FEN is no text"))?;
+        let start = str::from_utf8(start).map_err(|_| fault("the FEN is not valid UTF-8"))?;
         let count = bytes.number().ok_or_else(cut)?;
         if count > u64::from(u16::MAX) {
             return Err(fault(&format!("{count} moves: expected at most 65535")));
         }
         let moves = bytes.take(2 * count as usize).ok_or_else(cut)?;
-        let judged = bytes.number().ok_or_else(cut)?;
+        let recorded = bytes.number().ok_or_else(cut)?;
         let start = (!start.is_empty()).then(|| start.to_owned());
         let mut record =
             GameRecord { number, network, start, moves: vec![], outcome, positions: vec![] };
-        record.read_positions(moves.as_chunks().0, judged, &mut bytes)?;
+        record.read_positions(moves.as_chunks().0, recorded, &mut bytes)?;
         Ok(record)
     }
 
-    /// Plays the packed moves and reads the judged positions on the way.
+    /// Plays the packed moves and reads the recorded positions.
     fn read_positions(
         &mut self,
         moves: &[[u8; 2]],
-        mut judged: u64,
+        mut recorded: u64,
         bytes: &mut Bytes,
     ) -> Result<(), RecordError> {
         let mut game = self.start_game()?;
         self.moves.reserve(moves.len());
-        let mut next = self.next_ply(0, judged, bytes)?;
+        let mut next = self.next_ply(0, recorded, bytes)?;
         for ply in 0..=moves.len() {
             let legal = game.legal_moves();
             if next == Some(ply as u64) {
-                let cut = || self.fault(Some(ply), "cut off");
+                let cut = || self.fault(Some(ply), "truncated");
                 let value = bytes.take(2).ok_or_else(cut)?;
                 let value = value_from(i16::from_le_bytes([value[0], value[1]]));
                 let draw = draw_from(bytes.byte().ok_or_else(cut)?);
@@ -118,17 +118,17 @@ impl GameRecord {
                 let position = PositionRecord { ply: ply as u16, value, draw, policy };
                 check(&position).map_err(|what| self.fault(Some(ply), what))?;
                 self.positions.push(position);
-                judged -= 1;
-                next = self.next_ply(ply as u64, judged, bytes)?;
+                recorded -= 1;
+                next = self.next_ply(ply as u64, recorded, bytes)?;
                 if next == Some(ply as u64) {
-                    return Err(self.fault(Some(ply), "judged twice"));
+                    return Err(self.fault(Some(ply), "the position is recorded twice"));
                 }
             }
             let Some(&packed) = moves.get(ply) else { break };
             let packed = PackedMove(u16::from_le_bytes(packed));
             let m = legal.into_iter().find(|&m| PackedMove::new(m) == packed).ok_or_else(|| {
                 let fen = selfmate_chess::fen::to_fen(game.position());
-                self.fault(Some(ply), format!("no legal move in {fen} is {:#06x}", packed.0))
+                self.fault(Some(ply), format!("move code {:#06x} is not legal in {fen}", packed.0))
             })?;
             game.play_unchecked(m);
             self.moves.push(m);
@@ -138,22 +138,24 @@ impl GameRecord {
             return Err(self.fault(None, what));
         }
         if !bytes.0.is_empty() {
-            return Err(self.fault(None, format!("{} bytes too many", bytes.0.len())));
+            return Err(
+                self.fault(None, format!("{} bytes after the end of the record", bytes.0.len()))
+            );
         }
         self.check_outcome(&game)
     }
 
-    /// The ply of the next judged position, when some are left.
+    /// The ply of the next recorded position, if any are left.
     fn next_ply(&self, ply: u64, left: u64, bytes: &mut Bytes) -> Result<Option<u64>, RecordError> {
         if left == 0 {
             return Ok(None);
         }
-        let gap = bytes.number().ok_or_else(|| self.fault(None, "cut off"))?;
+        let gap = bytes.number().ok_or_else(|| self.fault(None, "truncated"))?;
         Ok(Some(ply.saturating_add(gap)))
     }
 }
 
-/// The legal moves by their packed form, each with its place among them.
+/// The legal moves sorted by packed form, each with its index in `legal`.
 fn sorted(legal: &MoveList) -> Vec<(u16, usize)> {
     let packed = legal.iter().enumerate().map(|(index, &m)| (PackedMove::new(m).0, index));
     let mut sorted: Vec<_> = packed.collect();
@@ -161,18 +163,18 @@ fn sorted(legal: &MoveList) -> Vec<(u16, usize)> {
     sorted
 }
 
-fn check(judged: &PositionRecord) -> Result<(), String> {
-    let PositionRecord { value, draw, policy, .. } = judged;
+fn check(recorded: &PositionRecord) -> Result<(), String> {
+    let PositionRecord { value, draw, policy, .. } = recorded;
     if !(-1.0..=1.0).contains(value) {
         return Err(format!("the value is {value}: expected a number from -1 to 1"));
     }
     if !(0.0..=1.0).contains(draw) {
-        return Err(format!("the chance of a draw is {draw}: expected a number from 0 to 1"));
+        return Err(format!("the draw probability is {draw}: expected a number from 0 to 1"));
     }
     policy::check(policy)
 }
 
-/// The reason in the lower four bits, the winner above.
+/// The reason is in the lower four bits, the winner above.
 fn outcome_byte(outcome: Outcome) -> u8 {
     let winner = match outcome.winner {
         None => 0,
@@ -205,7 +207,7 @@ const REASONS: [Reason; 9] = [
     Reason::Adjudication,
 ];
 
-/// Part of the format: never change a number. A new one goes into [`REASONS`] too.
+/// Part of the file format: never change a number. Add new reasons to [`REASONS`] too.
 const fn reason_code(reason: Reason) -> u8 {
     match reason {
         Reason::Checkmate => 0,
@@ -220,7 +222,7 @@ const fn reason_code(reason: Reason) -> u8 {
     }
 }
 
-/// Writes a whole number in groups of seven bits, the lowest first.
+/// Writes an integer in groups of seven bits, lowest first.
 fn number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -229,7 +231,7 @@ fn number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// What is still to be read; `None` from any of them means that it ended too early.
+/// The unread bytes. `None` from any method means that they ended too early.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

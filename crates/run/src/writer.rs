@@ -1,4 +1,4 @@
-//! A run as its trainer sees it: locked against other writers.
+//! Writes a run, with a lock against other writers.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -11,7 +11,24 @@ use crate::error::RunError;
 use crate::game::GameRecord;
 use crate::reader::RunReader;
 
-/// A run to write. Everything a [`RunReader`] can do, and more.
+/// An open run. It can do everything a [`RunReader`] can.
+///
+/// ```
+/// use selfmate_run::{Run, RunReader};
+///
+/// # let runs = tempfile::tempdir()?;
+/// # let path = runs.path().join("first");
+/// let mut run = Run::open(&path)?;
+/// run.write_config("seed = 1\n")?;
+/// run.save_checkpoint(100, &[("model", b"weights")])?;
+///
+/// // A run has one writer and any number of readers.
+/// assert!(Run::open(&path).is_err());
+/// let latest = RunReader::new(&path).latest_checkpoint(&["model"])?;
+/// let checkpoint = latest.checkpoint.expect("a checkpoint was saved");
+/// assert_eq!((checkpoint.step, &checkpoint.files["model"][..]), (100, &b"weights"[..]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Run {
     reader: RunReader,
@@ -30,7 +47,7 @@ impl Deref for Run {
 }
 
 impl Run {
-    /// Opens a run for writing, or begins it. Finishes what a kill left half done.
+    /// Opens a run for writing or creates it. Completes operations that a kill interrupted.
     pub fn open(path: &Path) -> Result<Run, RunError> {
         let reader = RunReader::new(path);
         for folder in [reader.checkpoints_path(), reader.games_path(), reader.matches_path()] {
@@ -59,15 +76,14 @@ impl Run {
         Ok(run)
     }
 
-    /// Writes the resolved config.
     pub fn write_config(&mut self, text: &str) -> Result<(), RunError> {
         atomic::write(&self.config_path(), text.as_bytes())?;
         self.has_config = true;
         Ok(())
     }
 
-    /// Names what is not there any more of the folder and the files that every run has. A training
-    /// would otherwise write to files that nobody can open, beside another that has its own lock.
+    /// Fails if the folder or a file that every run has was removed. Otherwise training would write to
+    /// deleted files, while another process could lock and train a new run in the same place.
     pub fn check_present(&self) -> Result<(), RunError> {
         let is_there = |path: &Path| match fs::symlink_metadata(path) {
             Ok(_) => Ok(true),
@@ -76,7 +92,7 @@ impl Run {
         };
         let folders = [self.checkpoints_path(), self.games_path()];
         let config = self.has_config.then(|| self.config_path());
-        // The folder first: with it all else is gone.
+        // The folder first: without it the others are missing too.
         for path in [self.path().to_owned()].into_iter().chain(folders).chain(config) {
             if !is_there(&path)? {
                 return Err(RunError::Gone { path });
@@ -90,23 +106,23 @@ impl Run {
         Ok(())
     }
 
-    /// Puts a damaged chunk out of the way; says where it is now.
+    /// Renames a damaged chunk and returns its new path.
     pub fn set_aside(&mut self, generation: u64) -> Result<PathBuf, RunError> {
         atomic::set_aside(&self.chunk_path(generation))
     }
 
-    /// Seals these games in the place of those that a generation had.
+    /// Seals games as a generation's chunk. Replaces an existing chunk.
     pub fn replace_chunk(&mut self, generation: u64, games: &[GameRecord]) -> Result<(), RunError> {
         let path = self.chunk_path(generation);
         atomic::write(&path, &chunk::encode(&path, generation, games)?)
     }
 
-    /// Removes the games of a generation; fine when there are none.
+    /// Removes the games of a generation. Succeeds if there are none.
     pub fn remove_chunk(&mut self, generation: u64) -> Result<(), RunError> {
         atomic::remove(&self.chunk_path(generation))
     }
 
-    /// A journal whose games are sealed was about to be removed.
+    /// Removes journals whose games are already sealed.
     fn tidy_journals(&mut self) -> Result<(), RunError> {
         for generation in self.chunks()? {
             atomic::remove(&self.journal_path(generation))?;
@@ -117,7 +133,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child process that is just being started.
+        // Closing the file is not enough: a child process that is being started may hold it open.
         let _ = self.lock.unlock();
     }
 }
@@ -130,7 +146,7 @@ fn is_same(path: &Path, open: &File) -> io::Result<bool> {
         let (found, open) = (fs::metadata(path)?, open.metadata()?);
         Ok((found.dev(), found.ino()) == (open.dev(), open.ino()))
     }
-    // RemoteGames a file that is open cannot be replaced.
+    // On other systems an open file cannot be replaced.
     #[cfg(not(unix))]
     {
         let _ = (path, open);

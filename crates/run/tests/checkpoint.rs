@@ -1,4 +1,4 @@
-//! Checkpoints: damage of every kind is found and named, a kill at any moment is survived.
+//! Checkpoints: every kind of damage is detected and reported, and a kill loses nothing.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -31,7 +31,6 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Changes one byte of a file.
 fn put(path: &Path, place: usize, byte: u8) {
     let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.seek(SeekFrom::Start(place as u64)).unwrap();
@@ -39,7 +38,7 @@ fn put(path: &Path, place: usize, byte: u8) {
 }
 
 #[test]
-fn the_newest_comes_back_with_all_its_files() {
+fn the_newest_checkpoint_is_loaded_with_all_files() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = run(folder.path());
     let Latest { checkpoint, damages } = run.recover_checkpoint(&["optimiser"]).unwrap();
@@ -53,7 +52,7 @@ fn the_newest_comes_back_with_all_its_files() {
     let error = run.load_checkpoint(15).unwrap_err().to_string();
     assert!(error.ends_with("no checkpoint of step 15: there are 10, 20"), "{error}");
     assert_eq!(run.latest_checkpoint(&["no such file"]).unwrap(), NOTHING);
-    // The same step again takes its place.
+    // Saving the same step again replaces it.
     run.save_checkpoint(20, &[("model.safetensors", b"new")]).unwrap();
     assert_eq!(run.load_checkpoint(20).unwrap().files["model.safetensors"], b"new");
     assert_eq!(names(&folder.path().join("checkpoints")), ["10", "20"]);
@@ -64,7 +63,7 @@ fn the_newest_comes_back_with_all_its_files() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_to_nowhere_is_no_checkpoint() {
+fn a_dangling_link_is_not_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let run = run(folder.path());
     std::os::unix::fs::symlink("nowhere", folder.path().join("checkpoints/99")).unwrap();
@@ -73,7 +72,7 @@ fn a_link_to_nowhere_is_no_checkpoint() {
 }
 
 #[test]
-fn every_flipped_bit_is_found_named_and_the_one_before_used() {
+fn a_flipped_bit_is_reported_and_the_previous_checkpoint_is_used() {
     let folder = tempfile::tempdir().unwrap();
     let run = run(folder.path());
     for name in ["model.safetensors", "optimiser", "MANIFEST"] {
@@ -92,7 +91,7 @@ fn every_flipped_bit_is_found_named_and_the_one_before_used() {
 }
 
 #[test]
-fn flipped_bits_of_a_large_file_are_found() {
+fn flipped_bits_of_a_large_file_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(folder.path()).unwrap();
     let mut rng = Seed::new(1).rng();
@@ -109,14 +108,14 @@ fn flipped_bits_of_a_large_file_are_found() {
 }
 
 #[test]
-fn the_writer_puts_damage_out_of_the_way_and_a_reader_does_not() {
+fn writers_set_damaged_checkpoints_aside_and_readers_do_not() {
     let damage: [fn(&Path); 5] = [
         |folder| fs::write(folder.join("optimiser"), "short").unwrap(),
         |folder| fs::remove_file(folder.join("model.safetensors")).unwrap(),
         |folder| fs::remove_file(folder.join("MANIFEST")).unwrap(),
         |folder| fs::write(folder.join("MANIFEST"), "").unwrap(),
         |folder| {
-            // Whole, but of another step.
+            // A valid manifest, but of another step.
             fs::copy(folder.join("../10/MANIFEST"), folder.join("MANIFEST")).unwrap();
         },
     ];
@@ -140,14 +139,14 @@ fn the_writer_puts_damage_out_of_the_way_and_a_reader_does_not() {
 }
 
 #[test]
-fn what_a_kill_left_half_done_is_finished() {
+fn interrupted_operations_are_completed() {
     let folder = tempfile::tempdir().unwrap();
     drop(run(folder.path()));
     let checkpoints = folder.path().join("checkpoints");
-    // Killed while building step 30.
+    // Killed while writing step 30.
     fs::create_dir(checkpoints.join("30.partial")).unwrap();
     fs::write(checkpoints.join("30.partial/model.safetensors"), "half").unwrap();
-    // Killed while replacing step 20, before and after the new one came.
+    // Killed while replacing step 20, before and after the new checkpoint was moved into place.
     fs::rename(checkpoints.join("20"), checkpoints.join("20.old")).unwrap();
     fs::create_dir(checkpoints.join("10.old")).unwrap();
     fs::write(folder.path().join("run.toml.partial"), "half").unwrap();
@@ -158,20 +157,20 @@ fn what_a_kill_left_half_done_is_finished() {
 }
 
 #[test]
-fn thinning_is_no_damage_whenever_it_is_killed() {
+fn an_interrupted_thinning_is_not_damage() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = run(folder.path());
     let place = folder.path().join("checkpoints/20");
     run.thin_checkpoint(20, &["optimiser", "no such file"]).unwrap();
     assert_eq!(names(&place), ["MANIFEST", "model.safetensors", "state.toml"]);
     assert_eq!(run.load_checkpoint(20).unwrap().files.len(), 2);
-    // Killed between the new MANIFEST and the removal: the file is there still.
+    // Killed between the new MANIFEST and the removal: the file still exists.
     fs::write(place.join("optimiser"), "momenta").unwrap();
     assert_eq!(run.load_checkpoint(20).unwrap().files.len(), 2);
     drop(run);
     let mut run = Run::open(folder.path()).unwrap();
     assert_eq!(names(&place), ["MANIFEST", "model.safetensors", "state.toml"]);
-    // What is not whole enough to go on with is passed over, and is no damage.
+    // A checkpoint without the required files is skipped, and it is not damage.
     run.save_checkpoint(5, &FILES).unwrap();
     let Latest { checkpoint, damages } = run.recover_checkpoint(&["optimiser"]).unwrap();
     assert_eq!((checkpoint.unwrap().step, damages), (5, vec![]));

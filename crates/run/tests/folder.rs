@@ -1,4 +1,4 @@
-//! A run as a whole: one writer, many readers.
+//! A whole run folder: one writer, many readers.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use selfmate_run::{Latest, Progress, Record, Run, RunReader, list};
 
 #[test]
-fn a_second_writer_is_refused_and_the_run_named() {
+fn a_second_writer_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("first");
     let run = Run::open(&path).unwrap();
     let error = Run::open(&path).unwrap_err().to_string();
     assert!(error.starts_with("run 'first' ("), "{error}");
-    assert!(error.ends_with("): another process trains it"), "{error}");
+    assert!(error.ends_with("): another process is training it"), "{error}");
     drop(run);
     Run::open(&path).unwrap();
 }
 
 #[test]
-fn runs_are_listed_by_name_and_an_unknown_one_says_which_there_are() {
+fn runs_are_listed_by_name_and_unknown_names_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     assert!(list(&folder.path().join("nowhere")).unwrap().is_empty());
     let error = RunReader::find(folder.path(), "x").unwrap_err().to_string();
@@ -41,7 +41,7 @@ fn runs_are_listed_by_name_and_an_unknown_one_says_which_there_are() {
 }
 
 #[test]
-fn what_is_deleted_under_a_writer_is_missed_and_named() {
+fn files_deleted_during_training_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let record = Record::Progress(Progress::default());
     for name in ["metrics.jsonl", "lock", "run.toml", "checkpoints", "games", ""] {
@@ -67,10 +67,10 @@ fn what_is_deleted_under_a_writer_is_missed_and_named() {
     }
 }
 
-/// As another training of the same run would, whose lock is another file.
+/// A second training run in the same place would have another lock file.
 #[cfg(unix)]
 #[test]
-fn a_lock_that_was_replaced_is_no_lock() {
+fn a_replaced_lock_file_is_detected() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(folder.path()).unwrap();
     let lock = folder.path().join("lock");
@@ -80,9 +80,9 @@ fn a_lock_that_was_replaced_is_no_lock() {
     assert!(error.to_string().starts_with(&format!("{}: ", lock.display())), "{error}");
 }
 
-/// Readers see whole checkpoints and whole records whatever the writer is doing.
+/// Readers see complete checkpoints and records while a writer is active.
 #[test]
-fn reading_while_writing() {
+fn readers_work_while_a_writer_is_active() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(folder.path()).unwrap();
     let is_done = AtomicBool::new(false);

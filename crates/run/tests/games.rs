@@ -1,4 +1,4 @@
-//! Journals and chunks: whatever is killed or damaged, games are lost whole or not at all.
+//! Journals and chunks: a kill or damage loses whole games only.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use selfmate_chess::{Game, Outcome, Reason, Seed};
 use selfmate_run::{GameRecord, PositionRecord, Run};
 
-/// A game of random moves, every second position judged.
+/// A game of random moves with a search result at every second position.
 fn game(number: u64, plies: usize) -> GameRecord {
     let mut rng = Seed::new(number).rng();
     let mut game = Game::new();
@@ -41,7 +41,7 @@ fn rounded(games: &[GameRecord]) -> Vec<GameRecord> {
     games.iter().cloned().map(GameRecord::rounded).collect()
 }
 
-/// Plays a generation into a journal and seals it; the bytes of the chunk.
+/// Plays a generation into a journal and seals it. Returns the bytes of the chunk.
 fn seal(folder: &Path, games: &[GameRecord]) -> Vec<u8> {
     let mut run = Run::open(folder).unwrap();
     let (mut journal, mut all) = run.journal(1).unwrap();
@@ -57,11 +57,11 @@ fn seal(folder: &Path, games: &[GameRecord]) -> Vec<u8> {
 }
 
 #[test]
-fn the_same_games_give_the_same_bytes_in_any_order_killed_or_not() {
+fn the_same_games_give_the_same_bytes_in_any_order_and_after_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let expected = seal(&folder.path().join("a"), &games(&[1, 2, 3, 4, 5], 60));
     assert_eq!(seal(&folder.path().join("b"), &games(&[4, 1, 5, 3, 2], 60)), expected);
-    // Killed after three games, one of them torn.
+    // Killed after three games, one of them truncated.
     let killed = folder.path().join("c");
     let mut run = Run::open(&killed).unwrap();
     let (mut journal, _) = run.journal(1).unwrap();
@@ -79,7 +79,7 @@ fn the_same_games_give_the_same_bytes_in_any_order_killed_or_not() {
 }
 
 #[test]
-fn a_journal_cut_at_any_byte_gives_back_its_whole_games() {
+fn a_journal_truncated_at_any_byte_keeps_its_complete_games() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(folder.path()).unwrap();
     let games = games(&[7, 3, 5], 8);
@@ -98,7 +98,7 @@ fn a_journal_cut_at_any_byte_gives_back_its_whole_games() {
         let mut expected = rounded(&games[..kept]);
         expected.sort_by_key(|game| game.number);
         assert_eq!(found, expected, "{length} bytes");
-        // Going on gives the same file as never having been cut.
+        // Appending the rest gives the same file as without truncation.
         for game in &games[kept..] {
             journal.append(game).unwrap();
         }
@@ -107,7 +107,7 @@ fn a_journal_cut_at_any_byte_gives_back_its_whole_games() {
 }
 
 #[test]
-fn damage_ends_a_journal_and_of_equal_numbers_the_last_counts() {
+fn damage_ends_a_journal_and_the_last_of_equal_numbers_counts() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(folder.path()).unwrap();
     let (mut journal, _) = run.journal(1).unwrap();
@@ -128,7 +128,7 @@ fn damage_ends_a_journal_and_of_equal_numbers_the_last_counts() {
 }
 
 #[test]
-fn games_that_are_taken_back_are_gone_for_good() {
+fn replaced_games_do_not_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(folder.path()).unwrap();
     let (mut journal, _) = run.journal(1).unwrap();
@@ -146,7 +146,7 @@ fn games_that_are_taken_back_are_gone_for_good() {
 }
 
 #[test]
-fn flipped_bits_and_cuts_of_a_chunk_are_found_and_named() {
+fn flipped_bits_and_truncations_of_a_chunk_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let whole = seal(folder.path(), &games(&[1, 2, 3], 40));
     let path = folder.path().join("games/00000001.games");
@@ -179,7 +179,7 @@ fn flipped_bits_and_cuts_of_a_chunk_are_found_and_named() {
 }
 
 #[test]
-fn a_journal_left_beside_its_chunk_is_removed() {
+fn a_journal_whose_chunk_exists_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     seal(folder.path(), &games(&[1], 10));
     let left = folder.path().join("games/00000001.open");
@@ -191,7 +191,7 @@ fn a_journal_left_beside_its_chunk_is_removed() {
 }
 
 #[test]
-fn a_game_that_cannot_be_stored_is_refused_and_the_journal_goes_on() {
+fn an_invalid_game_is_rejected_and_the_journal_stays_usable() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(folder.path()).unwrap();
     let (mut journal, _) = run.journal(2).unwrap();
@@ -204,7 +204,7 @@ fn a_game_that_cannot_be_stored_is_refused_and_the_journal_goes_on() {
 }
 
 #[test]
-fn games_are_small() {
+fn stored_games_are_small() {
     let folder = tempfile::tempdir().unwrap();
     let games = games(&(0..200).collect::<Vec<_>>(), 160);
     let positions: usize = games.iter().map(|game| game.positions.len()).sum();
@@ -212,6 +212,6 @@ fn games_are_small() {
     let plain: usize = games.iter().map(|game| game.encode().unwrap().len()).sum();
     let plain = plain as f64 / positions as f64;
     // Random policies are the hardest to compress.
-    println!("{plain:.1} bytes a position, {packed:.1} compressed");
+    println!("{plain:.1} bytes per position, {packed:.1} compressed");
     assert!(plain < 60.0 && packed < plain);
 }

@@ -1,9 +1,9 @@
-//! A child process that talks in lines and cannot hurt us.
+//! A child process that communicates in lines and cannot block or overload its parent.
 //!
-//! It runs in a process group of its own, so that all it starts ends with it. Its output is read
-//! by threads into a bounded queue of bounded lines: a child that floods is held up by its own
-//! full pipe. Its input is written by a thread, so that a child that does not read cannot block
-//! us. Knows nothing of UCI.
+//! It runs in its own process group, so that the processes it starts end with it. Threads read its
+//! output into a bounded queue of bounded lines; a child that writes too much blocks on its own full
+//! pipe. A thread writes its input, so that a child that does not read cannot block the parent. This
+//! module does not interpret UCI.
 
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
@@ -18,31 +18,29 @@ use crate::program::EngineCommand;
 
 /// The longest line that is kept. A principal variation of a thousand moves fits.
 const LINE_LIMIT: usize = 64 << 10;
-/// The most lines that wait to be read.
+/// The most lines in a queue.
 const QUEUE_LIMIT: usize = 256;
-/// How much of what it says on standard error is kept.
+/// How much of the end of standard error is kept.
 const STDERR_LIMIT: usize = 2 << 10;
 
-/// A running child.
 pub(crate) struct ChildProcess {
     child: Child,
-    input: SyncSender<Text>,
+    input: SyncSender<Message>,
     output: Receiver<Received>,
     stderr: Arc<Mutex<Vec<u8>>>,
 }
 
-/// What the child is to read.
-struct Text {
+/// Text to write to the child.
+struct Message {
     text: String,
-    /// Wants to know when it was written.
+    /// Receives the time at which the text is written.
     written: SyncSender<Instant>,
 }
 
-/// What the child wrote.
 pub(crate) enum Received {
-    /// A line, and when it came.
+    /// A line and the time at which it was read.
     Line(String, Instant),
-    /// A line beyond all bounds, which was dropped.
+    /// A line over the limit, which was dropped.
     TooLong,
 }
 
@@ -70,11 +68,11 @@ impl ChildProcess {
 
     /// Starts the threads that read and write its pipes.
     ///
-    /// They end with the child, whose death closes the pipes. They are not joined: a grandchild that
-    /// left the process group may keep a pipe open for ever.
+    /// They end when the child ends, which closes the pipes. They are not joined: a grandchild that
+    /// left the process group may keep a pipe open forever.
     fn start_threads(
         &mut self,
-        to_write: Receiver<Text>,
+        to_write: Receiver<Message>,
         read: SyncSender<Received>,
     ) -> io::Result<()> {
         if let Some(stdin) = self.child.stdin.take() {
@@ -94,20 +92,20 @@ impl ChildProcess {
         self.child.id()
     }
 
-    /// Queues a text to be written; `None` when the child is gone or has not read for long. The
-    /// receiver gets the moment at which it is written.
+    /// Queues text for writing. The receiver gets the time at which it is written. `None` if the child
+    /// has ended or its queue is full because it does not read.
     pub fn send(&self, text: String) -> Option<Receiver<Instant>> {
         let (written, moment) = sync_channel(1);
-        self.input.try_send(Text { text, written }).ok()?;
+        self.input.try_send(Message { text, written }).ok()?;
         Some(moment)
     }
 
-    /// The next line, or an error when the time is up or the child closed its output.
+    /// The next line, or an error after the deadline or if the child closed its output.
     pub fn receive(&self, deadline: Instant) -> Result<Received, RecvTimeoutError> {
         self.output.recv_timeout(deadline.saturating_duration_since(Instant::now()))
     }
 
-    /// Waits for the child to end by itself; false when it has not.
+    /// Waits for the child to exit; returns false if it did not.
     pub fn wait(&mut self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut pause = Duration::from_micros(50);
@@ -124,7 +122,7 @@ impl ChildProcess {
         }
     }
 
-    /// Asked without reaping, so that the process group keeps its number until it is killed.
+    /// Does not reap the child, so that its process group ID stays valid until it is killed.
     #[cfg(unix)]
     fn has_exited(&mut self) -> bool {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -141,15 +139,15 @@ impl ChildProcess {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Kills the child and all of its process group, and waits so that no zombie remains. The
-    /// status is the child's own if it had ended before.
+    /// Kills the child and its process group, and waits so that no zombie remains. Returns the child's
+    /// own status if it had already exited.
     pub fn kill(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.reaped() {
             return Ok(status);
         }
         #[cfg(unix)]
         if let Some(id) = process_id(&self.child) {
-            // It fails when nobody is left, which is what we want.
+            // This fails if no process is left, which is fine.
             let _ = rustix::process::kill_process_group(id, rustix::process::Signal::KILL);
         }
         let _ = self.child.kill();
@@ -160,7 +158,7 @@ impl ChildProcess {
     fn reaped(&mut self) -> Option<ExitStatus> {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // Once reaped, the number may belong to somebody else: do not send it a signal.
+        // Once reaped, the process ID may be reused: do not send it a signal.
         match waitid(WaitId::Pid(process_id(&self.child)?), options) {
             Ok(_) => None,
             Err(_) => self.child.try_wait().ok().flatten(),
@@ -172,7 +170,7 @@ impl ChildProcess {
         self.child.try_wait().ok().flatten()
     }
 
-    /// The end of what it wrote on standard error.
+    /// The end of its standard error.
     pub fn stderr(&self) -> String {
         let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&tail).trim().to_owned()
@@ -184,9 +182,9 @@ fn process_id(child: &Child) -> Option<rustix::process::Pid> {
     rustix::process::Pid::from_raw(i32::try_from(child.id()).ok()?)
 }
 
-fn write_all(mut stdin: ChildStdin, texts: &Receiver<Text>) {
-    for Text { text, written } in texts {
-        // Before and not after: what is written may be answered at once. Nobody may listen.
+fn write_all(mut stdin: ChildStdin, texts: &Receiver<Message>) {
+    for Message { text, written } in texts {
+        // Sent before the write, because the child may answer at once. The receiver may be gone.
         let _ = written.try_send(Instant::now());
         if stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()).is_err() {
             break;

@@ -1,39 +1,38 @@
 //! Time management: from the clock to a budget for one move.
 //!
-//! Pure arithmetic on milliseconds. The searcher aims at the optimum, may go on up to the maximum
-//! when the position is unclear, and never beyond. Measuring time is the searcher's business.
+//! Pure arithmetic on milliseconds. A search aims at the optimum and may go on up to the maximum if
+//! the position is unclear, but never beyond. Measuring time is left to the search.
 
-/// One side's clock, as a `go` command gives it.
+/// The clock of one side, as given by a `go` command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Time left.
     pub remaining_ms: u64,
-    /// Time added after each move.
+    /// Added after each move.
     pub increment_ms: u64,
-    /// Moves until more time is added, this one included; `None` for the rest of the game.
+    /// Moves to the next time control, this one included; `None` for sudden death.
     pub moves_to_go: Option<u32>,
-    /// Time lost on each move between the searcher and the clock.
+    /// Time lost per move to communication.
     pub overhead_ms: u64,
 }
 
-/// How long to think about one move.
+/// The time for one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Do not start another iteration after this long.
+    /// No new iteration should start after this time.
     pub optimum_ms: u64,
-    /// Stop at once after this long.
+    /// The search must stop at this time.
     pub maximum_ms: u64,
 }
 
-/// How many moves the rest of a game is taken to last: few enough to use the time while the game
-/// is still open, as Stockfish and others do.
-const HORIZON: u64 = 40;
+/// The assumed number of moves left in a game. Small enough to spend most of the time while the
+/// game is still undecided, as Stockfish and others do.
+const MOVES_LEFT: u64 = 40;
 
 impl Clock {
     /// The budget for this move.
     ///
-    /// It never exceeds the remaining time less the overhead; with less left than that, it is 0:
-    /// move at once.
+    /// It never exceeds the remaining time minus the overhead. If that is negative it is 0: move at
+    /// once.
     ///
     /// ```
     /// use selfmate_uci::Clock;
@@ -42,18 +41,20 @@ impl Clock {
     /// ```
     pub fn budget(self) -> Budget {
         let available = self.remaining_ms.saturating_sub(self.overhead_ms);
-        let moves = self.moves_to_go.map_or(HORIZON, |moves| u64::from(moves).clamp(1, HORIZON));
+        let moves =
+            self.moves_to_go.map_or(MOVES_LEFT, |moves| u64::from(moves).clamp(1, MOVES_LEFT));
         if moves == 1 {
-            // More time comes after this move, so that all of it may be used.
+            // New time is added after this move, so all of it may be used.
             return Budget { optimum_ms: portion(available, 80), maximum_ms: available };
         }
-        // The time of all these moves, had they been played already, in equal shares.
+        // All time for the moves left, in equal shares.
         let gained = self.increment_ms.saturating_mul(moves - 1);
         let lost = self.overhead_ms.saturating_mul(moves - 1);
         let total = available.saturating_add(gained).saturating_sub(lost);
-        // When overheads would eat it all, half a share of what is there must do. An increment
-        // comes only after the move: before it, a bounded part of what is there. A quarter leaves
-        // three increments in reserve once a game lives on them, for a machine that is slow to wake.
+        // If overheads use up everything, take half a share of the available time. The increment comes
+        // only after the move, so a move gets at most a quarter of the available time. In games that
+        // depend on the increment this keeps a reserve of three increments for a machine that is slow
+        // to respond.
         let share = (total / moves).max(available / (2 * moves));
         let optimum_ms = share.min(portion(available, 25));
         let maximum_ms = optimum_ms.saturating_mul(4).min(portion(available, 50)).max(optimum_ms);
@@ -62,12 +63,11 @@ impl Clock {
 }
 
 impl Budget {
-    /// Exactly this long.
     pub fn exactly(milliseconds: u64) -> Budget {
         Budget { optimum_ms: milliseconds, maximum_ms: milliseconds }
     }
 
-    /// The shorter of both in both parts.
+    /// The shorter optimum and the shorter maximum.
     #[must_use]
     pub fn min(self, other: Budget) -> Budget {
         Budget {
@@ -78,7 +78,7 @@ impl Budget {
 }
 
 fn portion(value: u64, percent: u64) -> u64 {
-    // A part of a u64 always fits in one; the detour keeps the product from overflowing.
+    // The result always fits into a u64; u128 keeps the product from overflowing.
     u64::try_from(u128::from(value) * u128::from(percent) / 100).unwrap_or(value)
 }
 
@@ -92,15 +92,15 @@ mod tests {
     }
 
     #[test]
-    fn sudden_death_spends_a_fortieth() {
+    fn sudden_death_uses_a_fortieth_of_the_time() {
         let budget = clock(60_000, 0, None).budget();
         assert!((1400..1500).contains(&budget.optimum_ms), "{budget:?}");
         assert!(budget.maximum_ms > 2 * budget.optimum_ms);
     }
 
     #[test]
-    fn an_increment_is_spent_as_it_comes() {
-        // With hardly any time left, the increment must not be spent before it arrives.
+    fn an_increment_is_used_only_after_it_is_added() {
+        // With little time left, the increment must not be used before it is added.
         assert_eq!(clock(100, 1000, None).budget(), Budget { optimum_ms: 22, maximum_ms: 45 });
         let long = clock(60_000, 1000, None).budget();
         let sudden = clock(60_000, 0, None).budget();
@@ -108,12 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn the_last_move_before_the_control_may_use_it_all() {
+    fn the_last_move_before_the_time_control_may_use_all_time() {
         assert_eq!(clock(1010, 0, Some(1)).budget(), Budget { optimum_ms: 800, maximum_ms: 1000 });
     }
 
     #[test]
-    fn nothing_left_means_at_once() {
+    fn without_time_left_the_budget_is_zero() {
         for remaining in [0, 1, 10] {
             for moves in [None, Some(1), Some(40)] {
                 assert_eq!(clock(remaining, 0, moves).budget(), Budget::exactly(0));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_game_of_optimum_moves_never_runs_out() {
+    fn a_game_of_maximum_budgets_never_runs_out_of_time() {
         for (time, increment) in [(1000, 0), (1000, 100), (10_000, 100), (60_000, 0)] {
             let mut clock = clock(time, increment, None);
             for _ in 0..300 {
@@ -137,7 +137,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_than_there_is(
+        fn a_budget_never_exceeds_the_available_time(
             remaining_ms: u64,
             increment_ms: u64,
             moves_to_go: Option<u32>,

@@ -1,56 +1,52 @@
-//! What a GUI says to an engine: one line, one [`Command`].
+//! Messages from a GUI to an engine: each line is a [`Command`].
 //!
-//! Reading never fails: UCI asks engines to skip unknown words at the start of a line, and a line
-//! without any known word becomes [`Command::Unknown`]. Writing is for the driver. The legality of
-//! moves and positions is checked later, by [`PositionCommand::game`].
+//! Parsing never fails: UCI requires engines to skip unknown words at the start of a line, and a
+//! line without any known word becomes [`Command::Unknown`]. The driver writes commands. Positions
+//! and moves are validated later, by [`PositionCommand::game`].
 
 use std::fmt;
 
 use crate::go::Go;
 use crate::position::PositionCommand;
 
-/// One line from a GUI.
+/// A line from a GUI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Who are you, and what can be set?
+    /// Identify the engine and list its options.
     Uci,
-    /// Talk more, or less.
     Debug(bool),
-    /// Answer `readyok` when all that came before is done.
+    /// Answer `readyok` when all earlier commands are done.
     IsReady,
-    /// Set an option.
     SetOption {
-        /// The name, which may contain spaces.
+        /// May contain spaces.
         name: String,
-        /// The value, which may contain spaces; `None` for buttons.
+        /// May contain spaces; `None` for buttons.
         value: Option<String>,
     },
-    /// Registration, which no free engine needs; the text as it came.
+    /// Registration, which free engines do not need; the unparsed text.
     Register(String),
-    /// The next position is from another game.
+    /// The next position is from a new game.
     UciNewGame,
-    /// Set up a position.
     Position(PositionCommand),
-    /// Think.
+    /// Start a search.
     Go(Box<Go>),
-    /// Stop thinking and answer.
+    /// End the search and answer with `bestmove`.
     Stop,
-    /// The move pondered on was played.
+    /// The opponent played the expected move.
     PonderHit,
-    /// Leave.
     Quit,
-    /// A command outside UCI that engines answer with text: `d`, `eval`, `bench …`.
+    /// A non-UCI command that engines answer with text: `d`, `eval`, `bench …`.
     Extra(String),
-    /// Swap the colours of the position (outside UCI).
+    /// Swap the colours of the position (not UCI).
     Flip,
-    /// Read no further until the search has ended (outside UCI, as in lc0).
+    /// Read no further commands until the search has ended (not UCI; lc0 has it).
     Wait,
-    /// No command that we know; the text as it came. Empty for an empty line.
+    /// An unknown command, unparsed. Empty for an empty line.
     Unknown(String),
 }
 
 impl Command {
-    /// Reads one line.
+    /// Parses one line.
     ///
     /// ```
     /// use selfmate_uci::Command;
@@ -85,9 +81,9 @@ impl Command {
             "go" => Command::Go(Box::new(Go::parse(after))),
             "stop" => Command::Stop,
             "ponderhit" => Command::PonderHit,
-            // A sentence that happens to contain the word must not end the session.
+            // A sentence that contains the word must not end the session.
             "quit" if is_first || after.is_empty() => Command::Quit,
-            // These are short words that garbage may contain, so only the first place counts.
+            // Other text may contain these short words, so they count only at the start of the line.
             "d" | "eval" | "bench" if is_first => Command::Extra(line.to_owned()),
             "flip" if is_first => Command::Flip,
             "wait" if is_first => Command::Wait,
@@ -130,7 +126,7 @@ pub(crate) fn split_word(text: &str) -> (&str, &str) {
     }
 }
 
-/// `name N… [value V…]`. The first word `value` ends the name; the rest is the value, as it came.
+/// `name N… [value V…]`. The first word `value` ends the name; the rest is the value, unchanged.
 fn set_option(text: &str) -> Option<Command> {
     let (word, mut rest) = split_word(text);
     if word != "name" {
@@ -189,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_with_quit_in_it_does_not_quit() {
+    fn a_sentence_that_contains_quit_does_not_quit() {
         assert!(matches!(Command::parse("do not quit now"), Command::Unknown(_)));
         assert!(matches!(Command::parse("plan d failed"), Command::Unknown(_)));
     }
 
     #[test]
-    fn commands_outside_uci_keep_their_arguments() {
+    fn non_uci_commands_keep_their_arguments() {
         assert_eq!(Command::parse("bench 16 1 13"), Command::Extra("bench 16 1 13".to_owned()));
         assert_eq!(Command::parse("d"), Command::Extra("d".to_owned()));
     }

@@ -1,4 +1,4 @@
-//! How a running search is told to stop, and when its clock started.
+//! Controls a running search: stop, ponder hit, and the start of its clock.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::go::Go;
 
-/// The strings attached to one search: shared between it and whoever may stop it.
+/// Shared between a search and the thread that may stop it.
 #[derive(Debug)]
 pub struct Control {
     stop: Arc<AtomicBool>,
-    /// When our clock started to run; unset while we ponder on the opponent's.
+    /// When our clock started; unset while pondering.
     clock_start: OnceLock<Instant>,
     is_infinite: bool,
     is_done: AtomicBool,
@@ -20,7 +20,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// A search that starts now.
+    /// Starts now.
     pub fn new(limits: &Go) -> Control {
         let clock_start = OnceLock::new();
         if !limits.ponder {
@@ -36,32 +36,31 @@ impl Control {
         }
     }
 
-    /// True once the search must end and give its best move.
+    /// True once the search must end and return its best move.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The flag behind [`Control::is_stopped`], for searches that have threads of their own.
+    /// The flag behind [`Control::is_stopped`], for searches with several threads.
     pub fn stop_flag(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
 
-    /// True while the opponent's clock runs: no limit of time counts yet.
+    /// True while the opponent's clock runs. Time limits do not apply yet.
     pub fn is_pondering(&self) -> bool {
         self.clock_start.get().is_none()
     }
 
-    /// How long our clock has run for this move; `None` while pondering.
+    /// The time on our clock for this move; `None` while pondering.
     pub fn elapsed(&self) -> Option<Duration> {
         self.clock_start.get().map(Instant::elapsed)
     }
 
-    /// Tells the search to stop.
     pub fn stop(&self) {
         self.change(|| self.stop.store(true, Ordering::Relaxed));
     }
 
-    /// Tells the search that the opponent played the move pondered on.
+    /// The opponent played the expected move: our clock starts.
     pub fn ponderhit(&self) {
         self.change(|| {
             self.clock_start.get_or_init(Instant::now);
@@ -74,7 +73,7 @@ impl Control {
         self.changed.notify_all();
     }
 
-    /// True while UCI forbids the best move, however long the search has been over.
+    /// True while UCI forbids sending the best move, even if the search is over.
     pub(crate) fn is_held(&self) -> bool {
         !self.is_stopped() && (self.is_infinite || self.is_pondering())
     }

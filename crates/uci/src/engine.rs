@@ -1,8 +1,8 @@
-//! The engine side: puts a [`UciEngine`] behind an input and an output.
+//! The engine side: serves a [`UciEngine`] on an input and an output.
 //!
 //! [`serve`] reads and dispatches commands on the calling thread, so that `stop`, `isready`,
-//! `ponderhit` and `quit` are heard at any time; the engine itself lives on one worker thread
-//! (`worker.rs`) and gets its jobs in order. Nothing that comes in is fatal.
+//! `ponderhit` and `quit` take effect at any time. The engine runs on one worker thread
+//! (`worker.rs`) and gets its jobs in order. No input is fatal.
 
 use std::fmt::Display;
 use std::io::{self, BufRead, Write};
@@ -26,35 +26,35 @@ use crate::position::PositionCommand;
 use crate::reply::Reply;
 use crate::worker::{Job, Output, Search, work};
 
-/// The longest line that is read; a game of ten thousand moves fits.
+/// The longest line that is read. A game of ten thousand moves fits.
 const LINE_LIMIT: usize = 1 << 20;
-/// The most commands that wait behind a search.
+/// The most commands in the queue of the worker.
 const JOB_LIMIT: usize = 4096;
-/// Room for deep recursion; only what is touched is used.
+/// Enough for deep recursion. Only the pages that are touched use memory.
 const WORKER_STACK: usize = 64 << 20;
 
-/// The options that [`serve`] takes care of, for every engine.
+/// Options that [`serve`] implements for every engine.
 const CHESS960: &str = "UCI_Chess960";
 const SHOW_WDL: &str = "UCI_ShowWDL";
 
-/// Anything that plays chess, as [`serve`] needs it.
+/// A chess engine that [`serve`] can run.
 pub trait UciEngine: Send {
     /// Name and authors.
     fn id(&self) -> (String, String);
 
-    /// The options it takes. `UCI_Chess960` and `UCI_ShowWDL` are added and obeyed by [`serve`].
+    /// The engine's options. [`serve`] adds and implements `UCI_Chess960` and `UCI_ShowWDL`.
     fn options(&self) -> Vec<EngineOption>;
 
-    /// Sets an option. Name and value have been checked against [`UciEngine::options`] and are
-    /// written as declared there; the value of a button is empty.
+    /// Sets an option. Name and value are already validated against [`UciEngine::options`] and in
+    /// canonical form. The value of a button is empty.
     fn set_option(&mut self, name: &str, value: &str) -> Result<(), String>;
 
-    /// The next position is from another game.
+    /// The next position is from a new game.
     fn new_game(&mut self);
 
-    /// Finds a move. There is at least one legal one. Must come back soon after
-    /// [`Control::is_stopped`]; with `infinite` or while pondering it may come back early, and its
-    /// answer is held back as UCI asks.
+    /// Searches for a move. The position has at least one legal move. Must return soon after
+    /// [`Control::is_stopped`]. With `infinite` or while pondering it may return early; [`serve`] then
+    /// delays the answer as UCI requires.
     fn go(
         &mut self,
         game: &Game,
@@ -63,27 +63,61 @@ pub trait UciEngine: Send {
         report: &mut (dyn FnMut(Info) + Send),
     ) -> BestMove;
 
-    /// Answers a command outside UCI, such as `eval`, `bench 16 1 13` or `d`; `None` when it does
-    /// not know it. Every line that is no UCI command comes here. Must come back soon after
-    /// [`Control::is_stopped`].
+    /// Answers a non-UCI command such as `eval`, `bench 16 1 13` or `d`; `None` if it is unknown. Gets
+    /// every line that is not a UCI command. Must return soon after [`Control::is_stopped`].
     fn extra(&mut self, command: &str, game: &Game, control: &Control) -> Option<String> {
         let _ = (command, game, control);
         None
     }
 }
 
-/// The end of a search.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct BestMove {
-    /// The move to play.
     pub best: Option<Move>,
-    /// The answer worth pondering on.
+    /// The expected answer, to ponder on.
     pub ponder: Option<Move>,
 }
 
-/// Speaks UCI until `quit` or the end of the input.
+/// Runs a UCI session until `quit` or the end of the input.
 ///
-/// Fails only when the output cannot be written, the input cannot be read, or the engine panics.
+/// Fails only if the output cannot be written, the input cannot be read, or the engine panics.
+///
+/// ```
+/// use selfmate_chess::Game;
+/// use selfmate_uci::{BestMove, Control, EngineOption, Go, Info, UciEngine, serve};
+///
+/// /// Plays the first legal move.
+/// struct FirstMove;
+///
+/// impl UciEngine for FirstMove {
+///     fn id(&self) -> (String, String) {
+///         ("First move".to_owned(), "Anna".to_owned())
+///     }
+///     fn options(&self) -> Vec<EngineOption> {
+///         Vec::new()
+///     }
+///     fn set_option(&mut self, _: &str, _: &str) -> Result<(), String> {
+///         Ok(())
+///     }
+///     fn new_game(&mut self) {}
+///     fn go(
+///         &mut self,
+///         game: &Game,
+///         limits: &Go,
+///         _: &Control,
+///         _: &mut (dyn FnMut(Info) + Send),
+///     ) -> BestMove {
+///         BestMove { best: limits.root_moves(game).first().copied(), ponder: None }
+///     }
+/// }
+///
+/// let input = "position startpos moves e2e4\ngo nodes 1 searchmoves e7e5\nquit\n";
+/// let mut output = Vec::new();
+/// serve(&mut FirstMove, input.as_bytes(), &mut output)?;
+/// assert_eq!(output, b"bestmove e7e5\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn serve<E: UciEngine + ?Sized>(
     engine: &mut E,
     mut input: impl BufRead,
@@ -116,33 +150,33 @@ pub fn serve<E: UciEngine + ?Sized>(
             .spawn_scoped(scope, || {
                 let worked = catch_unwind(AssertUnwindSafe(|| work(engine, &queue, &output)));
                 if worked.is_err() {
-                    output.say("internal error: the engine failed and must be restarted");
+                    output.info_string("internal error: the engine failed and must be restarted");
                     output.fail(io::Error::other("the engine panicked"));
                 }
                 drop(queue);
             })?;
         let read = session.read(&mut input);
         session.stop_searches();
-        // Ends the worker, which first does what was still asked.
+        // The worker finishes the queued jobs and ends.
         drop(session);
         read
     })?;
     output.into_result()
 }
 
-/// What the reading side knows.
+/// The state of the reading thread.
 struct Session<'a, W: Write> {
     output: &'a Output<W>,
     id: (String, String),
     /// The engine's own options.
     declared: Vec<EngineOption>,
-    /// These and ours.
+    /// The engine's options and those of [`serve`].
     options: Vec<EngineOption>,
     jobs: SyncSender<Job>,
     game: Arc<Game>,
-    /// The searches that have not ended yet, oldest first.
+    /// Searches that have not ended yet, oldest first.
     searches: Vec<Arc<Control>>,
-    /// The commands outside UCI that have not ended yet.
+    /// Non-UCI commands that have not ended yet.
     extras: Vec<Arc<Control>>,
     is_chess960: bool,
     shows_wdl: bool,
@@ -154,27 +188,27 @@ impl<W: Write> Session<'_, W> {
             match read_line(input, LINE_LIMIT)? {
                 Line::End => break,
                 Line::TooLong => {
-                    self.say(format!("line ignored: longer than {LINE_LIMIT} bytes"));
+                    self.info_string(format!("line ignored: longer than {LINE_LIMIT} bytes"));
                 }
                 Line::Text(line) => match Command::parse(&line) {
                     Command::Quit => {
-                        // The end of the input does not end a bench: whoever pipes in one command
-                        // waits for its answer.
+                        // The end of the input does not stop a bench: `echo bench | selfmate uci` must print
+                        // the result.
                         self.stop();
                         break;
                     }
-                    command => self.obey(command),
+                    command => self.handle(command),
                 },
             }
         }
         Ok(())
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle(&mut self, command: Command) {
         self.searches.retain(|search| !search.is_done());
         self.extras.retain(|extra| !extra.is_done());
         match command {
-            Command::Uci => self.introduce(),
+            Command::Uci => self.identify(),
             Command::IsReady => self.answer(&Reply::ReadyOk),
             Command::SetOption { name, value } => self.set_option(&name, value.as_deref()),
             Command::UciNewGame => self.send(Job::NewGame),
@@ -197,7 +231,7 @@ impl<W: Write> Session<'_, W> {
         }
     }
 
-    fn introduce(&self) {
+    fn identify(&self) {
         let (name, author) = &self.id;
         self.answer(&Reply::IdName(name.clone()));
         self.answer(&Reply::IdAuthor(author.clone()));
@@ -210,7 +244,7 @@ impl<W: Write> Session<'_, W> {
     fn set_option(&mut self, name: &str, value: Option<&str>) {
         let (name, value) = match EngineOption::resolve(&self.options, name, value) {
             Ok((name, value)) => (name.to_owned(), value.unwrap_or_default()),
-            Err(error) => return self.say(error),
+            Err(error) => return self.info_string(error),
         };
         match name.as_str() {
             CHESS960 => self.is_chess960 = value == "true",
@@ -225,7 +259,7 @@ impl<W: Write> Session<'_, W> {
     fn set_position(&mut self, position: &PositionCommand) {
         match position.game() {
             Ok(game) => self.game = Arc::new(game),
-            Err(error) => self.say(format!("position ignored: {error}")),
+            Err(error) => self.info_string(format!("position ignored: {error}")),
         }
     }
 
@@ -254,19 +288,19 @@ impl<W: Write> Session<'_, W> {
         self.searches.iter().for_each(|search| search.stop());
     }
 
-    /// Until all that was asked is done; not for a search that only `stop` can end.
+    /// Waits until all earlier commands are done, except for a search that only `stop` can end.
     fn wait(&self) {
         if self.searches.iter().any(|search| search.is_held()) {
-            return self.say("not waiting for a search without an end");
+            return self.info_string("wait ignored: the search runs until stop");
         }
         let (done, wait) = sync_channel(1);
         if self.try_send(Job::Sync(done)) {
-            // An error means that the worker is gone: nothing to wait for.
+            // An error means that the worker has ended: nothing to wait for.
             let _ = wait.recv();
         }
     }
 
-    /// Answers in turn; at once while there is a search, which must not delay it.
+    /// Answers in the order of the commands. During a search it answers at once.
     fn answer(&self, line: &impl Display) {
         if self.searches.is_empty() {
             self.send(Job::Print(line.to_string()));
@@ -275,7 +309,7 @@ impl<W: Write> Session<'_, W> {
         }
     }
 
-    fn say(&self, text: impl Display) {
+    fn info_string(&self, text: impl Display) {
         self.answer(&Info::text(text.to_string()));
     }
 
@@ -283,13 +317,15 @@ impl<W: Write> Session<'_, W> {
         self.try_send(job);
     }
 
-    /// Hands a job to the worker; false when it was dropped.
+    /// Queues a job for the worker; returns false if it was dropped.
     fn try_send(&self, job: Job) -> bool {
         match self.jobs.try_send(job) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) if self.searches.iter().any(|search| search.is_held()) => {
-                // Waiting here would keep us from hearing the `stop` that makes room.
-                self.say("command ignored: too many wait for the search to stop");
+                // Blocking here would prevent reading the `stop` that empties the queue.
+                self.info_string(
+                    "command ignored: too many commands are waiting for the search to stop",
+                );
                 false
             }
             Err(TrySendError::Full(job)) => self.jobs.send(job).is_ok(),
@@ -298,10 +334,10 @@ impl<W: Write> Session<'_, W> {
     }
 }
 
-/// The same position with the colours swapped and the board upside down, without history.
+/// The position with colours swapped and the board flipped, without history.
 fn flipped(game: &Game) -> Game {
     let setup = game.position().to_setup(EnPassantMode::Legal).into_mirrored();
-    // A position that can be set up can be set up mirrored.
+    // A legal position is also legal when mirrored.
     let mirrored = Fen::try_from_setup(setup).ok().map(|fen| fen::parse_game(&fen.to_string()));
     mirrored.and_then(Result::ok).unwrap_or_else(|| game.clone())
 }

@@ -1,6 +1,6 @@
 //! The `go` command: what to search, and when to stop.
 //!
-//! Plain data. How clocks become a budget for one move is in [`crate::clock`].
+//! Plain data. [`crate::clock`] turns clocks into a budget for one move.
 
 use std::fmt;
 use std::str::SplitWhitespace;
@@ -10,55 +10,66 @@ use shakmaty::uci::UciMove;
 
 use crate::clock::{Budget, Clock};
 
-/// The limits of one search. Nothing set means: until `stop`.
+/// The limits of one search. Without any limit the search runs until `stop`.
+///
+/// ```
+/// use selfmate_chess::Color;
+/// use selfmate_uci::{Command, Go};
+///
+/// let Command::Go(go) = Command::parse("go wtime 60000 btime 50000 winc 1000 binc 1000") else {
+///     panic!("expected a go command");
+/// };
+/// assert_eq!((go.wtime, go.depth), (Some(60_000), None));
+/// let budget = go.budget(Color::White, 10).expect("time is limited");
+/// assert!(budget.optimum_ms < budget.maximum_ms);
+///
+/// assert_eq!(Go::nodes(800).to_string(), "go nodes 800");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Go {
-    /// Search only these moves; all when empty.
+    /// Search only these moves; all if empty.
     pub searchmoves: Vec<UciMove>,
     /// Search on the opponent's time, until `ponderhit` or `stop`.
     pub ponder: bool,
-    /// White's time left, in milliseconds.
+    /// White's remaining time, in milliseconds.
     pub wtime: Option<u64>,
-    /// Black's time left, in milliseconds.
+    /// Black's remaining time, in milliseconds.
     pub btime: Option<u64>,
     /// White's increment per move, in milliseconds.
     pub winc: Option<u64>,
     /// Black's increment per move, in milliseconds.
     pub binc: Option<u64>,
-    /// Moves until the next time control.
+    /// Moves to the next time control.
     pub movestogo: Option<u32>,
-    /// Plies to search.
+    /// In plies.
     pub depth: Option<u32>,
-    /// Nodes (or simulations) to search.
+    /// Nodes or simulations.
     pub nodes: Option<u64>,
-    /// Look for a mate in this many moves.
+    /// Search for a mate in this many moves.
     pub mate: Option<u32>,
     /// Time for this move, in milliseconds.
     pub movetime: Option<u64>,
     /// Search until `stop`, whatever else is set.
     pub infinite: bool,
-    /// Count the leaves of the move tree instead (outside UCI).
+    /// Count the leaves of the move tree instead of searching (not UCI).
     pub perft: Option<u32>,
 }
 
 impl Go {
-    /// `go nodes N`.
     pub fn nodes(nodes: u64) -> Go {
         Go { nodes: Some(nodes), ..Go::default() }
     }
 
-    /// `go depth N`.
     pub fn depth(depth: u32) -> Go {
         Go { depth: Some(depth), ..Go::default() }
     }
 
-    /// `go movetime N`.
     pub fn movetime(milliseconds: u64) -> Go {
         Go { movetime: Some(milliseconds), ..Go::default() }
     }
 
-    /// Reads what follows the word `go`. Unknown words and limits without a number are skipped;
-    /// negative numbers, which GUIs send when a flag is about to fall, count as 0.
+    /// Parses what follows the word `go`. Unknown words and limits without a number are skipped.
+    /// Negative numbers count as 0: GUIs send them when the time is about to run out.
     pub fn parse(text: &str) -> Go {
         let mut go = Go::default();
         let mut words = text.split_whitespace();
@@ -87,9 +98,9 @@ impl Go {
         go
     }
 
-    /// The clock of one side, or `None` when no time control was given.
+    /// The clock of one side; `None` without a time control.
     pub fn clock(&self, turn: Color, overhead_ms: u64) -> Option<Clock> {
-        // As in Stockfish, a side whose time is not named has none left: it must move at once.
+        // As in Stockfish: a side without a given time has none left and must move at once.
         self.wtime.or(self.btime)?;
         let (time, increment) = turn.fold_wb((self.wtime, self.winc), (self.btime, self.binc));
         Some(Clock {
@@ -100,7 +111,7 @@ impl Go {
         })
     }
 
-    /// The time for this move from clock and `movetime`, or `None` when time does not limit it.
+    /// The time for this move from the clock and `movetime`; `None` if time is not limited.
     pub fn budget(&self, turn: Color, overhead_ms: u64) -> Option<Budget> {
         if self.infinite {
             return None;
@@ -112,7 +123,7 @@ impl Go {
         }
     }
 
-    /// The legal moves that may be played: those of `searchmoves`, or all when it names none.
+    /// The legal moves among `searchmoves`; all legal moves if it contains none.
     pub fn root_moves(&self, game: &Game) -> Vec<Move> {
         let named: Vec<Move> =
             self.searchmoves.iter().filter_map(|uci| uci.to_move(game.position()).ok()).collect();
@@ -146,7 +157,7 @@ impl fmt::Display for Go {
         if self.infinite {
             f.write_str(" infinite")?;
         }
-        // Last, because some engines take all that follows as moves.
+        // Last, because some engines read everything that follows as moves.
         if !self.searchmoves.is_empty() {
             f.write_str(" searchmoves")?;
             for m in &self.searchmoves {
@@ -164,8 +175,7 @@ pub(crate) fn next_move(words: &mut SplitWhitespace<'_>) -> Option<UciMove> {
     Some(m)
 }
 
-/// Takes the next word if it is a whole number; numbers too small or too large become the nearest
-/// that fits.
+/// Takes the next word if it is an integer. Clamps it to the range.
 pub(crate) fn next_number(words: &mut SplitWhitespace<'_>, min: i128, max: i128) -> Option<i128> {
     let word = words.clone().next()?;
     let digits = word.strip_prefix(['-', '+']).unwrap_or(word);
@@ -177,7 +187,7 @@ pub(crate) fn next_number(words: &mut SplitWhitespace<'_>, min: i128, max: i128)
     Some(word.parse().unwrap_or(overflow).clamp(min, max))
 }
 
-/// Whole numbers that a message may carry.
+/// The integer types of message fields.
 pub(crate) trait Number: TryFrom<i128> {
     const RANGE: (i128, i128);
 }
@@ -198,7 +208,7 @@ impl Number for i32 {
     const RANGE: (i128, i128) = (i32::MIN as i128, i32::MAX as i128);
 }
 
-/// Sets `field` from the next word; leaves both alone if that is no number.
+/// Sets `field` from the next word. Does nothing if that is not a number.
 pub(crate) fn set<T: Number>(field: &mut Option<T>, words: &mut SplitWhitespace<'_>) {
     if let Some(value) = next_number(words, T::RANGE.0, T::RANGE.1) {
         *field = T::try_from(value).ok();
@@ -210,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_limit_is_read() {
+    fn every_limit_is_parsed() {
         let go = Go::parse(
             "wtime 1000 btime 2000 winc 10 binc 20 movestogo 5 depth 6 nodes 7 mate 8 \
              movetime 9 infinite ponder searchmoves e2e4 d2d4 perft 3",
@@ -227,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_numbers_are_clamped_or_skipped() {
+    fn numbers_out_of_range_are_clamped_and_bad_ones_skipped() {
         assert_eq!(Go::parse("wtime -35").wtime, Some(0));
         assert_eq!(
             Go::parse("depth 99999999999999999999999999999999999999999").depth,
@@ -240,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn root_moves_ignore_what_is_not_legal() {
+    fn root_moves_ignore_illegal_moves() {
         let game = Game::new();
         assert_eq!(Go::parse("searchmoves e2e4 e2e5").root_moves(&game).len(), 1);
         assert_eq!(Go::parse("searchmoves e2e5").root_moves(&game).len(), 20);
     }
 
     #[test]
-    fn a_side_without_time_moves_at_once() {
+    fn a_side_without_a_given_time_moves_at_once() {
         let go = Go::parse("wtime 60000");
         assert!(go.budget(Color::White, 10).unwrap().maximum_ms > 1000);
         assert_eq!(go.budget(Color::Black, 10).unwrap().maximum_ms, 0);

@@ -1,7 +1,7 @@
-//! The `info` line: what an engine says while it thinks.
+//! The `info` message: what an engine reports during a search.
 //!
-//! Written in Stockfish's order and in whole numbers only, since match runners reject others.
-//! Reading is tolerant: unknown words are skipped, a field without its number stays unset.
+//! Fields are written in Stockfish's order and as integers, because match runners reject anything
+//! else. Parsing is tolerant: unknown words are skipped, and a field without its number stays unset.
 
 use std::fmt;
 use std::str::SplitWhitespace;
@@ -10,79 +10,73 @@ use shakmaty::uci::UciMove;
 
 use crate::go::{next_move, set};
 
-/// What an engine says while it thinks. Every field may be missing.
+/// A search report. Every field is optional.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Info {
-    /// Plies searched.
+    /// In plies.
     pub depth: Option<u32>,
-    /// Plies searched along the deepest line.
+    /// The depth of the deepest line, in plies.
     pub seldepth: Option<u32>,
-    /// Which of the best lines this is, from 1.
+    /// The rank of this line, from 1.
     pub multipv: Option<u32>,
-    /// The value of the position, from the side to move's view.
+    /// From the point of view of the side to move.
     pub score: Option<Score>,
-    /// Win, draw and loss in thousandths, from the side to move's view.
+    /// Win, draw and loss in thousandths, from the point of view of the side to move.
     pub wdl: Option<[u16; 3]>,
-    /// Nodes searched.
     pub nodes: Option<u64>,
     /// Nodes per second.
     pub nps: Option<u64>,
-    /// How full the hash table is, in thousandths.
+    /// In thousandths.
     pub hashfull: Option<u32>,
-    /// Positions found in tablebases.
+    /// Tablebase hits.
     pub tbhits: Option<u64>,
-    /// Time searched, in milliseconds.
+    /// In milliseconds.
     pub time: Option<u64>,
-    /// Use of the processor, in thousandths.
+    /// In thousandths.
     pub cpuload: Option<u32>,
-    /// The move being searched.
     pub currmove: Option<UciMove>,
-    /// Its number, from 1.
+    /// From 1.
     pub currmovenumber: Option<u32>,
     /// A move and the line that refutes it.
     pub refutation: Vec<UciMove>,
-    /// The line being searched, and the processor that does it.
+    /// The number of a thread and the line it is searching.
     pub currline: Option<(u32, Vec<UciMove>)>,
-    /// The best line.
     pub pv: Vec<UciMove>,
     /// Any text; it takes the rest of the line.
     pub string: Option<String>,
 }
 
-/// The value of a position from the side to move's view.
+/// A score from the point of view of the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Score {
-    /// The value.
     pub value: ScoreValue,
-    /// Set when the true value may be better or worse.
+    /// Set if the score is not exact.
     pub bound: Option<Bound>,
 }
 
-/// Centipawns or moves to mate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreValue {
     /// Hundredths of a pawn.
     Cp(i32),
-    /// Moves to mate; negative when the side to move is mated, 0 when it already is.
+    /// Moves to mate; negative if the side to move is mated, 0 if it already is.
     Mate(i32),
 }
 
-/// What is known of a score that is not exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The true value is at least this.
+    /// The true score is at least this.
     Lower,
-    /// The true value is at most this.
+    /// The true score is at most this.
     Upper,
 }
 
 impl Score {
-    /// An exact value in hundredths of a pawn.
+    /// An exact score.
     pub fn cp(centipawns: i32) -> Score {
         Score { value: ScoreValue::Cp(centipawns), bound: None }
     }
 
-    /// Mate in so many moves; negative when the side to move is mated.
+    /// Mate in this many moves; negative if the side to move is mated.
     pub fn mate(moves: i32) -> Score {
         Score { value: ScoreValue::Mate(moves), bound: None }
     }
@@ -94,7 +88,7 @@ impl Info {
         Info { string: Some(text.into()), ..Info::default() }
     }
 
-    /// Reads what follows the word `info`.
+    /// Parses what follows the word `info`.
     pub fn parse(text: &str) -> Info {
         let mut info = Info::default();
         let (fields, string) = split_string(text);
@@ -117,7 +111,7 @@ impl Info {
                 "currmovenumber" => set(&mut info.currmovenumber, &mut words),
                 "refutation" => info.refutation = moves(&mut words),
                 "currline" => {
-                    // The number of the processor may be left out when there is only one.
+                    // The number may be omitted with a single thread.
                     let mut processor = Some(1);
                     set(&mut processor, &mut words);
                     let line = moves(&mut words);
@@ -247,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stockfish_line_comes_back_byte_for_byte() {
+    fn a_line_of_stockfish_round_trips_exactly() {
         let line = "info depth 12 seldepth 17 multipv 1 score cp -31 upperbound wdl 5 950 45 \
                     nodes 34567 nps 900000 hashfull 12 tbhits 0 time 38 pv e2e4 e7e5 e7e8q";
         let info = Info::parse(line.strip_prefix("info").unwrap());
@@ -256,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_takes_the_rest() {
+    fn a_string_takes_the_rest_of_the_line() {
         let info = Info::parse("depth 1 string pv e2e4 string depth 5");
         assert_eq!(info.depth, Some(1));
         assert_eq!(info.string.as_deref(), Some("pv e2e4 string depth 5"));
@@ -265,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_skipped() {
+    fn unknown_words_are_skipped() {
         let info =
             Info::parse("depth x nodes 1.5 score cp wdl 1 2 movesleft 40 time 3 pv Nf3 e2e4");
         assert_eq!(info, Info { time: Some(3), ..Info::default() });

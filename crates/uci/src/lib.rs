@@ -1,8 +1,8 @@
-//! The UCI protocol in both directions: as an engine for a GUI, and as the driver of engines.
+//! The UCI protocol in both directions: the engine side and the GUI side.
 //!
-//! Messages ([`command`], [`reply`]) are plain data that can be read and written. [`engine`] puts
-//! anything that implements [`UciEngine`] behind standard input and output; [`process`] runs any
-//! UCI program as a child. The crate knows nothing about who is playing.
+//! Messages ([`command`], [`reply`]) are plain data that can be parsed and written. [`engine`] serves
+//! a [`UciEngine`] on any input and output. [`process`] runs a UCI program as a child process. This
+//! crate contains no search.
 
 mod child;
 pub mod clock;

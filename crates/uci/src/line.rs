@@ -1,18 +1,16 @@
 //! Lines of bounded length from a byte stream.
 //!
-//! Neither a GUI nor an engine is trusted to end its lines: whatever is beyond the limit is
-//! dropped as it is read, in constant memory.
+//! A GUI or an engine may never end its line. Bytes beyond the limit are dropped as they are read,
+//! in constant memory.
 
 use std::io::{self, BufRead, ErrorKind};
 
-/// What came.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A line without its end; bytes that are not UTF-8 are replaced.
+    /// A line without its terminator. Bytes that are not UTF-8 are replaced.
     Text(String),
-    /// A line longer than the limit, which was dropped.
+    /// The line was longer than the limit and was dropped.
     TooLong,
-    /// The end of the stream.
     End,
 }
 

@@ -1,108 +1,81 @@
-//! Engine options: declared once, printed at `uci`, checked when set.
+//! Engine options: declared once, printed at `uci`, validated when set.
 //!
-//! Both sides use them: an engine checks what a GUI sets, the driver checks what it is asked to
-//! set against what an engine declares. Values are kept by the engine, not here.
+//! Both sides use them: an engine validates what a GUI sets, and the driver validates values
+//! against the engine's declarations. The engine stores the values, not this module.
 
 use std::fmt;
 
 use crate::command::split_word;
 
-/// One option as an engine declares it.
+/// The declaration of an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineOption {
-    /// Its name, which may contain spaces.
+    /// May contain spaces.
     pub name: String,
-    /// Its type, default and bounds.
     pub kind: OptionKind,
 }
 
-/// The types of options that UCI knows.
+/// The option types of UCI, with defaults and bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OptionKind {
-    /// True or false.
     Check {
-        /// The value at the start.
         default: bool,
     },
-    /// A whole number in a range.
     Spin {
-        /// The value at the start.
         default: i64,
-        /// The least value.
         min: i64,
-        /// The greatest value.
         max: i64,
     },
-    /// One of several texts.
     Combo {
-        /// The value at the start.
         default: String,
-        /// All values.
         choices: Vec<String>,
     },
-    /// An action.
+    /// Triggers an action; has no value.
     Button,
-    /// Any text.
     String {
-        /// The value at the start.
         default: String,
     },
 }
 
-/// Why an option cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// No option has this name.
     #[error("no such option: {0}")]
     Unknown(String),
-    /// The value does not fit.
     #[error("option {name}: expected {expected}, got '{got}'")]
-    Value {
-        /// The option.
-        name: String,
-        /// What it takes.
-        expected: String,
-        /// What was given.
-        got: String,
-    },
+    Value { name: String, expected: String, got: String },
 }
 
 impl EngineOption {
-    /// A whole number in a range.
     pub fn spin(name: &str, default: i64, min: i64, max: i64) -> EngineOption {
         EngineOption { name: name.to_owned(), kind: OptionKind::Spin { default, min, max } }
     }
 
-    /// True or false.
     pub fn check(name: &str, default: bool) -> EngineOption {
         EngineOption { name: name.to_owned(), kind: OptionKind::Check { default } }
     }
 
-    /// One of several texts.
     pub fn combo(name: &str, default: &str, choices: &[&str]) -> EngineOption {
         let choices = choices.iter().map(|&choice| choice.to_owned()).collect();
         let kind = OptionKind::Combo { default: default.to_owned(), choices };
         EngineOption { name: name.to_owned(), kind }
     }
 
-    /// An action.
     pub fn button(name: &str) -> EngineOption {
         EngineOption { name: name.to_owned(), kind: OptionKind::Button }
     }
 
-    /// Any text.
     pub fn string(name: &str, default: &str) -> EngineOption {
         let kind = OptionKind::String { default: default.to_owned() };
         EngineOption { name: name.to_owned(), kind }
     }
 
-    /// The option of this name in a list, whatever its case.
+    /// Finds an option by name, ignoring case.
     pub fn find<'a>(options: &'a [EngineOption], name: &str) -> Option<&'a EngineOption> {
         options.iter().find(|option| option.name.eq_ignore_ascii_case(name))
     }
 
-    /// Checks a value for an option of a list; returns the declared name and the value as the
-    /// option writes it.
+    /// Validates a value for an option of a list. Returns the declared name and the value in its
+    /// canonical form.
     pub fn resolve<'a>(
         options: &'a [EngineOption],
         name: &str,
@@ -113,7 +86,7 @@ impl EngineOption {
         Ok((&option.name, option.accept(value)?))
     }
 
-    /// Checks a value; returns it as the option writes it, `None` for a button.
+    /// Validates a value and returns it in canonical form; `None` for a button.
     ///
     /// ```
     /// use selfmate_uci::EngineOption;
@@ -138,7 +111,7 @@ impl EngineOption {
             OptionKind::Combo { choices, .. } => {
                 choices.iter().find(|choice| choice.eq_ignore_ascii_case(text)).cloned()
             }
-            // UCI writes an empty text so.
+            // UCI's notation of an empty string.
             OptionKind::String { .. } if text == "<empty>" => Some(String::new()),
             OptionKind::String { .. } => Some(text.to_owned()),
         };
@@ -149,7 +122,7 @@ impl EngineOption {
         })
     }
 
-    /// Reads what follows the word `option`; `None` if it is no declaration.
+    /// Parses what follows the word `option`; `None` if it is not a declaration.
     pub fn parse(text: &str) -> Option<EngineOption> {
         let (name, rest) = until(text.strip_prefix("name ")?, &["type"]);
         let (kind, rest) = split_word(rest.strip_prefix("type")?);
@@ -216,7 +189,7 @@ impl fmt::Display for EngineOption {
 
 const FIELDS: [&str; 4] = ["default", "min", "max", "var"];
 
-/// The text up to the first of `words` that stands alone, and the rest from that word on.
+/// The text before the first separate word of `words`, and the rest from that word on.
 fn until<'a>(text: &'a str, words: &[&str]) -> (&'a str, &'a str) {
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -230,7 +203,7 @@ fn until<'a>(text: &'a str, words: &[&str]) -> (&'a str, &'a str) {
     (text[..text.len() - rest.len()].trim(), rest)
 }
 
-/// The value of a field, which ends where the next field starts.
+/// The value of a field, up to the next field.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, found) = until(text, &[name]);
     let value = found.strip_prefix(name)?;
@@ -257,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn stockfish_and_lc0_declarations_are_read() {
+    fn declarations_of_stockfish_and_lc0_are_parsed() {
         assert_eq!(
             parse("option name Debug Log File type string default "),
             EngineOption::string("Debug Log File", "")
@@ -287,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_checked_and_names_have_no_case() {
+    fn values_are_validated_and_names_ignore_case() {
         let options = [
             EngineOption::check("Ponder", false),
             EngineOption::combo("Backend", "fast", &["fast", "burn"]),

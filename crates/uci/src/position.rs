@@ -1,7 +1,7 @@
-//! The `position` command: a start position and the moves played from it.
+//! The `position` command: a start position and moves.
 //!
-//! Kept as text until [`PositionCommand::game`] checks it, so that a bad line can be named in full
-//! and leaves the position before it as it was.
+//! It stays text until [`PositionCommand::game`] validates it. A bad command can so be quoted in
+//! full, and the previous position stays set.
 
 use std::fmt;
 
@@ -10,39 +10,34 @@ use shakmaty::uci::UciMove;
 
 use crate::command::split_word;
 
-/// A start position and the moves played from it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PositionCommand {
-    /// The start position; `None` for the usual one.
+    /// `None` for the standard start position.
     pub fen: Option<String>,
-    /// The moves in UCI notation.
+    /// In UCI notation.
     pub moves: Vec<String>,
 }
 
-/// Why a `position` command cannot be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PositionError {
-    /// The start position is none.
     #[error(transparent)]
     Fen(#[from] fen::FenError),
-    /// A move is not legal where it stands.
     #[error("move {number}: {error}")]
     Move {
-        /// Which of the moves, counted from 1.
+        /// The number of the move, from 1.
         number: usize,
-        /// What is wrong with it.
         error: notation::MoveError,
     },
 }
 
 impl PositionCommand {
-    /// Reads what follows the word `position`; `None` if it names neither `startpos` nor `fen`.
+    /// Parses what follows the word `position`; `None` without `startpos` or `fen`.
     pub fn parse(text: &str) -> Option<PositionCommand> {
         let (start, rest) = split_word(text);
         let mut words = rest.split_whitespace();
         let fen = match start {
             "startpos" => {
-                // Words between `startpos` and `moves` mean nothing.
+                // Words between `startpos` and `moves` are ignored.
                 words.by_ref().find(|word| *word == "moves");
                 None
             }
@@ -56,17 +51,17 @@ impl PositionCommand {
         Some(PositionCommand { fen, moves: words.map(str::to_owned).collect() })
     }
 
-    /// The command that sets up a game, its history included.
+    /// The command that sets up a game and its history.
     ///
-    /// `mode` says how castling is written: as [`CastlingMode::Chess960`] when the engine has
-    /// been told `UCI_Chess960`, even in a game from the usual start.
+    /// `mode` decides how castling is written: [`CastlingMode::Chess960`] if the engine's option
+    /// `UCI_Chess960` is set, even in a game from the standard start position.
     pub fn from_game(game: &Game, mode: CastlingMode) -> PositionCommand {
         let start = game.start();
         let fen = (*start != Chess::default()).then(|| fen::to_fen(start));
         PositionCommand { fen, moves: game.moves().map(|m| m.to_uci(mode).to_string()).collect() }
     }
 
-    /// Sets up the position and plays the moves, in either way of writing castling.
+    /// Sets up the position and plays the moves. Accepts both notations of castling.
     pub fn game(&self) -> Result<Game, PositionError> {
         let mut game = match &self.fen {
             Some(fen) => fen::parse_game(fen)?,
@@ -94,8 +89,7 @@ impl fmt::Display for PositionCommand {
     }
 }
 
-/// Rewrites a line of moves so that castling is written as `mode` asks; stops at the first move
-/// that cannot be played.
+/// Rewrites a line of moves with the castling notation of `mode`. Stops at the first illegal move.
 pub(crate) fn normalise_line(game: &Game, line: &[UciMove], mode: CastlingMode) -> Vec<UciMove> {
     use selfmate_chess::Position;
     let mut position = game.position().clone();
@@ -117,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn start_fen_and_moves() {
+    fn start_positions_fens_and_moves_are_set_up() {
         assert_eq!(game("startpos").unwrap().ply(), 0);
         assert_eq!(game("startpos moves e2e4 e7e5").unwrap().ply(), 2);
         let text = "fen 8/8/8/8/8/4k3/4p3/4K3 w - - 0 1 moves";
@@ -133,11 +127,11 @@ mod tests {
         assert!(error.starts_with("move 2: 'Nf6' is not a move"), "{error}");
         let error = game("fen 8/8/8/8 w - - 0 1").unwrap_err();
         assert!(error.contains("board"), "{error}");
-        assert!(game("startpos moves 0000").is_err(), "a null move is no move");
+        assert!(game("startpos moves 0000").is_err(), "a null move is rejected");
     }
 
     #[test]
-    fn both_ways_of_castling_are_read_and_written() {
+    fn both_notations_of_castling_are_read_and_written() {
         let start = "fen r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1 moves";
         for castling in ["e1g1", "e1h1"] {
             let game = game(&format!("{start} {castling}")).unwrap();

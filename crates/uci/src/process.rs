@@ -1,8 +1,8 @@
-//! The driver: any UCI program as a child process.
+//! The driver: runs a UCI program as a child process.
 //!
-//! Every wait has an end, every answer is checked, and whatever an engine does ends in a move or
-//! in an [`EngineError`] that says why not. After an error that leaves its state unknown (hung,
-//! flooded, exited) the engine is killed and every later call gives the same error.
+//! Every wait has a timeout, and every answer is validated. Each request ends with a move or with
+//! an [`EngineError`] that gives the reason. After an error that leaves the engine in an unknown
+//! state (hung, flooded, exited) it is killed, and every later call returns the same error.
 
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -20,16 +20,31 @@ use crate::position::PositionCommand;
 use crate::program::{EngineCommand, Patience, find_program, is_stockfish};
 use crate::reply::Reply;
 
-/// The most lines that may come before an answer.
+/// The most lines before an answer.
 const LINES_LIMIT: u32 = 200_000;
-/// The most bytes that may come before an answer.
+/// The most bytes before an answer.
 const BYTES_LIMIT: usize = 64 << 20;
-/// How often to look whether a search shall end.
-const TICK: Duration = Duration::from_millis(20);
+/// How often to check whether the search is to be stopped.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const CHESS960: &str = "UCI_Chess960";
 
-/// A running engine. Dropping it ends the program and all that it started.
+/// A running engine. Dropping it ends the program and all processes that it started.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use selfmate_chess::{Game, notation};
+/// use selfmate_uci::{EngineCommand, EngineProcess, Go};
+///
+/// let command = EngineCommand::new("stockfish").option("Hash", "64");
+/// let mut engine = EngineProcess::start(&command)?;
+/// engine.new_game()?;
+/// let game = Game::new();
+/// let answer = engine.go(&game, &Go::nodes(10_000), Duration::from_secs(10))?;
+/// println!("{} plays {}", engine.name(), notation::san(game.position(), answer.best));
+/// # Ok::<(), selfmate_uci::EngineError>(())
+/// ```
 pub struct EngineProcess {
     child: ChildProcess,
     name: String,
@@ -37,76 +52,52 @@ pub struct EngineProcess {
     options: Vec<EngineOption>,
     patience: Patience,
     is_chess960: bool,
-    /// What broke it.
+    /// The error that ended the engine.
     failure: Option<EngineError>,
 }
 
-/// An engine's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineMove {
-    /// The move, which is legal.
+    /// A legal move.
     pub best: Move,
-    /// The answer it would ponder on, if that is legal.
+    /// The expected answer, if it is legal.
     pub ponder: Option<Move>,
-    /// The last thing it said with a score, for its best line.
+    /// The last report with a score for the best line.
     pub info: Option<Info>,
-    /// The time from the moment `go` was written to the moment `bestmove` was read.
+    /// The time from writing `go` to reading `bestmove`.
     pub elapsed: Duration,
-    /// True when it had to be told to stop.
+    /// The deadline passed or the caller stopped the search.
     pub was_stopped: bool,
 }
 
-/// What went wrong with an engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// There is no such program.
     #[error("cannot find the engine '{program}'{}", install_hint(program))]
-    NotFound {
-        /// As it was asked for.
-        program: String,
-    },
-    /// The program cannot be started.
+    NotFound { program: String },
     #[error("cannot start the engine '{program}': {reason}")]
-    Start {
-        /// As it was asked for.
-        program: String,
-        /// What the system said.
-        reason: String,
-    },
-    /// It ended by itself.
+    Start { program: String, reason: String },
     #[error("the engine exited ({status}){}", quoted(stderr))]
     Exited {
-        /// How it ended.
         status: ExitStatus,
-        /// The end of what it wrote on standard error.
+        /// The end of its standard error.
         stderr: String,
     },
-    /// It did not answer in time.
     #[error("the engine hung: no {expected} within {patience:?}")]
     Hung {
-        /// What was waited for.
+        /// The answer that did not come.
         expected: &'static str,
-        /// How long.
         patience: Duration,
     },
-    /// It wrote far more than any engine should.
     #[error("the engine flooded its output before {expected}")]
     Flooded {
-        /// What was waited for.
+        /// The answer that did not come.
         expected: &'static str,
     },
-    /// It played a move that is none.
     #[error("the engine played '{text}', which is not legal in {fen}")]
-    IllegalMove {
-        /// The move as it wrote it.
-        text: String,
-        /// The position.
-        fen: String,
-    },
-    /// It does not take an option.
+    IllegalMove { text: String, fen: String },
     #[error(transparent)]
     Option(#[from] OptionError),
-    /// It breaks the protocol, or cannot do what is asked.
+    /// The engine violates the protocol or lacks a required feature.
     #[error("{0}")]
     Protocol(String),
 }
@@ -126,7 +117,7 @@ fn quoted(stderr: &str) -> String {
 }
 
 impl EngineProcess {
-    /// Starts an engine: handshake, options, ready.
+    /// Starts an engine: handshake, options, `isready`.
     pub fn start(command: &EngineCommand) -> Result<EngineProcess, EngineError> {
         let path = find_program(&command.program)?;
         let child = ChildProcess::spawn(&path, command).map_err(|error| EngineError::Start {
@@ -150,27 +141,24 @@ impl EngineProcess {
         Ok(engine)
     }
 
-    /// What it calls itself.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Who made it.
     pub fn author(&self) -> &str {
         &self.author
     }
 
-    /// The options it declares.
     pub fn options(&self) -> &[EngineOption] {
         &self.options
     }
 
-    /// The process number, which is its process group's too.
+    /// The ID of the process and of its process group.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sets an option, checked against what the engine declares.
+    /// Sets an option after validating it against the engine's declaration.
     pub fn set_option(&mut self, name: &str, value: Option<&str>) -> Result<(), EngineError> {
         let (name, value) = EngineOption::resolve(&self.options, name, value)?;
         if name == CHESS960 {
@@ -181,13 +169,13 @@ impl EngineProcess {
         Ok(())
     }
 
-    /// Says that another game starts, and waits until the engine is ready for it.
+    /// Starts a new game and waits until the engine is ready.
     pub fn new_game(&mut self) -> Result<(), EngineError> {
         self.sync("ucinewgame\n")
     }
 
-    /// Asks for a move. At the deadline the engine is told to stop; what it answers then is still
-    /// taken (see [`EngineMove::was_stopped`]), and silence means that it hung.
+    /// Searches for a move. At the deadline it sends `stop`. An answer after that still counts (see
+    /// [`EngineMove::was_stopped`]); without one the engine counts as hung.
     ///
     /// The game must not be over.
     pub fn go(
@@ -199,8 +187,8 @@ impl EngineProcess {
         self.go_observed(game, limits, deadline, None, &mut |_| {})
     }
 
-    /// As [`EngineProcess::go`], and shows each `info` as it comes. When `stop` is set the engine
-    /// is told so as at the deadline.
+    /// Like [`EngineProcess::go`], and passes each `info` to the observer as it arrives. Setting `stop`
+    /// has the same effect as the deadline.
     pub fn go_observed(
         &mut self,
         game: &Game,
@@ -211,7 +199,9 @@ impl EngineProcess {
     ) -> Result<EngineMove, EngineError> {
         if game.legal_moves().is_empty() {
             let fen = fen::to_fen(game.position());
-            return Err(EngineError::Protocol(format!("there is no move to ask for in {fen}")));
+            return Err(EngineError::Protocol(format!(
+                "no legal move in {fen}: expected a game that is not over"
+            )));
         }
         if game.castling_mode() == CastlingMode::Chess960 && !self.is_chess960 {
             if EngineOption::find(&self.options, CHESS960).is_none() {
@@ -220,8 +210,8 @@ impl EngineProcess {
             self.set_option(CHESS960, Some("true"))?;
         }
         let mode = if self.is_chess960 { CastlingMode::Chess960 } else { CastlingMode::Standard };
-        // Waiting here drops what an earlier search may still have said, and keeps the time that
-        // the engine needs to set up the position off its clock.
+        // Waiting here discards late output of an earlier search, and the time to set up the position
+        // does not count as thinking time.
         self.sync(&format!("{}\n", PositionCommand::from_game(game, mode)))?;
 
         let asked = Instant::now();
@@ -247,10 +237,10 @@ impl EngineProcess {
             answer = self.wait_for("bestmove", patience, None, &mut watch);
         }
         let Some(((best, ponder), answered)) = answer? else {
-            return Err(self.silent("bestmove", asked.elapsed()));
+            return Err(self.timed_out("bestmove", asked.elapsed()));
         };
-        let (best, ponder) = checked(game, &best, ponder.as_deref())?;
-        // What was answered had been written, unless the engine spoke unasked.
+        let (best, ponder) = parse_best_move(game, &best, ponder.as_deref())?;
+        // An answer without `go` having been written is from an engine that sends `bestmove` unasked.
         let elapsed = answered.saturating_duration_since(written.try_recv().unwrap_or(asked));
         Ok(EngineMove { best, ponder, info, elapsed, was_stopped })
     }
@@ -275,14 +265,14 @@ impl EngineProcess {
         Ok(())
     }
 
-    /// Sends commands and waits until they are done.
+    /// Sends commands and waits until the engine has processed them.
     fn sync(&mut self, commands: &str) -> Result<(), EngineError> {
         self.send(format!("{commands}isready\n"), "readyok")?;
         let patience = self.patience.ready;
         self.require("readyok", patience, &mut |reply| (reply == Reply::ReadyOk).then_some(()))
     }
 
-    /// Queues a text; the receiver gets the moment at which it is written.
+    /// Queues text for writing. The receiver gets the time at which it is written.
     fn send(
         &mut self,
         text: String,
@@ -293,7 +283,7 @@ impl EngineProcess {
         }
         match self.child.send(text) {
             Some(written) => Ok(written),
-            // Gone, or its input is full because it does not read.
+            // The engine has ended, or does not read its input.
             None => Err(self.closed(expected)),
         }
     }
@@ -306,12 +296,12 @@ impl EngineProcess {
     ) -> Result<T, EngineError> {
         match self.wait_for(expected, Instant::now() + patience, None, pick)? {
             Some((picked, _)) => Ok(picked),
-            None => Err(self.silent(expected, patience)),
+            None => Err(self.timed_out(expected, patience)),
         }
     }
 
-    /// Reads until `pick` takes a reply; `None` when the time is up or `stop` is set. Says when
-    /// the reply came.
+    /// Reads until `pick` accepts a reply, and returns it with the time at which it was read. `None` at
+    /// the deadline or if `stop` is set.
     fn wait_for<T>(
         &mut self,
         expected: &'static str,
@@ -321,9 +311,9 @@ impl EngineProcess {
     ) -> Result<Option<(T, Instant)>, EngineError> {
         let (mut lines, mut bytes) = (0, 0);
         let is_over = |now: Instant| now > deadline || stop.is_some_and(|stop| stop.load(Relaxed));
-        // A queue that is never empty would never time out.
+        // Limits are needed because a queue that is never empty never times out.
         while lines < LINES_LIMIT && bytes <= BYTES_LIMIT {
-            let look = stop.map_or(deadline, |_| deadline.min(Instant::now() + TICK));
+            let look = stop.map_or(deadline, |_| deadline.min(Instant::now() + POLL_INTERVAL));
             let (line, came) = match self.child.receive(look) {
                 Ok(Received::Line(line, came)) => (line, came),
                 Ok(Received::TooLong) => break,
@@ -342,31 +332,31 @@ impl EngineProcess {
         Err(self.fail(EngineError::Flooded { expected }))
     }
 
-    /// The error for an engine that did not answer.
-    fn silent(&mut self, expected: &'static str, patience: Duration) -> EngineError {
-        // A process that it started may have kept its output open beyond its end.
+    /// The error for a timeout.
+    fn timed_out(&mut self, expected: &'static str, patience: Duration) -> EngineError {
+        // The engine may have exited while a process that it started keeps the output open.
         if self.child.wait(Duration::ZERO) {
             return self.closed(expected);
         }
         self.fail(EngineError::Hung { expected, patience })
     }
 
-    /// The error for an engine that can no longer be talked to.
+    /// The error for closed pipes.
     fn closed(&mut self, expected: &'static str) -> EngineError {
-        // Closed pipes come a moment before the end.
+        // Pipes close shortly before the process exits.
         let patience = self.patience.quit;
         if !self.child.wait(patience) {
             return self.fail(EngineError::Hung { expected, patience });
         }
         let error = match self.child.kill() {
             Ok(status) => EngineError::Exited { status, stderr: self.child.stderr() },
-            Err(error) => EngineError::Protocol(format!("the engine is gone: {error}")),
+            Err(error) => EngineError::Protocol(format!("cannot wait for the engine: {error}")),
         };
         self.fail(error)
     }
 
     fn fail(&mut self, error: EngineError) -> EngineError {
-        // It was ours and cannot be waited for twice: nothing more can be done about an error.
+        // If killing fails there is nothing more to do.
         let _ = self.child.kill();
         self.failure = Some(error.clone());
         error
@@ -378,13 +368,13 @@ impl Drop for EngineProcess {
         if self.failure.is_none() && self.child.send("stop\nquit\n".to_owned()).is_some() {
             self.child.wait(self.patience.quit);
         }
-        // Always: what it started may outlive it.
+        // In any case: processes that it started may still run.
         let _ = self.child.kill();
     }
 }
 
-/// The moves behind the texts of a `bestmove`.
-fn checked(
+/// Parses the moves of a `bestmove`.
+fn parse_best_move(
     game: &Game,
     best: &str,
     ponder: Option<&str>,
@@ -396,7 +386,7 @@ fn checked(
     })?;
     let mut after = position.clone();
     after.play_unchecked(best);
-    // Only a wish: some engines write a move here that cannot be played.
+    // Only a hint: some engines send an illegal move here.
     let ponder = ponder.and_then(|text| notation::parse_uci(&after, text).ok());
     Ok((best, ponder))
 }

@@ -1,4 +1,4 @@
-//! Which program to run as an engine, and how: its path, arguments, options and patience.
+//! How to run an engine: program, arguments, options and timeouts.
 //!
 //! Nothing is started here; [`crate::process`] does that.
 
@@ -8,18 +8,15 @@ use std::time::Duration;
 
 use crate::process::EngineError;
 
-/// How to start an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineCommand {
     /// A path, or a name to look for (see [`find_program`]).
     pub program: String,
-    /// Its arguments.
     pub arguments: Vec<String>,
-    /// Where it runs; here when `None`.
+    /// The working directory; the current one if `None`.
     pub directory: Option<PathBuf>,
-    /// Options to set before the first game; the value is `None` for buttons.
+    /// Options to set before the first game. The value is `None` for buttons.
     pub options: Vec<(String, Option<String>)>,
-    /// How long to wait for what.
     pub patience: Patience,
 }
 
@@ -28,11 +25,11 @@ pub struct EngineCommand {
 pub struct Patience {
     /// For `uciok`.
     pub handshake: Duration,
-    /// For `readyok`; engines load networks and clear tables before it.
+    /// For `readyok`. Engines load networks and clear tables before it.
     pub ready: Duration,
     /// For `bestmove` after `stop`.
     pub stop: Duration,
-    /// For its end after `quit`, before it is killed.
+    /// For the exit after `quit`, before it is killed.
     pub quit: Duration,
 }
 
@@ -48,7 +45,6 @@ impl Default for Patience {
 }
 
 impl EngineCommand {
-    /// A program without arguments.
     pub fn new(program: impl Into<String>) -> EngineCommand {
         EngineCommand {
             program: program.into(),
@@ -59,7 +55,7 @@ impl EngineCommand {
         }
     }
 
-    /// Reads a command line: words between spaces, quotes around words that contain some.
+    /// Parses a command line: words separated by spaces, with quotes around words that contain spaces.
     ///
     /// ```
     /// let command = selfmate_uci::EngineCommand::parse("lc0 --weights='my net.pb' \"\"");
@@ -73,14 +69,14 @@ impl EngineCommand {
         command
     }
 
-    /// With these arguments added.
+    /// Adds arguments.
     #[must_use]
     pub fn arguments<T: Into<String>>(mut self, arguments: impl IntoIterator<Item = T>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// With an option set before the first game.
+    /// Adds an option to set before the first game.
     #[must_use]
     pub fn option(mut self, name: &str, value: impl Into<String>) -> Self {
         self.options.push((name.to_owned(), Some(value.into())));
@@ -88,8 +84,8 @@ impl EngineCommand {
     }
 }
 
-/// Finds a program: a path as it is, a name along `PATH`, and Stockfish also where Debian and
-/// others put it.
+/// Finds a program: a path as given, a name in `PATH`, and Stockfish also where Debian and others
+/// install it.
 pub fn find_program(name: &str) -> Result<PathBuf, EngineError> {
     let not_found = || EngineError::NotFound { program: name.to_owned() };
     if name.is_empty() {
@@ -133,7 +129,7 @@ fn split_words(line: &str) -> Vec<String> {
             Some(_) => word.get_or_insert_default().push(c),
             None if c == '\'' || c == '"' => {
                 quote = Some(c);
-                // Quotes with nothing in them are a word too.
+                // Empty quotes are a word too.
                 word.get_or_insert_default();
             }
             None if c.is_whitespace() => words.extend(word.take()),
@@ -161,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_stockfish_says_how_to_install_it() {
+    fn the_error_for_a_missing_stockfish_explains_how_to_install_it() {
         let message = |name: &str| EngineError::NotFound { program: name.to_owned() }.to_string();
         assert!(message("stockfish").contains("apt install stockfish"));
         assert!(!message("lc0").contains("apt install stockfish"));

@@ -1,7 +1,7 @@
-//! What an engine says to a GUI: one line, one [`Reply`].
+//! Messages from an engine to a GUI: each line is a [`Reply`].
 //!
-//! Reading never fails: a line that is no UCI message (many engines print banners) becomes
-//! [`Reply::Unknown`]. Moves stay text here; whoever knows the position checks them.
+//! Parsing never fails: other lines (many engines print banners) become [`Reply::Unknown`]. Moves
+//! stay text here, because validating them needs the position.
 
 use std::fmt;
 
@@ -9,34 +9,30 @@ use crate::command::split_word;
 use crate::info::Info;
 use crate::option::EngineOption;
 
-/// One line from an engine.
+/// A line from an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The engine's name.
     IdName(String),
-    /// Its authors.
     IdAuthor(String),
-    /// An option that can be set.
     Option(EngineOption),
-    /// The answer to `uci` is complete.
+    /// The end of the answer to `uci`.
     UciOk,
     /// The answer to `isready`.
     ReadyOk,
     /// The end of a search.
     BestMove {
-        /// The move in UCI notation, or `(none)` where there is none.
+        /// In UCI notation, or `(none)` if there is no legal move.
         best: String,
-        /// The answer that the engine would like to ponder on.
+        /// The expected answer, to ponder on.
         ponder: Option<String>,
     },
-    /// What it says while it thinks.
     Info(Box<Info>),
-    /// Anything else; the text as it came.
+    /// Any other line, unparsed.
     Unknown(String),
 }
 
 impl Reply {
-    /// Reads one line.
+    /// Parses one line.
     pub fn parse(line: &str) -> Reply {
         let line = line.trim();
         let (word, rest) = split_word(line);
@@ -87,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn best_moves_with_and_without_ponder() {
+    fn best_moves_are_parsed_with_and_without_ponder() {
         let best = |best: &str, ponder: Option<&str>| Reply::BestMove {
             best: best.to_owned(),
             ponder: ponder.map(str::to_owned),
@@ -98,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn banners_are_unknown() {
+    fn banners_are_unknown_replies() {
         let banner = "Stockfish 15.1 by the Stockfish developers";
         assert_eq!(Reply::parse(banner), Reply::Unknown(banner.to_owned()));
     }

@@ -1,7 +1,7 @@
-//! The thread that owns the engine: takes jobs in order and writes what comes of them.
+//! The thread that owns the engine: runs jobs in order and writes their results.
 //!
-//! It makes sure that the protocol holds whatever the engine does: one `bestmove` for each search,
-//! always legal, and held back while the search is infinite or ponders.
+//! It enforces the protocol whatever the engine does: one `bestmove` for each search, always legal,
+//! and delayed while the search is infinite or pondering.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ use crate::info::{Info, Score};
 use crate::position::normalise_line;
 use crate::reply::Reply;
 
-/// What the reading side asks of the engine.
+/// A request to the engine.
 pub(crate) enum Job {
     Print(String),
     SetOption { name: String, value: String },
@@ -27,7 +27,7 @@ pub(crate) enum Job {
     Sync(SyncSender<()>),
 }
 
-/// One `go`, with all that it depends on.
+/// One `go` with its context.
 pub(crate) struct Search {
     pub game: Arc<Game>,
     pub limits: Go,
@@ -37,7 +37,7 @@ pub(crate) struct Search {
     pub shows_wdl: bool,
 }
 
-/// Does all jobs, until nobody can send one.
+/// Runs all jobs until the queue is closed.
 pub(crate) fn work<E: UciEngine + ?Sized, W: Write + Send>(
     engine: &mut E,
     jobs: &Receiver<Job>,
@@ -48,7 +48,7 @@ pub(crate) fn work<E: UciEngine + ?Sized, W: Write + Send>(
             Job::Print(line) => output.write(&line),
             Job::SetOption { name, value } => {
                 if let Err(error) = engine.set_option(&name, &value) {
-                    output.say(format!("option {name}: {error}"));
+                    output.info_string(format!("option {name}: {error}"));
                 }
             }
             Job::NewGame => engine.new_game(),
@@ -61,7 +61,7 @@ pub(crate) fn work<E: UciEngine + ?Sized, W: Write + Send>(
                 }
                 control.finish();
             }
-            // The asker may have gone.
+            // The receiver may have ended.
             Job::Sync(done) => drop(done.send(())),
         }
     }
@@ -80,17 +80,17 @@ impl Search {
             output.write(&Info { depth: Some(0), score, ..Info::default() });
             Reply::BestMove { best: "(none)".to_owned(), ponder: None }
         } else {
-            let mut report = |info: Info| output.write(&self.presented(info));
+            let mut report = |info: Info| output.write(&self.in_requested_form(info));
             let answer = engine.go(&self.game, &self.limits, &self.control, &mut report);
-            self.checked(answer, legal[0], output)
+            self.checked_reply(answer, legal[0], output)
         };
         self.control.wait_until_released();
         self.control.finish();
         output.write(&reply);
     }
 
-    /// The info as the GUI asked for it.
-    fn presented(&self, mut info: Info) -> Info {
+    /// The report in the form that the GUI requested.
+    fn in_requested_form(&self, mut info: Info) -> Info {
         let line = |moves: &[_]| normalise_line(&self.game, moves, self.mode);
         info.pv = line(&info.pv);
         info.refutation = line(&info.refutation);
@@ -102,14 +102,14 @@ impl Search {
         info
     }
 
-    /// The answer in UCI notation. A GUI takes an illegal move for a loss, so that an engine that
-    /// gives none is put right, and said to be wrong.
-    fn checked<W: Write>(&self, answer: BestMove, first: Move, output: &Output<W>) -> Reply {
+    /// The answer in UCI notation. GUIs count an illegal move as a loss, so an illegal answer is
+    /// replaced by a legal move and reported.
+    fn checked_reply<W: Write>(&self, answer: BestMove, first: Move, output: &Output<W>) -> Reply {
         let position = self.game.position();
         let best = answer.best.filter(|m| position.is_legal(*m)).unwrap_or_else(|| {
             let got = answer.best.map_or("no move".to_owned(), |m| m.to_uci(self.mode).to_string());
-            output.say(format!(
-                "internal error: the engine answered {got} in {}",
+            output.info_string(format!(
+                "internal error: the engine answered {got} in {}, which is not legal",
                 fen::to_fen(position)
             ));
             first
@@ -121,7 +121,7 @@ impl Search {
         Reply::BestMove { best: text(best), ponder: ponder.map(text) }
     }
 
-    /// As Stockfish prints it: the count below each move, then the sum.
+    /// The output format of Stockfish: the count below each move, then the sum.
     fn perft<W: Write>(&self, depth: u32, output: &Output<W>) {
         let position = self.game.position();
         let mut total = 0;
@@ -130,7 +130,7 @@ impl Search {
             child.play_unchecked(m);
             let nodes = count(&child, depth.saturating_sub(1), &self.control);
             if self.control.is_stopped() {
-                return output.say("perft stopped");
+                return output.info_string("perft stopped");
             }
             total += nodes;
             output.write(&format_args!("{}: {nodes}", m.to_uci(self.mode)));
@@ -139,10 +139,10 @@ impl Search {
     }
 }
 
-/// Counts in pieces that are short enough to be stopped between.
+/// Counts in parts that are short enough to stop in between.
 fn count(position: &Chess, depth: u32, control: &Control) -> u64 {
-    const PIECE: u32 = 4;
-    if depth <= PIECE {
+    const UNINTERRUPTED_DEPTH: u32 = 4;
+    if depth <= UNINTERRUPTED_DEPTH {
         return perft::perft(position, depth);
     }
     let mut total = 0;
@@ -162,14 +162,14 @@ fn diagram(position: &Chess) -> String {
     format!("{:?}\nFen: {text}", position.board())
 }
 
-/// The output, shared by the reading side and the worker: whole lines, sent at once.
+/// The output, shared by the reading thread and the worker. Lines are written whole and flushed.
 pub(crate) struct Output<W> {
     state: Mutex<OutputState<W>>,
 }
 
 struct OutputState<W> {
     writer: W,
-    /// The first failure; nothing is written after it.
+    /// The first failure. Nothing is written after it.
     failure: Option<io::Error>,
 }
 
@@ -193,15 +193,15 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// `info string …`.
-    pub fn say(&self, text: impl Display) {
+    /// Writes `info string …`.
+    pub fn info_string(&self, text: impl Display) {
         self.write(&Info::text(text.to_string()));
     }
 
     pub fn unknown(&self, text: &str) {
-        // Garbage is shown, but not at any length, nor with what would upset a terminal.
+        // Shown without control characters, which could confuse a terminal, and not at full length.
         let shown: String = text.chars().filter(|c| !c.is_control()).take(100).collect();
-        self.say(format_args!("unknown command: {shown}"));
+        self.info_string(format_args!("unknown command: {shown}"));
     }
 
     pub fn fail(&self, error: io::Error) {

@@ -1,4 +1,4 @@
-//! The driver against engines that misbehave, written as shell scripts, and against Stockfish.
+//! The driver with engines that misbehave, written as shell scripts, and with Stockfish.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![cfg(unix)]
 
@@ -10,7 +10,7 @@ use selfmate_uci::{EngineCommand, EngineError, EngineProcess, Go, OptionError, P
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A well-behaved engine up to its answer to `go`. It names the process that it starts.
+/// An engine that follows the protocol up to `go`. Its author is the ID of the process it starts.
 fn mock(on_go: &str, on_quit: &str) -> EngineCommand {
     let script = format!(
         r#"sleep 1000 & helper=$!
@@ -28,7 +28,7 @@ fn mock(on_go: &str, on_quit: &str) -> EngineCommand {
 }
 
 fn script_engine(script: &str) -> EngineCommand {
-    // Not a file: one that has just been written may be busy when it is run.
+    // Not a file: a file that was just written may be busy when it is run.
     let mut command = EngineCommand::new("/bin/sh").arguments(["-c", script]);
     command.patience.handshake = Duration::from_millis(500);
     command.patience.stop = Duration::from_millis(100);
@@ -42,7 +42,7 @@ fn play(engine: &mut EngineProcess) -> Result<String, EngineError> {
     Ok(notation::uci(game.position(), answer.best))
 }
 
-/// True when the process runs; one that is dead and waits for its own parent does not.
+/// True if the process runs. Zombies do not count.
 fn runs(id: &str) -> bool {
     let status = std::fs::read_to_string(Path::new("/proc").join(id).join("stat"));
     status.is_ok_and(|text| {
@@ -50,7 +50,7 @@ fn runs(id: &str) -> bool {
     })
 }
 
-/// Drops the engine and checks that it and its helper are gone.
+/// Drops the engine and checks that it and its helper process have ended.
 fn assert_nothing_remains(engine: EngineProcess) {
     let (main, helper) = (engine.id().to_string(), engine.author().to_owned());
     drop(engine);
@@ -93,7 +93,7 @@ fn an_engine_that_hangs_is_reported_and_stays_dead() {
 }
 
 #[test]
-fn an_engine_that_answers_only_to_stop_is_heard() {
+fn an_engine_that_answers_only_after_stop_is_accepted() {
     let engine = mock("read -r stop && echo \"bestmove e2e4\"", "exit 0");
     let mut engine = EngineProcess::start(&engine).unwrap();
     let limits = Go { infinite: true, ..Go::default() };
@@ -103,11 +103,11 @@ fn an_engine_that_answers_only_to_stop_is_heard() {
 }
 
 #[test]
-fn an_engine_that_exits_gives_its_status_and_last_words() {
+fn an_engine_that_exits_is_reported_with_status_and_stderr() {
     let mut engine =
         EngineProcess::start(&mock("echo 'out of ideas' >&2; exit 3", "exit 0")).unwrap();
     let error = play(&mut engine).unwrap_err();
-    // Its helper keeps the pipes open, so that only its absence shows that it is gone.
+    // The helper keeps the pipes open, so the exit itself must be detected.
     match &error {
         EngineError::Exited { status, stderr } => {
             assert_eq!((status.code(), stderr.as_str()), (Some(3), "out of ideas"));
@@ -123,7 +123,7 @@ fn an_engine_that_floods_is_stopped() {
     for flood in ["yes 'info string la la la'", "while :; do echo la; done", "cat /dev/zero"] {
         let mut engine = EngineProcess::start(&mock(flood, "exit 0")).unwrap();
         let error = engine.go(&Game::new(), &Go::nodes(1), Duration::from_secs(2)).unwrap_err();
-        // A slow flood reaches the deadline before the limit; it does not stop at `stop` either.
+        // A slow flood reaches the deadline before the limit, and ignores `stop` too.
         let is_told = matches!(error, EngineError::Flooded { .. } | EngineError::Hung { .. });
         assert!(is_told, "{flood}: {error}");
         assert!(!flood.starts_with("yes") || matches!(error, EngineError::Flooded { .. }));
@@ -132,7 +132,7 @@ fn an_engine_that_floods_is_stopped() {
 }
 
 #[test]
-fn an_illegal_move_is_named_and_the_engine_lives_on() {
+fn an_illegal_move_is_reported_and_the_engine_stays_usable() {
     for text in ["e2e5", "(none)", "0000", "e7e5", "Nf3", "e2e4q"] {
         let mut engine =
             EngineProcess::start(&mock(&format!("echo 'bestmove {text}'"), "exit 0")).unwrap();
@@ -146,7 +146,7 @@ fn an_illegal_move_is_named_and_the_engine_lives_on() {
 }
 
 #[test]
-fn an_old_answer_is_not_taken_for_a_new_one() {
+fn a_late_answer_is_not_used_for_the_next_search() {
     let script = "echo 'bestmove e2e4'; echo 'bestmove a2a3'";
     let mut engine = EngineProcess::start(&mock(script, "exit 0")).unwrap();
     for _ in 0..3 {
@@ -156,7 +156,7 @@ fn an_old_answer_is_not_taken_for_a_new_one() {
 }
 
 #[test]
-fn programs_that_are_no_engines() {
+fn programs_that_are_not_engines_are_rejected() {
     let start = |command: &EngineCommand| EngineProcess::start(command).err().unwrap();
     let missing = start(&EngineCommand::new("no-such-engine"));
     assert!(matches!(missing, EngineError::NotFound { .. }));
@@ -169,7 +169,7 @@ fn programs_that_are_no_engines() {
 }
 
 #[test]
-fn options_are_checked_before_they_are_sent() {
+fn options_are_validated_before_they_are_sent() {
     let command = mock("echo 'bestmove e2e4'", "exit 0").option("Level", "12");
     let error = EngineProcess::start(&command).err().unwrap();
     assert!(matches!(error, EngineError::Option(OptionError::Value { .. })));
@@ -178,7 +178,7 @@ fn options_are_checked_before_they_are_sent() {
 }
 
 #[test]
-fn an_engine_without_chess960_is_not_asked_for_it() {
+fn chess960_games_need_an_engine_with_the_option() {
     let mut engine = EngineProcess::start(&mock("echo 'bestmove e2e4'", "exit 0")).unwrap();
     let game = fen::parse_game("bqnbrknr/pppppppp/8/8/8/8/PPPPPPPP/BQNBRKNR w HEhe - 0 1").unwrap();
     let error = engine.go(&game, &Go::nodes(1), LONG).unwrap_err();
@@ -204,12 +204,12 @@ fn stockfish_plays_a_game_against_itself() {
 #[test]
 fn stockfish_plays_chess960() {
     let mut engine = EngineProcess::start(&EngineCommand::new("stockfish")).unwrap();
-    // King and rook stand side by side: castling can only be written as king takes rook.
+    // King and rook are adjacent: castling can only be written as king takes rook.
     let start = "fen 5k2/8/8/8/8/8/8/5KR1 w G - 0 1 moves f1g1 f8e8";
     let game = PositionCommand::parse(start).unwrap().game().unwrap();
     let answer = engine.go(&game, &Go::depth(3), LONG).unwrap();
     assert!(game.legal_moves().contains(&answer.best));
-    // And from then on, games from the usual start still work, castling included.
+    // Afterwards, games from the standard start position still work, castling included.
     let start = "startpos moves e2e4 e7e5 g1f3 g8f6 f1c4 f8c5 e1g1 e8g8";
     let game = PositionCommand::parse(start).unwrap().game().unwrap();
     let answer = engine.go(&game, &Go::depth(3), LONG).unwrap();

@@ -1,4 +1,4 @@
-//! Laws of the messages: what is written is read back the same, and nothing that comes in panics.
+//! Properties of the messages: they round-trip, and no input panics.
 
 use proptest::prelude::*;
 use selfmate_chess::{CastlingMode, Game};
@@ -7,7 +7,7 @@ use selfmate_uci::{
     UciMove,
 };
 
-/// Words that are no keywords of UCI (all of which are lower case).
+/// Words that are not UCI keywords (all of which are lower case).
 const WORD: &str = "[A-Z0-9][A-Za-z0-9_.-]{0,8}";
 
 fn words() -> impl Strategy<Value = String> {
@@ -126,7 +126,7 @@ fn reply() -> impl Strategy<Value = Reply> {
     ]
 }
 
-/// Lines made of the protocol's own words in any order, which reach deeper than random text.
+/// Protocol words in random order, which reach more code than random text.
 fn jumble() -> impl Strategy<Value = String> {
     let vocabulary = "uci debug isready setoption register ucinewgame position go stop ponderhit \
         quit name value startpos fen moves searchmoves wtime btime depth nodes mate movetime \
@@ -139,17 +139,17 @@ fn jumble() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn commands_are_read_back(command in command()) {
+    fn commands_round_trip(command in command()) {
         prop_assert_eq!(Command::parse(&command.to_string()), command);
     }
 
     #[test]
-    fn replies_are_read_back(reply in reply()) {
+    fn replies_round_trip(reply in reply()) {
         prop_assert_eq!(Reply::parse(&reply.to_string()), reply);
     }
 
     #[test]
-    fn bytes_never_panic(bytes: Vec<u8>, jumble in jumble()) {
+    fn arbitrary_input_does_not_panic(bytes: Vec<u8>, jumble in jumble()) {
         for text in [String::from_utf8_lossy(&bytes).into_owned(), jumble] {
             let reply = Reply::parse(&text);
             prop_assert_eq!(Reply::parse(&reply.to_string()), reply);
@@ -162,7 +162,7 @@ proptest! {
     }
 
     #[test]
-    fn games_are_set_up_again(choices in prop::collection::vec(any::<prop::sample::Index>(), 0..120)) {
+    fn games_round_trip_as_position_commands(choices in prop::collection::vec(any::<prop::sample::Index>(), 0..120)) {
         let mut game = Game::new();
         for choice in choices {
             let legal = game.legal_moves();

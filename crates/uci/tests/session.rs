@@ -1,4 +1,4 @@
-//! Whole sessions with a small engine behind [`serve`]: what a GUI sees.
+//! Whole sessions with a small engine behind [`serve`], as a GUI sees them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::io::{self, BufRead, BufReader, Cursor, PipeReader, PipeWriter, Write};
@@ -8,12 +8,12 @@ use std::thread::{self, JoinHandle};
 use selfmate_chess::{CastlingMode, Game, Position, Seed, notation};
 use selfmate_uci::{BestMove, Control, EngineOption, Go, Info, Score, UciEngine, serve};
 
-/// Plays the first legal move in the order of their names, and castles when it can.
+/// Castles if possible, otherwise plays the first move in alphabetical order.
 #[derive(Default)]
 struct Dummy {
-    /// Search until stopped, as an engine without other limits would.
-    is_patient: bool,
-    /// What it answers instead of a sensible move.
+    /// Search until stopped.
+    searches_until_stop: bool,
+    /// Returned instead of a legal move.
     answer: Option<BestMove>,
 }
 
@@ -56,7 +56,7 @@ impl UciEngine for Dummy {
         let pv = vec![best.to_uci(CastlingMode::Standard)];
         let wdl = Some([100, 800, 100]);
         report(Info { depth: Some(1), score, wdl, nodes: Some(20), pv, ..Info::default() });
-        while self.is_patient && !control.is_stopped() {
+        while self.searches_until_stop && !control.is_stopped() {
             thread::yield_now();
         }
         self.answer.unwrap_or(BestMove { best: Some(best), ponder: None })
@@ -65,7 +65,7 @@ impl UciEngine for Dummy {
     fn extra(&mut self, command: &str, game: &Game, control: &Control) -> Option<String> {
         match command {
             "eval" => Some(format!("{} legal moves\n", game.legal_moves().len())),
-            "bench" if self.is_patient => {
+            "bench" if self.searches_until_stop => {
                 while !control.is_stopped() {
                     thread::yield_now();
                 }
@@ -76,14 +76,14 @@ impl UciEngine for Dummy {
     }
 }
 
-/// What the engine writes when it is sent all of this at once.
+/// The output of a session with this input, sent at once.
 fn run(engine: &mut Dummy, input: impl AsRef<[u8]>) -> String {
     let mut output = Vec::new();
     serve(engine, Cursor::new(input), &mut output).unwrap();
     String::from_utf8(output).unwrap()
 }
 
-/// A GUI's end of a session in another thread.
+/// The GUI side of a session that runs in another thread.
 struct Gui {
     input: PipeWriter,
     output: BufReader<PipeReader>,
@@ -122,7 +122,7 @@ impl Gui {
 }
 
 #[test]
-fn a_session() {
+fn a_full_session() {
     let input = "\
 uci
 debug on
@@ -170,15 +170,15 @@ isready
 }
 
 #[test]
-fn commands_are_heard_during_a_search() {
-    let mut gui = Gui::start(Dummy { is_patient: true, ..Dummy::default() });
+fn commands_are_processed_during_a_search() {
+    let mut gui = Gui::start(Dummy { searches_until_stop: true, ..Dummy::default() });
     gui.send("go movetime 3600000");
     gui.expect("info depth 1");
     gui.send("isready");
     gui.expect("readyok");
     gui.send("what?");
     gui.expect("info string unknown command: what?");
-    // Taken up when the search is over.
+    // Processed when the search is over.
     gui.send("setoption name SyzygyPath value x");
     gui.send("position startpos moves e2e4");
     gui.send("stop");
@@ -192,7 +192,7 @@ fn commands_are_heard_during_a_search() {
 }
 
 #[test]
-fn infinite_and_ponder_hold_the_answer_back() {
+fn infinite_and_ponder_delay_the_answer() {
     // This engine answers at once, which UCI forbids here.
     let mut gui = Gui::start(Dummy::default());
     gui.send("go infinite");
@@ -210,7 +210,7 @@ fn infinite_and_ponder_hold_the_answer_back() {
         gui.send(release);
         gui.expect("bestmove");
     }
-    // Nothing of it is left.
+    // No answer is left over.
     gui.send("stop");
     gui.send("isready");
     gui.expect("readyok");
@@ -218,16 +218,16 @@ fn infinite_and_ponder_hold_the_answer_back() {
 }
 
 #[test]
-fn quit_and_the_end_of_input_stop_a_search() {
+fn quit_and_end_of_input_stop_a_search() {
     for end in ["go infinite\nquit\n", "go infinite\n", "go infinite", "go ponder\n\n\n"] {
-        let output = run(&mut Dummy { is_patient: true, ..Dummy::default() }, end);
+        let output = run(&mut Dummy { searches_until_stop: true, ..Dummy::default() }, end);
         assert!(output.ends_with("bestmove a2a3\n"), "{end}: {output}");
     }
 }
 
 #[test]
 fn quit_and_stop_end_a_bench() {
-    let patient = || Dummy { is_patient: true, ..Dummy::default() };
+    let patient = || Dummy { searches_until_stop: true, ..Dummy::default() };
     assert_eq!(run(&mut patient(), "bench\nbench\nquit\n"), "stopped\nstopped\n");
     let mut gui = Gui::start(patient());
     for _ in 0..2 {
@@ -248,7 +248,7 @@ fn the_clock_of_a_pondering_search_starts_at_ponderhit() {
 }
 
 #[test]
-fn an_engine_that_answers_nonsense_is_put_right() {
+fn illegal_answers_are_replaced_by_a_legal_move() {
     let black = notation::parse_uci(
         selfmate_chess::fen::parse_game("4k3/8/8/8/8/8/8/4K3 b - - 0 1").unwrap().position(),
         "e8e7",
@@ -294,7 +294,7 @@ fn an_engine_that_panics_ends_the_session_with_an_error() {
 }
 
 #[test]
-fn an_output_that_closes_ends_the_session() {
+fn a_closed_output_ends_the_session() {
     struct Closed(Arc<Mutex<u32>>);
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -313,7 +313,7 @@ fn an_output_that_closes_ends_the_session() {
 }
 
 #[test]
-fn a_line_without_end_is_dropped() {
+fn overlong_lines_are_dropped() {
     let mut input = vec![b'x'; 3 << 20];
     input.extend_from_slice(b"\nisready\n");
     let output = run(&mut Dummy::default(), input);
@@ -321,7 +321,7 @@ fn a_line_without_end_is_dropped() {
 }
 
 #[test]
-fn garbage_does_no_harm() {
+fn garbage_input_leaves_the_session_usable() {
     let words = [
         "go",
         "stop",
@@ -363,7 +363,7 @@ fn garbage_does_no_harm() {
             1 | 2 => {
                 for _ in 0..below(8) {
                     let word = words[below(words.len())];
-                    // Counting leaves to any depth would take for ever, rightly.
+                    // A deep perft would take forever.
                     if word != "perft" {
                         input.extend_from_slice(word.as_bytes());
                         input.push(b' ');

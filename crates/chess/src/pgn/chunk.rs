@@ -1,45 +1,45 @@
-//! Cuts a file into games, line by line, before anything in them is understood.
+//! Splits a file into games, line by line, before they are parsed.
 //!
-//! That way a broken game cannot hide the next one: wherever reading stopped, the next tag
+//! A broken game therefore cannot hide the next one: wherever parsing stopped, the next tag
 //! section starts a new chunk. Games without tags may share a chunk.
 
 use std::io::{self, BufRead};
 
 use super::line::{LineRead, Lines};
 
-/// Reading does not look further for the end of a game that is too long.
+/// The reader gives up if a game does not end within this many bytes.
 const MAX_CHUNK: usize = 64 << 20;
 
-/// The text of a game (or of several, if they have no tags).
+/// The text of one game, or of several games without tags.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub(super) text: Vec<u8>,
-    /// The number of its first line.
+    /// The number of the first line.
     pub(super) line: usize,
-    /// There was more text than the limit; `text` is what came before.
+    /// The text was longer than the limit; `text` is only its beginning.
     pub(super) cut: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Chunks<R> {
     lines: Lines<R>,
-    /// The line that showed that the last chunk was over, or an empty buffer.
+    /// The first line of the next chunk, already read; empty if there is none.
     pending: Vec<u8>,
     pending_read: LineRead,
     limit: usize,
 }
 
-/// What the lines of the current chunk so far mean for where it ends.
+/// What the lines of the current chunk so far imply about where it ends.
 #[derive(Debug, Default)]
 struct State {
     tags: bool,
     moves: bool,
-    /// An empty line came after the tags: whatever is wrong, the tag section is over.
+    /// There was an empty line after the tags, so the tag section is over.
     blank_after_tags: bool,
     in_comment: bool,
     depth: u32,
     after_blank: bool,
-    /// The last line with anything on it ended in a result.
+    /// The last non-empty line ended with a result.
     after_result: bool,
 }
 
@@ -88,11 +88,11 @@ impl<R: BufRead> Chunks<R> {
 }
 
 impl State {
-    /// True when `line` belongs to the next game.
+    /// True if `line` belongs to the next game.
     fn ends_before(&self, line: &[u8]) -> bool {
         let line = line.trim_ascii_start();
         if self.in_comment {
-            // Somebody forgot a '}': do not let that swallow the rest of the file.
+            // A missing '}' must not swallow the rest of the file.
             return self.after_blank && line.starts_with(b"[Event \"");
         }
         if is_tag(line) {
@@ -147,7 +147,7 @@ impl State {
     }
 }
 
-/// True for a line that starts a tag pair, and not for `[%eval …]`.
+/// True for the start of a tag pair; false for `[%eval …]`.
 fn is_tag(line: &[u8]) -> bool {
     let Some(name) = line.strip_prefix(b"[") else { return false };
     name.trim_ascii_start()

@@ -1,43 +1,40 @@
-//! Evaluations, times and clocks in comments, in the two forms that programs agree on:
+//! Evaluations, times and clocks in comments, in the two common forms:
 //! `+0.31/12 0.45s` (cutechess, fastchess) and `[%eval 0.31] [%clk 0:01:00]` (lichess).
 
 use std::fmt;
 
 use shakmaty::Color;
 
-/// What a program noted about its move.
+/// What an engine reported about its move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Eval {
-    /// How good the position is.
     pub score: Option<PovScore>,
-    /// How deep it looked.
+    /// In plies.
     pub depth: Option<u32>,
-    /// How long it thought, in milliseconds.
+    /// The time spent on the move.
     pub time_ms: Option<u64>,
-    /// What its clock showed after the move, in milliseconds.
+    /// The remaining time after the move.
     pub clock_ms: Option<u64>,
 }
 
-/// A score with the side it is good for.
+/// A score and its point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PovScore {
-    /// From the side that made the move, as in `+0.31/12`.
+    /// From the point of view of the side that moved, as in `+0.31/12`.
     Mover(Score),
-    /// From White, as in `[%eval 0.31]`.
+    /// From White's point of view, as in `[%eval 0.31]`.
     White(Score),
 }
 
-/// A score in hundredths of a pawn or moves to mate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Score {
-    /// Hundredths of a pawn.
     Centipawns(i32),
-    /// Mate in this many moves (not plies); below zero when the other side mates.
+    /// Mate in this many moves (not plies); negative if the other side mates.
     Mate(i32),
 }
 
 impl PovScore {
-    /// The score for White, of a move that `mover` made.
+    /// The score from White's point of view, for a move made by `mover`.
     pub fn for_white(self, mover: Color) -> Score {
         match self {
             PovScore::Mover(score) if mover == Color::Black => score.negated(),
@@ -45,7 +42,7 @@ impl PovScore {
         }
     }
 
-    /// The score for the side that made the move.
+    /// The score from the point of view of `mover`, who made the move.
     pub fn for_mover(self, mover: Color) -> Score {
         match self {
             PovScore::White(score) if mover == Color::Black => score.negated(),
@@ -55,7 +52,7 @@ impl PovScore {
 }
 
 impl Score {
-    /// The score for the other side.
+    /// The score from the other side's point of view.
     #[must_use]
     pub fn negated(self) -> Score {
         match self {
@@ -66,7 +63,7 @@ impl Score {
 }
 
 impl Eval {
-    /// Finds the notes of a program in a comment; `None` when there are none.
+    /// Finds an engine's report in a comment; `None` if there is none.
     ///
     /// ```
     /// use selfmate_chess::pgn::{Eval, PovScore, Score};
@@ -109,17 +106,17 @@ impl Eval {
         }
     }
 
-    /// `+0.31/12 0.45s`: the first word that looks like it, then perhaps a time.
+    /// `+0.31/12 0.45s`: the first word of this form, then an optional time.
     fn plain(&mut self, text: &str) {
         let mut words = text.split_whitespace().map(|word| word.trim_end_matches([',', ';']));
         let mut first = true;
         let found = words.by_ref().find_map(|word| {
             let is_first = std::mem::take(&mut first);
-            // Further on, a signed number without a depth is part of somebody's sentence.
+            // Later in the text, a signed number without a depth is part of a sentence.
             score_and_depth(word).filter(|(_, depth)| is_first || depth.is_some())
         });
         let Some((score, depth)) = found else {
-            // A player without scores, such as a random one, still takes its time.
+            // Players without scores, such as the random player, report only their time.
             let first = text.split_whitespace().next().unwrap_or("");
             self.time_ms = self.time_ms.or_else(|| seconds(first));
             return;
@@ -161,14 +158,14 @@ impl fmt::Display for Eval {
 }
 
 impl fmt::Display for Score {
-    /// With its sign, so that a score without a depth is still seen to be one.
+    /// Always with a sign, so that a score without a depth is recognised.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Score::Centipawns(value) => {
                 let (sign, value) = (if value < 0 { '-' } else { '+' }, value.unsigned_abs());
                 write!(f, "{sign}{}.{:02}", value / 100, value % 100)
             }
-            // Mate in 0 is being mated.
+            // Mate in 0: the side is mated.
             Score::Mate(moves) => {
                 let sign = if moves > 0 { '+' } else { '-' };
                 write!(f, "{sign}M{}", moves.unsigned_abs())
@@ -177,7 +174,7 @@ impl fmt::Display for Score {
     }
 }
 
-/// Milliseconds written as seconds without needless zeros.
+/// Milliseconds written as seconds, without trailing zeros.
 struct Seconds(u64);
 
 impl fmt::Display for Seconds {
@@ -187,7 +184,7 @@ impl fmt::Display for Seconds {
     }
 }
 
-/// `+0.31/12`, `0.00/7`, `-M3/20`; without a depth only with a sign. `1/2` is a result.
+/// `+0.31/12`, `0.00/7`, `-M3/20`. Without a depth only with a sign, because `1/2` is a result.
 fn score_and_depth(word: &str) -> Option<(Score, Option<u32>)> {
     let signed = word.starts_with(['+', '-']);
     let (score, depth) = match word.split_once('/') {
@@ -228,6 +225,6 @@ fn clock(text: &str) -> Option<u64> {
 fn milliseconds(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let seconds: f64 = text.parse().ok().filter(|_| plain)?;
-    // Ten thousand years; beyond that a float would not give the milliseconds back.
+    // Ten thousand years. A larger float could not represent single milliseconds.
     (seconds < 3.2e11).then_some((seconds * 1000.0).round() as u64)
 }

@@ -1,12 +1,11 @@
-//! Lines of a file with their numbers, in bounded memory and without any demand on encoding.
+//! Numbered lines of a file in any encoding, in bounded memory.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
-/// So much of a line that is too long is skipped; what goes on longer is no text, or has no end.
+/// The most bytes of an overlong line to skip. More than that is not a text file.
 const MAX_SKIPPED: usize = 64 << 20;
 
-/// Reads lines and counts them.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     input: R,
@@ -14,11 +13,10 @@ pub(crate) struct Lines<R> {
     pub(crate) number: usize,
 }
 
-/// How a line was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineRead {
     Whole,
-    /// The line was longer than the limit; the rest of it has been thrown away.
+    /// The line was longer than the limit; the rest of it was discarded.
     Cut,
     End,
 }
@@ -28,8 +26,8 @@ impl<R: BufRead> Lines<R> {
         Lines { input, number: 0 }
     }
 
-    /// Puts the next line into `line`, with its line feed but without a byte order mark
-    /// (files that were joined have one in the middle too).
+    /// Reads the next line into `line`, with its line feed but without a byte order mark.
+    /// Concatenated files have byte order marks in the middle too.
     pub(crate) fn read(&mut self, line: &mut Vec<u8>, limit: usize) -> io::Result<LineRead> {
         line.clear();
         let mut read = LineRead::End;
@@ -57,7 +55,8 @@ impl<R: BufRead> Lines<R> {
             self.input.consume(taken);
             skipped += taken - taken.min(room);
             if skipped > MAX_SKIPPED {
-                let what = format!("a line of more than {} MB: expected text", MAX_SKIPPED >> 20);
+                let what =
+                    format!("a line is longer than {} MB: expected a text file", MAX_SKIPPED >> 20);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, what));
             }
             if end.is_some() {
@@ -71,8 +70,8 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Text of unknown encoding: UTF-8 where it is valid, otherwise Latin-1, which the PGN
-/// standard asks for and which gives every byte a meaning.
+/// Decodes UTF-8 if it is valid, otherwise Latin-1, which the PGN standard prescribes and in which
+/// every byte is a character.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),

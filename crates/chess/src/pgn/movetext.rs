@@ -1,4 +1,4 @@
-//! Words of the move text and what they mean in a position.
+//! The words of the move text and their meaning in a position.
 
 use std::borrow::Cow;
 
@@ -10,10 +10,10 @@ use shakmaty::{
 use super::PgnResult;
 use crate::notation::{MoveError, parse_san, parse_uci};
 
-/// What a word of the move text is, before any position is known.
+/// The kind of a word of the move text, before the position is considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word<'t> {
-    /// A move number, or a remark that the position implies (`e.p.`).
+    /// A move number, or `e.p.`, which the position implies.
     Nothing,
     Result(PgnResult),
     Pass(&'t str),
@@ -22,7 +22,7 @@ pub(super) enum Word<'t> {
 }
 
 impl<'t> Word<'t> {
-    /// Sorts a word; a move number glued to it (`1.e4`, `1...e5`) is taken off.
+    /// Classifies a word. A move number attached to it (`1.e4`, `1...e5`) is removed.
     pub(super) fn new(text: &'t str) -> Word<'t> {
         let after_digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
         let text = match after_digits.strip_prefix('.') {
@@ -38,7 +38,7 @@ impl<'t> Word<'t> {
         match text {
             "e.p." | "ep" | "e.p" => Word::Nothing,
             "--" | "Z0" | "null" | "pass" | "@@@@" | "0000" => Word::Pass(text),
-            // Signs of books and older programs for what PGN numbers.
+            // Signs of books and older programs that PGN writes as numbers.
             "=" => Word::Nag(10),
             "∞" => Word::Nag(13),
             "+=" | "+/=" | "⩲" => Word::Nag(14),
@@ -54,8 +54,8 @@ impl<'t> Word<'t> {
     }
 }
 
-/// Reads a move as people and programs write it: SAN, also with `0-0`, without `x` or `=`,
-/// with too many check marks; long algebraic (`e2-e4`, `Ng1-f3`) and UCI. Only legal moves.
+/// Parses a legal move as people and programs write it: SAN, also with `0-0`, without `x` or
+/// `=`, or with too many check marks; long algebraic (`e2-e4`, `Ng1-f3`); UCI.
 pub(crate) fn read_move(position: &Chess, text: &str) -> Result<Move, MoveError> {
     let error = match parse_san(position, text) {
         Ok(m) => return Ok(m),
@@ -75,7 +75,7 @@ pub(crate) fn read_move(position: &Chess, text: &str) -> Result<Move, MoveError>
             .or_else(|| other_capture(san).to_move(position).ok())
             .or_else(|| parse_uci(position, &bare).ok())
             .ok_or(match error {
-                // The sloppy spelling is a move after all, only not one that can be played.
+                // The corrected spelling is a move, but an illegal one.
                 MoveError::Syntax(_) => {
                     MoveError::Illegal { text: text.to_owned(), fen: crate::fen::to_fen(position) }
                 }
@@ -105,7 +105,7 @@ fn other_capture(san: San) -> San {
     }
 }
 
-/// The position after a null move; `None` in check, where nobody may pass.
+/// The position after a null move; `None` in check, where passing is not allowed.
 pub(super) fn pass(position: &Chess) -> Option<Chess> {
     let mut setup = position.to_setup(EnPassantMode::Legal);
     setup.swap_turn();
@@ -116,7 +116,7 @@ pub(super) fn pass(position: &Chess) -> Option<Chess> {
     lenient(setup, position.castles().mode())
 }
 
-/// The same position with castling written the Chess960 way.
+/// The same position with Chess960 castling notation.
 pub(super) fn as_chess960(position: Chess) -> Chess {
     let setup = position.to_setup(EnPassantMode::Legal);
     lenient(setup, CastlingMode::Chess960).unwrap_or(position)

@@ -1,4 +1,4 @@
-//! Reading PGN, one game at a time.
+//! The PGN reader, one game at a time.
 
 use std::io::BufRead;
 
@@ -13,20 +13,19 @@ use crate::fen::parse_fen;
 use crate::game::Game;
 use crate::notation::MoveError;
 
-/// What one game may have; beyond that it is an error, so that no file can exhaust the memory.
+/// The most text of one game. A limit is needed so that no file can exhaust the memory.
 const MAX_BYTES: usize = 16 << 20;
-/// Moves take more memory than their text; the longest game possible has fewer than 18,000.
+/// Moves take more memory than their text. The longest possible game has fewer than 18,000.
 const MAX_MOVES: usize = 200_000;
-/// Variations inside variations.
 const MAX_DEPTH: usize = 100;
 
 /// Reads games from a file, in bounded memory.
 ///
-/// Understood are tags, comments (`{}`, `;`), `%` lines, glyphs (`$1`, `!?`, `+-`), nested
+/// Accepts tags, comments (`{}`, `;`), `%` lines, annotation glyphs (`$1`, `!?`, `+-`), nested
 /// variations, all forms of move numbers, `0-0`, and moves in long algebraic or UCI notation.
-/// Text that is not UTF-8 counts as Latin-1. Starts come from the `FEN` tag, Chess960 from
-/// `Variant`. A broken game yields its error, and reading goes on with the next game; after
-/// an error of the file itself there is nothing more.
+/// Text that is not UTF-8 is read as Latin-1. The `FEN` tag gives the start position, the
+/// `Variant` tag selects Chess960. A broken game yields an error, and reading goes on with the
+/// next game. An I/O error ends the iteration.
 ///
 /// ```
 /// use selfmate_chess::pgn::Reader;
@@ -41,14 +40,13 @@ pub struct Reader<R> {
     chunks: Chunks<R>,
     chunk: Chunk,
     cursor: Cursor,
-    /// There may be more games in `chunk`.
+    /// `chunk` may contain more games.
     in_chunk: bool,
     games: usize,
     ended: bool,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader of the games in `input`.
     pub fn new(input: R) -> Reader<R> {
         Reader {
             chunks: Chunks::new(input, MAX_BYTES),
@@ -108,14 +106,14 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// What is wrong and on which line.
+/// A line number and what is wrong there.
 struct Fault(usize, PgnFault);
 
 struct Parser<'t> {
     text: &'t [u8],
     cursor: &'t mut Cursor,
     moves: usize,
-    /// How many variations we are inside of.
+    /// The nesting depth of variations.
     depth: usize,
 }
 
@@ -129,7 +127,7 @@ impl<'t> Parser<'t> {
         token.map(|token| (line, token)).map_err(|fault| Fault(line, fault))
     }
 
-    /// The next game of the chunk; `None` when there is nothing left but comments.
+    /// The next game of the chunk; `None` if only comments are left.
     fn game(&mut self) -> Result<Option<PgnGame>, Fault> {
         let mut tags = Tags::default();
         let mut comment = None;
@@ -165,7 +163,7 @@ impl<'t> Parser<'t> {
         Ok(Some(read))
     }
 
-    /// The moves up to the result, which is returned, or to the end of the chunk.
+    /// Reads moves up to the result, which is returned, or to the end of the chunk.
     fn main_line(&mut self, read: &mut PgnGame) -> Result<Option<PgnResult>, Fault> {
         loop {
             let (line, token) = self.token()?;
@@ -178,7 +176,7 @@ impl<'t> Parser<'t> {
                 Token::Open => {
                     let note = last.ok_or(Fault(line, PgnFault::EarlyVariation))?;
                     let start = read.game.positions_back().nth(1);
-                    let start = start.expect("a note means that a move was played").clone();
+                    let start = start.expect("a move was played before this variation").clone();
                     note.variations.extend(self.variation(line, start)?);
                 }
                 Token::Word(word) => match Word::new(&decode(word)) {
@@ -208,7 +206,7 @@ impl<'t> Parser<'t> {
     fn comments_after_result(&mut self, read: &mut PgnGame) -> Result<(), Fault> {
         loop {
             let before = self.cursor.clone();
-            // A fault behind the result belongs to the next game, if there is one.
+            // An error after the result belongs to the next game, if there is one.
             let Ok((_, Token::Comment(text))) = self.token() else {
                 *self.cursor = before;
                 return Ok(());
@@ -218,7 +216,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A variation after its `(`; `None` when there is nothing in it.
+    /// Reads a variation after its `(`; `None` if it is empty.
     fn variation(&mut self, opened: usize, start: Chess) -> Result<Option<Variation>, Fault> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -242,7 +240,7 @@ impl<'t> Parser<'t> {
                     note.variations.extend(self.variation(line, before.clone())?);
                 }
                 Token::Word(word) => match Word::new(&decode(word)) {
-                    // Some programs end every line with a result; the game's is the last one.
+                    // Some programs end every line with a result. Only the last one is the game's.
                     Word::Nothing | Word::Result(_) => {}
                     Word::Nag(nag) => add_nag(last, nag),
                     Word::Pass(text) => {
@@ -287,7 +285,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// After a fault: goes on behind the result of this game, or to the end of the chunk.
+    /// After an error: skips to the end of this game's result, or to the end of the chunk.
     fn skip_game(&mut self) {
         loop {
             match self.cursor.next(self.text).1 {
@@ -311,7 +309,7 @@ impl Variation {
     }
 }
 
-/// The tag section, with the lines of the tags that can be wrong.
+/// The tag section, with the lines of the tags that are validated.
 #[derive(Default)]
 struct Tags {
     pairs: Vec<(String, String)>,
@@ -329,7 +327,7 @@ impl Tags {
         Some((self.lines[at], self.pairs[at].1.trim()))
     }
 
-    /// The position that the tags say the game starts from.
+    /// The start position according to the tags.
     fn start(&self) -> Result<Chess, Fault> {
         let set_up = self.find("SetUp").is_none_or(|(_, value)| value != "0");
         let position = match self.find("FEN").filter(|_| set_up) {
@@ -360,7 +358,7 @@ fn add_comment(place: &mut Option<String>, text: String) {
     }
 }
 
-/// A glyph before the first move (a diagram, usually) has no move to stand by.
+/// A glyph before the first move, usually a diagram, belongs to no move and is dropped.
 fn add_nag(last: Option<&mut Note>, nag: u16) {
     if let Some(note) = last {
         note.nags.push(nag);

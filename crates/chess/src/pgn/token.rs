@@ -1,25 +1,24 @@
-//! Words of PGN with the lines they stand on.
+//! The tokens of PGN with their line numbers.
 
 use std::borrow::Cow;
 
 use super::PgnFault;
 use super::line::decode;
 
-/// A place in a chunk of text.
+/// A position in a chunk of text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cursor {
     pub(super) at: usize,
-    /// The line of the file it is on.
+    /// The line number in the file.
     pub(super) line: usize,
 }
 
-/// One word of a game.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token<'t> {
     Tag(String, String),
     Comment(String),
     Nag(u16),
-    /// Moves, move numbers, results: any run of characters that mean nothing by themselves.
+    /// A move, a move number, a result: any run of characters without special meaning.
     Word(&'t [u8]),
     Open,
     Close,
@@ -27,8 +26,8 @@ pub(super) enum Token<'t> {
 }
 
 impl Cursor {
-    /// Goes on to the next token; `self.line` is then the line it ends on, and the line it
-    /// starts on is returned with it. After a fault the cursor stands behind what was wrong.
+    /// Reads the next token and returns it with the line it starts on. `self.line` is then the line
+    /// it ends on. After an error the cursor is behind the bad text.
     pub(super) fn next<'t>(&mut self, text: &'t [u8]) -> (usize, Result<Token<'t>, PgnFault>) {
         self.skip_space(text);
         let line = self.line;
@@ -111,13 +110,13 @@ impl Cursor {
             b"?" => 2,
             b"!?" => 5,
             b"?!" => 6,
-            // Some people are more excited than the standard foresaw.
+            // People also write `!!!` and `???`, which the standard does not define.
             more if more[0] == b'!' => 3,
             _ => 4,
         })
     }
 
-    /// A tag pair. A quote inside the value that nobody escaped is part of it unless `]` follows.
+    /// Reads a tag pair. An unescaped quote is part of the value unless `]` follows.
     fn tag(&mut self, text: &[u8]) -> Result<Token<'static>, PgnFault> {
         let line_length = length(&text[self.at..], |byte| byte != b'\n');
         let line = &text[self.at..self.at + line_length];
@@ -134,7 +133,7 @@ impl Cursor {
     }
 }
 
-/// The name, the value and the number of bytes of the tag pair at the start of a line.
+/// The name, the value and the length in bytes of the tag pair at the start of a line.
 fn split_tag(line: &[u8]) -> Option<(String, String, usize)> {
     let open = line.iter().position(|&byte| byte == b'"')?;
     let name = line[1..open].trim_ascii();
@@ -171,7 +170,7 @@ fn length(bytes: &[u8], belongs: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|&byte| !belongs(byte)).unwrap_or(bytes.len())
 }
 
-/// White space in comments is where an editor broke the line; it carries no meaning.
+/// White space in comments comes from line breaks and has no meaning.
 pub(super) fn collapse(text: &str) -> String {
     let mut collapsed = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -183,7 +182,7 @@ pub(super) fn collapse(text: &str) -> String {
     collapsed
 }
 
-/// Keeps a message readable when what it quotes is not.
+/// Shortens text that an error message quotes.
 pub(super) fn shorten(text: &str) -> Cow<'_, str> {
     let limit = 60;
     match text.char_indices().nth(limit) {

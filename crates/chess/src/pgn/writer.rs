@@ -1,4 +1,4 @@
-//! Writing PGN: the seven tags first, lines of at most 79 characters.
+//! The PGN writer: the seven tag roster first, lines of at most 79 characters.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -11,7 +11,7 @@ use super::{Note, PgnGame, Variation};
 use crate::fen::to_fen;
 use crate::notation::san;
 
-/// The export format of the standard asks for less than 80 characters.
+/// The standard's export format requires fewer than 80 characters.
 const WIDTH: usize = 79;
 
 const ROSTER: [(&str, &str); 7] = [
@@ -24,7 +24,7 @@ const ROSTER: [(&str, &str); 7] = [
     ("Result", "*"),
 ];
 
-/// Tags that follow from the game itself; what a caller set is not trusted to agree with it.
+/// Tags that follow from the game. Values set by the caller are ignored: they might contradict it.
 const DERIVED: [&str; 5] = ["Result", "SetUp", "FEN", "PlyCount", "Variant"];
 
 /// Writes one game and the empty line that separates it from the next.
@@ -40,18 +40,18 @@ pub fn write_pgn(out: &mut impl io::Write, game: &PgnGame) -> io::Result<()> {
 }
 
 impl fmt::Display for PgnGame {
-    /// The game as PGN, ending in a line feed. `Result`, `SetUp`, `FEN`, `PlyCount` and
-    /// Chess960 in `Variant` follow from the game; text that would break the format is changed
-    /// as little as needed.
+    /// The game as PGN, ending in a line feed. `Result`, `SetUp`, `FEN`, `PlyCount` and the
+    /// `Variant` of Chess960 are computed from the game. Text that would break the format is
+    /// changed as little as possible.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_tags(f)?;
         f.write_char('\n')?;
         let mut text = MoveText { out: f, column: 0, number_black: true };
         text.comment(self.comment.as_deref())?;
-        let silent = Note::default();
+        let no_note = Note::default();
         let mut position = self.game.start().clone();
         for (ply, m) in self.game.moves().enumerate() {
-            text.played(&mut position, Some(m), self.notes.get(ply).unwrap_or(&silent))?;
+            text.played(&mut position, Some(m), self.notes.get(ply).unwrap_or(&no_note))?;
         }
         text.word(self.result.as_str())?;
         f.write_char('\n')
@@ -87,7 +87,7 @@ impl PgnGame {
     }
 }
 
-/// Writes a tag pair. Characters that no reader takes in a name are left out.
+/// Writes a tag pair. Drops characters that are not allowed in a name.
 fn tag(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
@@ -104,11 +104,11 @@ fn tag(f: &mut fmt::Formatter<'_>, name: &str, value: &str) -> fmt::Result {
     f.write_str("\"]\n")
 }
 
-/// Move text that breaks its lines.
+/// Writes move text with line breaks.
 struct MoveText<'a, 'f> {
     out: &'a mut fmt::Formatter<'f>,
     column: usize,
-    /// The next move needs its number even if it is Black's: something stands before it.
+    /// The next move needs a number even if it is Black's, because it follows a comment or bracket.
     number_black: bool,
 }
 
@@ -159,7 +159,7 @@ impl MoveText<'_, '_> {
         if comment.is_empty() {
             return Ok(());
         }
-        // Nothing can escape a brace inside a comment.
+        // A brace inside a comment cannot be escaped.
         let comment = if comment.contains('}') {
             comment.replace('{', "(").replace('}', ")")
         } else {
@@ -167,8 +167,8 @@ impl MoveText<'_, '_> {
         };
         let mut unit = String::from("{");
         for (index, word) in comment.split(' ').enumerate() {
-            // At the start of a line these would look like a tag, an escape or a comment to
-            // readers that do not count braces.
+            // At the start of a line, simple readers would take these for a tag, an escape or a
+            // comment.
             if index > 0 && word.starts_with(['[', '%', ';']) {
                 unit.push(' ');
             } else if index > 0 {
@@ -182,7 +182,7 @@ impl MoveText<'_, '_> {
         self.word(&unit)
     }
 
-    /// Writes a word after a space or, where it does not fit, on a new line.
+    /// Writes a word after a space, or on a new line if it does not fit.
     fn word(&mut self, word: &str) -> fmt::Result {
         let width = word.chars().count();
         if self.column > 0 && self.column + 1 + width > WIDTH {

@@ -1,8 +1,8 @@
-//! One ending solved: the distance to mate of every position.
+//! The table of one ending: the distance to mate of every position.
 //!
-//! The table is a byte for every way to place the pieces, legal or not. Turned and mirrored boards
-//! have the same one: White's king is on the files a to d and, without pawns, on the ranks 1 to 4.
-//! No square is its own mirror image, so positions and moves correspond one to one.
+//! The table has one byte for every placement of the pieces, legal or not. Mirrored placements
+//! share an entry: White's king is on files a to d and, without pawns, on ranks 1 to 4. No square
+//! is its own mirror image, so positions and moves correspond one to one.
 
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, Color, File, FromSetup, Piece, Rank, Role, Setup, Square,
@@ -11,22 +11,22 @@ use shakmaty::{
 
 use super::material::Material;
 
-/// The most pieces of an ending: each more takes 64 times the memory.
+/// Each further piece takes 64 times the memory.
 pub const MAX_PIECES: usize = 4;
 
-/// What best play comes to, the fifty-move rule aside.
+/// The result with best play, ignoring the fifty-move rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// The side to move is mated in so many plies, an even number.
+    /// The side to move is mated in this many plies, an even number.
     Loss(u8),
-    /// Nobody can force mate.
+    /// Neither side can force mate.
     Draw,
-    /// The side to move mates in so many plies, an odd number.
+    /// The side to move mates in this many plies, an odd number.
     Win(u8),
 }
 
 impl Verdict {
-    /// As the distance says: who is to move when mate is on the board has lost.
+    /// At distance 0 the side to move is mated, so even distances are losses.
     pub(super) const fn mate_in(plies: u8) -> Verdict {
         if plies.is_multiple_of(2) { Verdict::Loss(plies) } else { Verdict::Win(plies) }
     }
@@ -40,7 +40,7 @@ impl Verdict {
         }
     }
 
-    /// What the move that leads here comes to for the side that makes it.
+    /// The value, for the side that makes it, of a move that leads to a position with this value.
     #[must_use]
     pub const fn a_move_before(self) -> Verdict {
         match self {
@@ -50,7 +50,7 @@ impl Verdict {
         }
     }
 
-    /// Better verdicts have a higher one: quick wins, draws, long losses.
+    /// Higher is better: quick wins, long wins, draws, long losses, quick losses.
     pub const fn rank(self) -> i32 {
         match self {
             Verdict::Loss(plies) => plies as i32 - 1000,
@@ -68,52 +68,46 @@ impl Verdict {
     }
 }
 
-/// What a byte of a table means when it is no distance.
+// Bytes of a table that are not distances.
 pub(super) const DRAW: u8 = 253;
-/// Not found yet.
+/// Not solved yet.
 pub(super) const UNKNOWN: u8 = 254;
-/// No position: pieces on one square, pawns on the last ranks, a king that could be taken.
+/// Two pieces on one square, a pawn on the first or last rank, or the side not to move in check.
 pub(super) const ILLEGAL: u8 = 255;
 
-/// The table of an ending.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Ending {
     material: Material,
     pub(super) values: Vec<u8>,
 }
 
-/// A way to place the pieces: their squares in the order of [`Material::pieces`], and who moves.
+/// The squares of the pieces, in the order of [`Material::pieces`], and the side to move.
 #[derive(Clone, Copy)]
 pub(super) struct Placement {
     pub squares: [Square; MAX_PIECES],
     pub turn: Color,
 }
 
-/// How many positions of a side to move are won, drawn and lost.
+/// The number of positions by result for the side to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Won by the side to move.
     pub wins: u64,
-    /// Drawn.
     pub draws: u64,
-    /// Lost by the side to move.
     pub losses: u64,
 }
 
 impl Ending {
-    /// The table before anything is known.
     pub(super) fn unknown(material: Material) -> Ending {
         let count = king_squares(&material) << (6 * (material.pieces().len() - 1) + 1);
         Ending { material, values: vec![UNKNOWN; count] }
     }
 
-    /// Its pieces.
     pub fn material(&self) -> &Material {
         &self.material
     }
 
-    /// What pieces on these squares, in the order of [`Material::pieces`], come to; `None` when it is no
-    /// position of the ending.
+    /// The value with the pieces on these squares, in the order of [`Material::pieces`]; `None` if
+    /// the position is illegal.
     pub fn verdict(&self, squares: &[Square], turn: Color) -> Option<Verdict> {
         let mut placement = Placement { squares: [Square::A1; MAX_PIECES], turn };
         let pieces = self.material.pieces().len();
@@ -121,23 +115,23 @@ impl Ending {
             return None;
         }
         placement.squares[..pieces].copy_from_slice(squares);
-        match self.values[self.number(&placement)] {
+        match self.values[self.index(&placement)] {
             ILLEGAL => None,
             DRAW | UNKNOWN => Some(Verdict::Draw),
             plies => Some(Verdict::mate_in(plies)),
         }
     }
 
-    /// All positions with what they come to, one for each family of mirrored ones.
+    /// All legal positions with their values, one of each set of mirror images.
     pub fn positions(&self) -> impl Iterator<Item = (Chess, Verdict)> + '_ {
-        (0..self.values.len()).filter_map(|number| {
-            let placement = self.placement(number);
+        (0..self.values.len()).filter_map(|index| {
+            let placement = self.placement(index);
             let verdict = self.verdict(self.squares(&placement), placement.turn)?;
             Some((self.position(&placement)?, verdict))
         })
     }
 
-    /// How many positions there are with this side to move, mirrored ones too.
+    /// Counts the positions with this side to move, mirror images included.
     pub fn count(&self, turn: Color) -> Count {
         let mut count = Count::default();
         let images = (64 / king_squares(&self.material)) as u64;
@@ -152,24 +146,22 @@ impl Ending {
         count
     }
 
-    /// A position whose mate is the furthest away of those that a side to move wins; `None`
-    /// when it wins nothing.
+    /// The longest win of a side to move, with its distance in plies; `None` if the side has no wins.
     pub fn longest(&self, turn: Color) -> Option<(Chess, u8)> {
-        let numbers = (usize::from(turn.is_black())..self.values.len()).step_by(2);
+        let indices = (usize::from(turn.is_black())..self.values.len()).step_by(2);
         let wins =
-            numbers.filter(|&number| self.values[number] < DRAW && self.values[number] % 2 == 1);
-        let positions = wins.rev().max_by_key(|&number| self.values[number]);
-        let number = positions?;
-        Some((self.position(&self.placement(number))?, self.values[number]))
+            indices.filter(|&index| self.values[index] < DRAW && self.values[index] % 2 == 1);
+        let positions = wins.rev().max_by_key(|&index| self.values[index]);
+        let index = positions?;
+        Some((self.position(&self.placement(index))?, self.values[index]))
     }
 
-    /// The squares of the pieces.
     pub(super) fn squares<'a>(&self, placement: &'a Placement) -> &'a [Square] {
         &placement.squares[..self.material.pieces().len()]
     }
 
-    /// The place of a placement in the table.
-    pub(super) fn number(&self, placement: &Placement) -> usize {
+    /// The index of a placement in the table.
+    pub(super) fn index(&self, placement: &Placement) -> usize {
         let king = placement.squares[0];
         let mut mirror = if king.file() > File::D { 0b000_111 } else { 0 };
         if king.rank() > Rank::Fourth && king_squares(&self.material) == 16 {
@@ -177,22 +169,22 @@ impl Ending {
         }
         let place = |square: Square| usize::from(square) ^ mirror;
         let king = place(king);
-        let number = self.squares(placement)[1..]
+        let index = self.squares(placement)[1..]
             .iter()
-            .fold(king / 8 * 4 + king % 8, |number, &square| number << 6 | place(square));
-        number << 1 | usize::from(placement.turn.is_black())
+            .fold(king / 8 * 4 + king % 8, |index, &square| index << 6 | place(square));
+        index << 1 | usize::from(placement.turn.is_black())
     }
 
-    /// The placement at a place of the table.
-    pub(super) fn placement(&self, number: usize) -> Placement {
+    /// The placement at an index of the table.
+    pub(super) fn placement(&self, index: usize) -> Placement {
         let mut squares = [Square::A1; MAX_PIECES];
-        let mut rest = number >> 1;
+        let mut rest = index >> 1;
         for square in squares[1..self.material.pieces().len()].iter_mut().rev() {
             *square = Square::new((rest & 63) as u32);
             rest >>= 6;
         }
         squares[0] = Square::new((rest / 4 * 8 + rest % 4) as u32);
-        Placement { squares, turn: Color::from_white(number.is_multiple_of(2)) }
+        Placement { squares, turn: Color::from_white(index.is_multiple_of(2)) }
     }
 
     fn position(&self, placement: &Placement) -> Option<Chess> {
@@ -203,7 +195,7 @@ impl Ending {
         self.squares(placement).iter().copied().collect()
     }
 
-    /// Whether a side's king is attacked; the piece `taken` no longer attacks.
+    /// Whether the king of `side` is attacked, if the piece `taken` has been captured.
     pub(super) fn is_in_check(
         &self,
         placement: &Placement,
@@ -232,7 +224,7 @@ impl Ending {
     }
 }
 
-/// Pieces on squares as a position; `None` when they cannot stand so.
+/// Sets up pieces on squares; `None` if the position is illegal.
 pub fn position(pieces: &[Piece], squares: &[Square], turn: Color) -> Option<Chess> {
     let mut setup = Setup::empty();
     setup.board = Board::empty();
@@ -243,7 +235,7 @@ pub fn position(pieces: &[Piece], squares: &[Square], turn: Color) -> Option<Che
     Chess::from_setup(setup, CastlingMode::Standard).ok()
 }
 
-/// How many squares White's king has in the table.
+/// The number of squares of White's king in the table.
 fn king_squares(material: &Material) -> usize {
     let has_pawns = Color::ALL.into_iter().any(|side| material.has_pawns(side));
     if has_pawns { 32 } else { 16 }
@@ -254,16 +246,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_placements_correspond_and_mirrored_ones_are_one() {
+    fn indices_and_placements_correspond_and_mirror_images_share_an_index() {
         for (name, images) in [("KRK", &[0b111, 0b111_000, 0b111_111][..]), ("KPK", &[0b111])] {
             let ending = Ending::unknown(name.parse().unwrap());
-            for number in 0..ending.values.len() {
-                let placement = ending.placement(number);
-                assert_eq!(ending.number(&placement), number);
+            for index in 0..ending.values.len() {
+                let placement = ending.placement(index);
+                assert_eq!(ending.index(&placement), index);
                 for image in images {
                     let squares =
                         placement.squares.map(|square| Square::new(u32::from(square) ^ image));
-                    assert_eq!(ending.number(&Placement { squares, ..placement }), number);
+                    assert_eq!(ending.index(&Placement { squares, ..placement }), index);
                 }
             }
         }

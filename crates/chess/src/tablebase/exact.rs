@@ -1,4 +1,4 @@
-//! Exact tables for endings of up to four pieces: solved when they are first asked for, then kept.
+//! Exact tables of endings with up to four pieces, solved when first needed and then kept.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,37 +7,29 @@ use shakmaty::{Chess, Color, Move, Piece, Position, Square};
 
 use super::ending::{Ending, MAX_PIECES, Placement, Verdict};
 use super::material::Material;
-use super::solver::{self, Exit};
+use super::solver::{self, TableLookup};
 
-/// The endings solved so far.
 #[derive(Default)]
 pub struct Exact {
     endings: Mutex<HashMap<Material, Arc<Ending>>>,
 }
 
-/// An ending that we cannot solve.
+/// An ending that cannot be solved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExactError {
-    /// Too many pieces.
-    #[error("{material}: {pieces} pieces: endings of up to {MAX_PIECES} can be solved")]
-    Pieces {
-        /// The ending.
-        material: Material,
-        /// How many pieces it has.
-        pieces: usize,
-    },
-    /// En passant has no place in the tables.
-    #[error("{0}: endings with pawns on both sides cannot be solved")]
+    #[error("{material}: {pieces} pieces: expected at most {MAX_PIECES}")]
+    Pieces { material: Material, pieces: usize },
+    /// The tables have no en passant.
+    #[error("{0}: pawns on both sides: expected pawns on one side only")]
     Pawns(Material),
 }
 
 impl Exact {
-    /// No endings yet.
     pub fn new() -> Exact {
         Exact::default()
     }
 
-    /// The table of an ending, solved now if it was not before. Its White is the stronger side.
+    /// The table of an ending, solved now if necessary. Its White is the stronger side.
     pub fn ending(&self, material: &Material) -> Result<Arc<Ending>, ExactError> {
         let pieces = material.pieces().len();
         if pieces > MAX_PIECES {
@@ -51,13 +43,13 @@ impl Exact {
         if let Some(ending) = self.lock().get(&material) {
             return Ok(Arc::clone(ending));
         }
-        // Smaller endings are asked for on the way, so nothing is locked meanwhile.
+        // No lock is held here, because solving needs the smaller endings.
         let solved = solver::solve(&material, |smaller| self.ending(&smaller))?;
         Ok(Arc::clone(self.lock().entry(material).or_insert_with(|| Arc::new(solved))))
     }
 
-    /// What a position comes to, the fifty-move rule aside; `None` when it has too many pieces,
-    /// pawns on both sides or castling rights.
+    /// The value of a position, ignoring the fifty-move rule; `None` if it has too many pieces, pawns
+    /// on both sides or castling rights.
     pub fn verdict(&self, position: &Chess) -> Option<Verdict> {
         let board = position.board();
         if board.occupied().count() > MAX_PIECES || position.castles().any() {
@@ -71,11 +63,11 @@ impl Exact {
         for (place, (square, _)) in placement.squares.iter_mut().zip(&pieces) {
             *place = *square;
         }
-        Exit::new(&places, ending).verdict(&placement)
+        TableLookup::new(&places, ending).verdict(&placement)
     }
 
-    /// The legal moves of a position with what each comes to for the side that makes it, best
-    /// first: the quickest win, the longest loss. `None` where [`Exact::verdict`] is.
+    /// The legal moves with their values for the side to move, best first. `None` where
+    /// [`Exact::verdict`] is `None`.
     pub fn moves(&self, position: &Chess) -> Option<Vec<(Move, Verdict)>> {
         self.verdict(position)?;
         let mut moves = Vec::new();
@@ -89,7 +81,7 @@ impl Exact {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Material, Arc<Ending>>> {
-        // A table is put in whole or not at all.
+        // Tables are inserted complete, so a poisoned lock does no harm.
         self.endings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

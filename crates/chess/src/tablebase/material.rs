@@ -1,24 +1,24 @@
-//! The pieces of an ending, by name: `KRK`, `KBNK`, `KRKP`.
+//! The pieces of an ending and its name: `KRK`, `KBNK`, `KRKP`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use shakmaty::{Board, Color, Piece, Role};
 
-/// The pieces of both sides, one king each.
+/// The pieces of both sides, with one king each.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Material {
-    /// The kings, then White's pieces, then Black's, each side's from the queen down.
+    /// Both kings, then White's pieces, then Black's, each side's from the queen down.
     pieces: Vec<Piece>,
 }
 
-/// A name that is no ending's.
+/// The text is not the name of an ending.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no ending: expected White's pieces, then Black's, such as KRK or KRKP")]
+#[error("'{0}' is not an ending: expected White's pieces, then Black's, such as KRK or KRKP")]
 pub struct MaterialError(String);
 
 impl Material {
-    /// Sorts pieces; `None` unless each side has one king.
+    /// `None` unless each side has exactly one king.
     pub fn new(pieces: impl IntoIterator<Item = Piece>) -> Option<Material> {
         let mut pieces: Vec<Piece> = pieces.into_iter().collect();
         pieces.sort_by_key(|piece| {
@@ -32,30 +32,29 @@ impl Material {
         (kings == [Color::White, Color::Black]).then_some(Material { pieces })
     }
 
-    /// The pieces on a board; `None` unless each side has one king.
+    /// `None` unless each side has exactly one king.
     pub fn of(board: &Board) -> Option<Material> {
         Material::new(board.iter().map(|(_, piece)| piece))
     }
 
-    /// The pieces: White's king, Black's king, White's others, Black's others.
+    /// White's king, Black's king, White's other pieces, Black's other pieces.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// True when a side has pawns.
     pub fn has_pawns(&self, side: Color) -> bool {
         self.pieces.contains(&Role::Pawn.of(side))
     }
 
-    /// The same with the colours changed.
+    /// The same pieces with colours swapped.
     #[must_use]
     pub fn swapped(&self) -> Material {
         let pieces = self.pieces.iter().map(|piece| piece.role.of(!piece.color));
         Material::new(pieces).expect("each side still has a king")
     }
 
-    /// True when White has more pieces, or as many and none worse: such endings have tables, and
-    /// those with the colours changed use them.
+    /// True if White has more pieces, or as many and none weaker. Only such endings have tables; the
+    /// others use them with colours swapped.
     pub fn is_white_stronger(&self) -> bool {
         let side = |color| {
             let pieces = self.pieces.iter().filter(move |piece| piece.color == color);
@@ -69,7 +68,7 @@ impl Material {
 impl FromStr for Material {
     type Err = MaterialError;
 
-    /// Reads `KRKP`, and `KRvKP` as Syzygy names it.
+    /// Parses `KRKP`, and `KRvKP` as in Syzygy file names.
     fn from_str(text: &str) -> Result<Material, MaterialError> {
         let letters: String = text.to_ascii_uppercase().replace('V', "");
         let second = letters.rfind('K').unwrap_or(0);
@@ -79,7 +78,7 @@ impl FromStr for Material {
                 Role::from_char(letter).map(|role| role.of(Color::from_white(place < second)))
             })
             .collect();
-        // The first letter is a king's, or a piece before it would count as White's all the same.
+        // The first letter must be a king: without this check "RKK" would be read as KRK.
         let pieces = pieces.filter(|_| letters.starts_with('K')).and_then(Material::new);
         pieces.ok_or_else(|| MaterialError(text.to_owned()))
     }
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_back_sorted() {
+    fn names_are_parsed_and_sorted() {
         for (text, name) in
             [("KRK", "KRK"), ("knbk", "KBNK"), ("KKP", "KKP"), ("KPvKR", "KPKR"), ("KK", "KK")]
         {
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stronger_side_is_known() {
+    fn the_stronger_side_is_recognised() {
         for (name, is_stronger) in
             [("KRK", true), ("KKR", false), ("KRKP", true), ("KPKR", false), ("KK", true)]
         {

@@ -1,63 +1,58 @@
-//! The moves of a position in the order a tablebase gives them, so that what is won gets won.
+//! Ranks the moves of a position by tablebase, so that won positions are won.
 //!
-//! Wins are ranked by the plies to the next capture, pawn move or mate (DTZ): whoever always plays
-//! a best move gets nearer to the end with each of them, and can neither run out of moves nor
-//! go in circles. Lost moves are alike, unless one of them may be saved by the fifty-move rule.
+//! Wins are ranked by the plies to the next capture, pawn move or mate (DTZ). A player that always
+//! plays a best move makes progress with each of them and cannot go in circles. Losing moves rank
+//! equally, unless the fifty-move rule may save one of them.
 
 use shakmaty::{Chess, Move, Position};
 
 use super::{FiftyMoveRule, TableResult, Tables};
 use crate::game::Game;
 
-/// A move with what a tablebase knows of it, for the side that makes it.
+/// A move and its tablebase value for the side that makes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankedMove {
-    /// The move.
     pub played: Move,
-    /// What it comes to.
     pub result: TableResult,
-    /// Plies to the next capture, pawn move or mate, this move included; negative when it loses.
-    /// `None` when only results are known.
+    /// Plies to the next capture, pawn move or mate, this move included; negative if it loses.
+    /// `None` if only results are known.
     pub dtz: Option<i32>,
-    /// Better moves have a higher one.
+    /// Higher is better.
     pub rank: i32,
 }
 
-/// All moves of a position, best first.
+/// The moves of a position, best first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranking {
-    /// The moves.
     pub moves: Vec<RankedMove>,
-    /// The order is by distance: the best move is enough to make progress. Else by result alone.
+    /// Ranked by distance, so that the best move makes progress. Otherwise ranked by result only.
     pub is_by_distance: bool,
 }
 
-/// Above all distances.
-const CERTAIN: i32 = 1 << 18;
-/// Plies that the fifty-move rule allows.
-const LIMIT: i32 = 100;
+/// Larger than any distance.
+const CERTAIN_RANK: i32 = 1 << 18;
+/// The plies that the fifty-move rule allows.
+const FIFTY_MOVE_PLIES: i32 = 100;
 
 impl Ranking {
-    /// The best move.
     pub fn best(&self) -> RankedMove {
         self.moves[0]
     }
 
-    /// The moves that are as good as the best.
+    /// All moves that rank equal to the best.
     pub fn best_moves(&self) -> impl Iterator<Item = Move> + '_ {
         let best = self.best().rank;
         self.moves.iter().filter(move |ranked| ranked.rank == best).map(|ranked| ranked.played)
     }
 
-    /// What is known of a move.
     pub fn find(&self, played: Move) -> Option<&RankedMove> {
         self.moves.iter().find(|ranked| ranked.played == played)
     }
 }
 
 impl Tables {
-    /// Ranks some legal moves of a game's position; `None` when one of them leads to a position
-    /// that is not known, or there are none.
+    /// Ranks the given legal moves; `None` if `moves` is empty or one of them leads to a position
+    /// that is not in the tables.
     pub fn rank_moves(&self, game: &Game, moves: &[Move]) -> Option<Ranking> {
         if moves.is_empty() || !self.covers(game.position()) {
             return None;
@@ -71,7 +66,7 @@ impl Tables {
                 ranked
             });
             let mut moves: Vec<RankedMove> = ranked.collect::<Option<_>>()?;
-            // Stable: equal moves stay in the order they came in.
+            // A stable sort: equal moves keep their order.
             moves.sort_by_key(|ranked| -ranked.rank);
             Some(moves)
         };
@@ -91,7 +86,7 @@ impl Tables {
                 played,
                 result: TableResult::Win,
                 dtz: Some(1),
-                rank: CERTAIN,
+                rank: CERTAIN_RANK,
             });
         }
         let dtz = if self.is_drawn_by_rule(after) {
@@ -102,17 +97,17 @@ impl Tables {
             let dtz = -self.tablebase.dtz(position)?;
             dtz + dtz.signum()
         };
-        // The distance may be one ply too short, so that a win has to come a ply early to be certain.
+        // The distance may be one ply too short, so a certain win must come one ply early.
         let (result, rank) = match dtz {
-            1.. if dtz + clock < LIMIT => (TableResult::Win, CERTAIN - dtz),
-            1.. => (TableResult::CursedWin, CERTAIN / 2 - dtz - clock),
+            1.. if dtz + clock < FIFTY_MOVE_PLIES => (TableResult::Win, CERTAIN_RANK - dtz),
+            1.. => (TableResult::CursedWin, CERTAIN_RANK / 2 - dtz - clock),
             0 => (TableResult::Draw, 0),
             _ => {
-                let certain = clock - dtz < LIMIT;
+                let certain = clock - dtz < FIFTY_MOVE_PLIES;
                 let result = if certain { TableResult::Loss } else { TableResult::BlessedLoss };
-                // A loss that takes more than half of what the rule leaves may yet be saved.
-                let hopeless = clock - 2 * dtz < LIMIT;
-                (result, if hopeless { -CERTAIN } else { clock - dtz - CERTAIN / 2 })
+                // If the loss takes more than half of the plies left by the rule, it may still be saved.
+                let hopeless = clock - 2 * dtz < FIFTY_MOVE_PLIES;
+                (result, if hopeless { -CERTAIN_RANK } else { clock - dtz - CERTAIN_RANK / 2 })
             }
         };
         let result = match self.rule {
@@ -133,20 +128,21 @@ impl Tables {
             if self.rule == FiftyMoveRule::Ignored { result.under(self.rule) } else { result }
         };
         let rank = match result {
-            TableResult::Loss => -CERTAIN,
-            TableResult::BlessedLoss => -CERTAIN / 2,
+            TableResult::Loss => -CERTAIN_RANK,
+            TableResult::BlessedLoss => -CERTAIN_RANK / 2,
             TableResult::Draw => 0,
-            TableResult::CursedWin => CERTAIN / 2,
-            TableResult::Win => CERTAIN,
+            TableResult::CursedWin => CERTAIN_RANK / 2,
+            TableResult::Win => CERTAIN_RANK,
         };
         Some(RankedMove { played, result, dtz: None, rank })
     }
 
-    /// A third repetition, or fifty moves where they count; it is no mate.
+    /// Threefold repetition or the fifty-move rule. The caller has excluded checkmate.
     fn is_drawn_by_rule(&self, game: &Game) -> bool {
         let position: &Chess = game.position();
         game.repetitions() >= 3
-            || (self.rule == FiftyMoveRule::Obeyed && position.halfmoves() as i32 >= LIMIT)
+            || (self.rule == FiftyMoveRule::Obeyed
+                && position.halfmoves() as i32 >= FIFTY_MOVE_PLIES)
     }
 }
 
@@ -154,9 +150,9 @@ impl Tables {
 fn before_zeroing(result: TableResult) -> i32 {
     match result {
         TableResult::Loss => -1,
-        TableResult::BlessedLoss => -LIMIT - 1,
+        TableResult::BlessedLoss => -FIFTY_MOVE_PLIES - 1,
         TableResult::Draw => 0,
-        TableResult::CursedWin => LIMIT + 1,
+        TableResult::CursedWin => FIFTY_MOVE_PLIES + 1,
         TableResult::Win => 1,
     }
 }
@@ -172,10 +168,9 @@ mod tests {
     use crate::fen::parse_game;
     use crate::notation::parse_move;
 
-    /// Knows king and rook against king, in a way: the nearer the lone king is to a corner, the
-    /// nearer the mate.
+    /// A made-up tablebase of KRK: the nearer the lone king is to a corner, the nearer the mate.
     struct Corner {
-        knows_distance: bool,
+        has_distances: bool,
     }
 
     impl Tablebase for Corner {
@@ -200,12 +195,12 @@ mod tests {
             let result = self.after_zeroing(position)?;
             let king = position.board().king_of(Color::Black)?;
             let plies = 2 + 4 * king.distance(Square::H8) as i32;
-            self.knows_distance.then(|| plies * result.points(FiftyMoveRule::Obeyed))
+            self.has_distances.then(|| plies * result.points(FiftyMoveRule::Obeyed))
         }
     }
 
-    fn tables(knows_distance: bool) -> Tables {
-        Tables::new(Arc::new(Corner { knows_distance }))
+    fn tables(has_distances: bool) -> Tables {
+        Tables::new(Arc::new(Corner { has_distances }))
     }
 
     fn rank(tables: &Tables, game: &Game) -> Ranking {
@@ -226,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_win_that_comes_too_late_is_cursed_unless_nobody_counts() {
+    fn a_win_that_comes_too_late_is_cursed_unless_the_rule_is_ignored() {
         let late = parse_game("8/8/8/4k3/8/8/R7/4K3 w - - 97 90").unwrap();
         let best = rank(&tables(true), &late).best();
         assert_eq!((best.result, best.rank > 0), (TableResult::CursedWin, true));
@@ -237,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn losers_capture_what_saves_them_and_else_have_no_preference() {
+    fn a_saving_capture_ranks_first_and_losing_moves_rank_equally() {
         let game = parse_game("8/8/8/3kR3/8/8/8/4K3 b - - 0 1").unwrap();
         let ranking = rank(&tables(true), &game);
         let saved: Vec<Move> = ranking.best_moves().collect();
@@ -250,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_third_repetition_is_a_draw_whatever_the_tables_say() {
+    fn a_third_repetition_is_a_draw_even_if_the_tables_have_a_win() {
         let mut game = parse_game("7k/8/8/4K3/8/8/8/R7 w - - 0 1").unwrap();
         for text in ["Ra2", "Kg8", "Ra1", "Kh8", "Ra2", "Kg8", "Ra1", "Kh8"] {
             game.play(parse_move(game.position(), text).unwrap()).unwrap();
@@ -262,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn results_alone_rank_too_and_too_many_pieces_are_not_ranked() {
+    fn moves_rank_by_result_without_distances_and_not_at_all_without_tables() {
         let game = parse_game("8/8/8/3kR3/8/8/8/4K3 b - - 0 1").unwrap();
         let ranking = rank(&tables(false), &game);
         assert!(!ranking.is_by_distance);

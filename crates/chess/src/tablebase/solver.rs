@@ -1,9 +1,9 @@
-//! Solves an ending backwards from its mates.
+//! Retrograde analysis: solves an ending backwards from its checkmates.
 //!
-//! Positions are found in layers, by plies to mate. Whoever can move to a position that is mated
-//! in n mates in n + 1; whoever has only moves to positions that mate in n or less is mated in
-//! n + 1. So a position is found when the last of its moves is, and all that are never found are
-//! draws. Captures and promotions lead to smaller endings, which are solved before.
+//! Positions are solved in layers, by plies to mate. A position is won in n + 1 plies if a move leads
+//! to a position lost in n, and lost in n + 1 if all moves lead to positions won in n or fewer. A
+//! loss is found with the last of its moves. Positions that are never found are draws. Captures and
+//! promotions lead to smaller endings, which are solved first.
 
 use std::sync::Arc;
 
@@ -12,25 +12,25 @@ use shakmaty::{Bitboard, Color, Piece, Rank, Role, Square, attacks};
 use super::ending::{DRAW, Ending, ILLEGAL, Placement, UNKNOWN, Verdict};
 use super::material::Material;
 
-/// What a pawn becomes.
 const PROMOTIONS: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
 
-/// A loss further away than any: a capture or promotion that does not lose at all.
+/// Larger than any distance: a capture or promotion that does not lose.
 const ESCAPE: u8 = u8::MAX;
 
-/// A smaller ending, and who of the larger one stands where in it.
-pub(super) struct Exit {
+/// Looks up placements of one ending in the table of another: a smaller one after a capture or
+/// promotion, or the same one with colours swapped.
+pub(super) struct TableLookup {
     ending: Arc<Ending>,
-    /// For each piece of the smaller ending his place in the larger.
+    /// For each piece of the smaller ending, its index in the larger one.
     places: Vec<usize>,
-    /// The colours are changed and the board is turned round.
+    /// Colours are swapped and the board is flipped.
     is_swapped: bool,
 }
 
-impl Exit {
-    /// Finds the pieces of a smaller ending among those left; `ending` has them, or the same with
-    /// the colours changed.
-    pub fn new(left: &[(usize, Piece)], ending: Arc<Ending>) -> Exit {
+impl TableLookup {
+    /// `left` are the pieces that remain, with their indices in the larger ending. `ending` has the
+    /// same pieces, or the same with colours swapped.
+    pub fn new(left: &[(usize, Piece)], ending: Arc<Ending>) -> TableLookup {
         let left_pieces = Material::new(left.iter().map(|(_, piece)| *piece));
         let is_swapped = left_pieces.as_ref() != Some(ending.material());
         let mut left = left.to_vec();
@@ -40,10 +40,10 @@ impl Exit {
             let found = left.iter().position(|(_, other)| *other == wanted);
             left.swap_remove(found.expect("the ending has the pieces that are left")).0
         });
-        Exit { places: places.collect(), ending, is_swapped }
+        TableLookup { places: places.collect(), ending, is_swapped }
     }
 
-    /// What the placement comes to without those that are not in the smaller ending.
+    /// The value of the placement in the smaller ending.
     pub fn verdict(&self, placement: &Placement) -> Option<Verdict> {
         let mut smaller = *placement;
         for (square, &place) in smaller.squares.iter_mut().zip(&self.places) {
@@ -55,52 +55,52 @@ impl Exit {
     }
 }
 
-/// Solves an ending; `find` gives the smaller ones.
+/// Solves an ending; `find` returns the smaller ones.
 pub(super) fn solve<E>(
     material: &Material,
     find: impl Fn(Material) -> Result<Arc<Ending>, E>,
 ) -> Result<Ending, E> {
-    let exits = exits(material, find)?;
+    let conversions = conversions(material, find)?;
     let ending = Ending::unknown(material.clone());
     let count = ending.values.len();
     let mut solver = Solver {
-        exits,
+        conversions,
         moves: vec![0; count],
         win: vec![0; count],
         loss: vec![0; count],
-        later: vec![Vec::new(); usize::from(DRAW)],
+        pending: vec![Vec::new(); usize::from(DRAW)],
         ending,
     };
     let mated: Vec<u32> =
-        (0..count).filter(|&number| solver.look(number)).map(|number| number as u32).collect();
-    solver.spread(mated);
+        (0..count).filter(|&index| solver.initialise(index)).map(|index| index as u32).collect();
+    solver.propagate(mated);
     for value in &mut solver.ending.values {
         *value = if *value == UNKNOWN { DRAW } else { *value };
     }
     Ok(solver.ending)
 }
 
-/// An ending while it is solved; all lists go by the numbers of its placements.
+/// The state of the solver. All lists are indexed by placement.
 struct Solver {
     ending: Ending,
-    exits: Exits,
-    /// Moves within the ending that are not yet known to lose.
+    conversions: Conversions,
+    /// The number of moves within the ending that are not yet known to lose.
     moves: Vec<u8>,
-    /// The quickest win by a move that leaves the ending; 0 for none.
+    /// The quickest win by a move into a smaller ending; 0 for none.
     win: Vec<u8>,
-    /// The longest loss by such moves, [`ESCAPE`] when one of them does not lose; 0 for none.
+    /// The longest loss by such moves; [`ESCAPE`] if one of them does not lose, 0 for none.
     loss: Vec<u8>,
-    /// Placements to look at again in a later layer, for a move that leaves the ending.
-    later: Vec<Vec<u32>>,
+    /// By distance: placements whose value is set by a move into a smaller ending.
+    pending: Vec<Vec<u32>>,
 }
 
 impl Solver {
-    /// Looks at all moves of a placement once. True when it is mate.
-    fn look(&mut self, number: usize) -> bool {
+    /// Initialises a placement from its legal moves. Returns true for checkmate.
+    fn initialise(&mut self, index: usize) -> bool {
         let ending = &self.ending;
-        let placement = ending.placement(number);
+        let placement = ending.placement(index);
         if !ending.is_legal(&placement) {
-            self.ending.values[number] = ILLEGAL;
+            self.ending.values[index] = ILLEGAL;
             return false;
         }
         let side = placement.turn;
@@ -124,9 +124,9 @@ impl Solver {
                     inside += 1;
                     continue;
                 }
-                for exit in self.exits.find(mover, taken, is_promotion) {
+                for conversion in self.conversions.find(mover, taken, is_promotion) {
                     outside += 1;
-                    match exit.verdict(&after) {
+                    match conversion.verdict(&after) {
                         Some(Verdict::Loss(plies)) => {
                             win = if win == 0 { plies + 1 } else { win.min(plies + 1) };
                         }
@@ -139,41 +139,41 @@ impl Solver {
         }
         if inside + outside == 0 {
             let is_mate = ending.is_in_check(&placement, side, None);
-            self.ending.values[number] = if is_mate { 0 } else { DRAW };
+            self.ending.values[index] = if is_mate { 0 } else { DRAW };
             return is_mate;
         }
-        (self.moves[number], self.win[number], self.loss[number]) = (inside, win, loss);
+        (self.moves[index], self.win[index], self.loss[index]) = (inside, win, loss);
         if win != 0 {
-            self.later[usize::from(win)].push(number as u32);
+            self.pending[usize::from(win)].push(index as u32);
         } else if inside == 0 && loss != ESCAPE {
-            self.later[usize::from(loss)].push(number as u32);
+            self.pending[usize::from(loss)].push(index as u32);
         }
         false
     }
 
-    /// Goes from the mates to all that follows from them, a ply at a time.
-    fn spread(&mut self, mated: Vec<u32>) {
+    /// Propagates from the checkmates to all positions that depend on them, one ply at a time.
+    fn propagate(&mut self, mated: Vec<u32>) {
         let mut layer = mated;
         for plies in 0..DRAW {
-            for number in std::mem::take(&mut self.later[usize::from(plies)]) {
-                let value = &mut self.ending.values[number as usize];
+            for index in std::mem::take(&mut self.pending[usize::from(plies)]) {
+                let value = &mut self.ending.values[index as usize];
                 if *value == UNKNOWN {
                     *value = plies;
-                    layer.push(number);
+                    layer.push(index);
                 }
             }
             let mut next = Vec::new();
-            for number in layer {
-                self.tell(number as usize, plies, &mut next);
+            for index in layer {
+                self.update_predecessors(index as usize, plies, &mut next);
             }
             layer = next;
         }
-        assert!(layer.is_empty(), "no ending of four pieces has so long a mate");
+        assert!(layer.is_empty(), "mates of four pieces take fewer than {DRAW} plies");
     }
 
-    /// Tells the placements a move before what has been found; `next` are those found by it.
-    fn tell(&mut self, number: usize, plies: u8, next: &mut Vec<u32>) {
-        let found = self.ending.placement(number);
+    /// Updates the predecessors of a solved placement. Those solved by it are added to `next`.
+    fn update_predecessors(&mut self, index: usize, plies: u8, next: &mut Vec<u32>) {
+        let found = self.ending.placement(index);
         let side = !found.turn;
         let occupied = self.ending.occupied(&found);
         for mover in 0..self.ending.material().pieces().len() {
@@ -184,41 +184,39 @@ impl Solver {
             for from in origins(piece, found.squares[mover], occupied) {
                 let mut before = Placement { turn: side, ..found };
                 before.squares[mover] = from;
-                let number = self.ending.number(&before);
-                if self.ending.values[number] != UNKNOWN {
+                let index = self.ending.index(&before);
+                if self.ending.values[index] != UNKNOWN {
                     continue;
                 }
                 if !plies.is_multiple_of(2) {
-                    self.moves[number] -= 1;
-                    if self.moves[number] > 0 || self.win[number] != 0 {
+                    self.moves[index] -= 1;
+                    if self.moves[index] > 0 || self.win[index] != 0 {
                         continue;
                     }
-                    // A move that leaves the ending may lose later, or not at all.
-                    let loss = self.loss[number];
+                    // A move into a smaller ending may lose later, or not at all.
+                    let loss = self.loss[index];
                     if loss > plies + 1 {
                         if loss != ESCAPE {
-                            self.later[usize::from(loss)].push(number as u32);
+                            self.pending[usize::from(loss)].push(index as u32);
                         }
                         continue;
                     }
                 }
-                self.ending.values[number] = plies + 1;
-                next.push(number as u32);
+                self.ending.values[index] = plies + 1;
+                next.push(index as u32);
             }
         }
     }
 }
 
-/// The endings that captures and promotions lead to.
-struct Exits {
-    /// By the piece who moves and the one he takes (the last place is nobody): a single ending, or
-    /// four when he is promoted.
-    by_capture: Vec<Vec<Option<Exit>>>,
-    by_promotion: Vec<Vec<Vec<Exit>>>,
+struct Conversions {
+    /// Indexed by the moving piece and the captured piece; the last index means no capture.
+    by_capture: Vec<Vec<Option<TableLookup>>>,
+    by_promotion: Vec<Vec<Vec<TableLookup>>>,
 }
 
-impl Exits {
-    fn find(&self, mover: usize, taken: Option<usize>, is_promotion: bool) -> &[Exit] {
+impl Conversions {
+    fn find(&self, mover: usize, taken: Option<usize>, is_promotion: bool) -> &[TableLookup] {
         let taken = taken.unwrap_or(self.by_capture.len());
         if is_promotion {
             &self.by_promotion[mover][taken]
@@ -228,13 +226,13 @@ impl Exits {
     }
 }
 
-fn exits<E>(
+fn conversions<E>(
     material: &Material,
     find: impl Fn(Material) -> Result<Arc<Ending>, E>,
-) -> Result<Exits, E> {
+) -> Result<Conversions, E> {
     let pieces = material.pieces();
-    let exit =
-        |mover: usize, taken: usize, role: Role| -> Result<Exit, E> {
+    let conversion =
+        |mover: usize, taken: usize, role: Role| -> Result<TableLookup, E> {
             let left = pieces.iter().copied().enumerate().filter(|(place, _)| *place != taken);
             let left: Vec<(usize, Piece)> =
                 left.map(|(place, piece)| {
@@ -242,7 +240,7 @@ fn exits<E>(
                 })
                 .collect();
             let smaller = Material::new(left.iter().map(|(_, piece)| *piece));
-            Ok(Exit::new(&left, find(smaller.expect("kings are not taken"))?))
+            Ok(TableLookup::new(&left, find(smaller.expect("kings are never captured"))?))
         };
     let (mut by_capture, mut by_promotion) = (Vec::new(), Vec::new());
     for (mover, piece) in pieces.iter().enumerate() {
@@ -251,19 +249,19 @@ fn exits<E>(
             let victim = pieces.get(taken);
             let is_capture = victim
                 .is_some_and(|victim| victim.color != piece.color && victim.role != Role::King);
-            captures.push(is_capture.then(|| exit(mover, taken, piece.role)).transpose()?);
+            captures.push(is_capture.then(|| conversion(mover, taken, piece.role)).transpose()?);
             let is_promotion = piece.role == Role::Pawn && (is_capture || victim.is_none());
             let roles: &[Role] = if is_promotion { &PROMOTIONS } else { &[] };
-            let exits = roles.iter().map(|role| exit(mover, taken, *role));
-            promotions.push(exits.collect::<Result<_, E>>()?);
+            let conversions = roles.iter().map(|role| conversion(mover, taken, *role));
+            promotions.push(conversions.collect::<Result<_, E>>()?);
         }
         by_capture.push(captures);
         by_promotion.push(promotions);
     }
-    Ok(Exits { by_capture, by_promotion })
+    Ok(Conversions { by_capture, by_promotion })
 }
 
-/// The squares of the side to move, and of the other.
+/// The squares of the side to move and of the other side.
 fn by_side(placement: &Placement, pieces: &[Piece]) -> (Bitboard, Bitboard) {
     let of = |side: Color| -> Bitboard {
         let pieces = pieces.iter().zip(placement.squares).filter(|(piece, _)| piece.color == side);
@@ -272,7 +270,7 @@ fn by_side(placement: &Placement, pieces: &[Piece]) -> (Bitboard, Bitboard) {
     (of(placement.turn), of(!placement.turn))
 }
 
-/// Where a piece can go: empty squares and pieces of the other side.
+/// The squares a piece can move to, captures included.
 fn targets(piece: Piece, from: Square, own: Bitboard, other: Bitboard) -> Bitboard {
     if piece.role != Role::Pawn {
         return attacks::attacks(from, piece, own | other) & !own;
@@ -289,7 +287,7 @@ fn targets(piece: Piece, from: Square, own: Bitboard, other: Bitboard) -> Bitboa
     squares
 }
 
-/// Where a piece may have come from without taking or becoming anything.
+/// The squares a piece may have come from without a capture or promotion.
 fn origins(piece: Piece, to: Square, occupied: Bitboard) -> Bitboard {
     if piece.role != Role::Pawn {
         return attacks::attacks(to, piece, occupied) & !occupied;

@@ -1,7 +1,7 @@
-//! All squares that a side attacks, for the whole board at once.
+//! All squares that a side attacks, computed for the whole board at once.
 //!
-//! Sliders spread over empty squares by doubling steps (Kogge and Stone), so that no table
-//! competes with network weights for the cache. Pins do not matter here: a pinned piece attacks.
+//! Sliding attacks use Kogge-Stone fills, because lookup tables would compete with network weights
+//! for the cache. Pinned pieces attack like others.
 
 use selfmate_chess::{Bitboard, Board, Color, Role};
 
@@ -10,7 +10,6 @@ const NOT_H: u64 = 0x7F7F_7F7F_7F7F_7F7F;
 const NOT_AB: u64 = NOT_A & (NOT_A << 1);
 const NOT_GH: u64 = NOT_H & (NOT_H >> 1);
 
-/// The squares each side attacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attacks {
     white: u64,
@@ -18,12 +17,11 @@ pub struct Attacks {
 }
 
 impl Attacks {
-    /// The attacks of both sides.
     pub fn of(board: &Board) -> Attacks {
         Attacks { white: side(board, Color::White), black: side(board, Color::Black) }
     }
 
-    /// The squares that a side attacks, its own pieces included: those it defends.
+    /// The squares that a side attacks. Squares of its own pieces are included: it defends them.
     pub fn by(self, color: Color) -> Bitboard {
         Bitboard(if color == Color::White { self.white } else { self.black })
     }
@@ -59,7 +57,7 @@ fn kings(kings: u64) -> u64 {
     (row | (row << 8) | (row >> 8)) & !kings
 }
 
-/// What rooks on these squares attack.
+/// The attacks of rooks on these squares.
 pub(super) fn straight(sliders: u64, empty: u64) -> u64 {
     up::<8>(sliders, empty, !0)
         | down::<8>(sliders, empty, !0)
@@ -67,7 +65,7 @@ pub(super) fn straight(sliders: u64, empty: u64) -> u64 {
         | down::<1>(sliders, empty, NOT_H)
 }
 
-/// What bishops on these squares attack.
+/// The attacks of bishops on these squares.
 pub(super) fn diagonal(sliders: u64, empty: u64) -> u64 {
     up::<9>(sliders, empty, NOT_A)
         | down::<9>(sliders, empty, NOT_H)
@@ -75,7 +73,7 @@ pub(super) fn diagonal(sliders: u64, empty: u64) -> u64 {
         | down::<7>(sliders, empty, NOT_A)
 }
 
-/// Slides towards higher squares; `board` leaves out the file where a step would wrap around.
+/// Slides towards higher squares. `board` excludes the file on which a step would wrap around.
 #[inline(always)]
 fn up<const STEP: u32>(sliders: u64, empty: u64, board: u64) -> u64 {
     let mut free = empty & board;

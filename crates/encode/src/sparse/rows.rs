@@ -1,55 +1,54 @@
-//! `threat_rows` v1: a row of weights for every kind of move, and a small table beside it.
+//! `threat_rows` v1: a weight row for every kind of move, and a small additional table.
 //!
-//! Rows number the from-to pairs that a queen or knight could go (1792, squares as in
-//! [`Threats`]), twice: to a square the other side does not attack, and to one it does. Then 72
-//! underpromotions: (file × 3 + left, straight, right) × 3 + knight, bishop, rook. Castling is
-//! king takes rook, to a safe square. No two legal moves of a position share a row.
-//! The table tells moves apart by what they do wherever they are: the piece, what it captures,
-//! whether the other side attacks its square before and after, and whether it gives check
-//! itself (discovered checks and castling rooks do not count).
+//! Rows number the 1792 from-to pairs of queen and knight moves (squares as in [`Threats`]) twice:
+//! first with a target that the other side does not attack, then with one that it attacks. 72
+//! underpromotions follow: (file × 3 + left, straight, right) × 3 + knight, bishop, rook. Castling is
+//! king takes rook, to a square that is not attacked. No two legal moves of a position share a row.
+//! The table depends on the kind of move and not on its squares: the piece, what it captures,
+//! whether the other side attacks its square before and after, and whether the piece itself gives
+//! check (discovered checks and checks by a castling rook do not count).
 
 use selfmate_chess::{Move, Position, Role, Square};
 
 use super::Threats;
 use super::attacks;
 
-/// The name stored with networks that score moves by these rows.
+/// The name stored with networks that score moves with these rows.
 pub const THREAT_ROWS: &str = "threat_rows";
-/// The version; a change of any row or table entry raises it.
+/// A change of any row or table entry increases the version.
 pub const THREAT_ROWS_VERSION: u32 = 1;
-/// How many rows there are.
+/// The number of rows.
 pub const MOVE_ROWS: usize = 2 * PAIRS + 8 * 3 * 3;
-/// How many entries the table has: 6 pieces × (nothing or 5 captured) × 8 flags.
+/// The number of table entries: 6 pieces × (no capture or 5 captured pieces) × 8 flags.
 pub const MOVE_TABLE: usize = 6 * 6 * 8;
 
 const PAIRS: usize = 1792;
 
-/// Where a move's weights stand.
+/// The indices of a move's weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MoveKey {
-    /// The row, below [`MOVE_ROWS`].
+    /// Below [`MOVE_ROWS`].
     pub row: u16,
-    /// The entry of the table, below [`MOVE_TABLE`].
+    /// Below [`MOVE_TABLE`].
     pub table: u16,
 }
 
-/// Numbers the moves of one position.
+/// Computes the keys of one position's moves.
 #[derive(Clone, Copy, Debug)]
 pub struct MoveRows<'a> {
     threats: &'a Threats<'a>,
     attacked: u64,
-    /// From where a piece of each kind would give check, P N B R Q.
+    /// The squares from which a P N B R Q of the side to move would give check.
     checks: [u64; 5],
 }
 
 impl<'a> MoveRows<'a> {
-    /// Prepares to number the moves of a position.
     pub fn of(threats: &'a Threats<'a>) -> MoveRows<'a> {
         let attacked = threats.attacked().0;
         MoveRows { threats, attacked, checks: checks(threats, 0) }
     }
 
-    /// The place of a legal move.
+    /// The key of a legal move.
     #[inline]
     pub fn key(&self, m: Move) -> MoveKey {
         let from = m.from().unwrap_or(m.to());
@@ -59,7 +58,7 @@ impl<'a> MoveRows<'a> {
         let captured = m.capture().map_or(0, |role| role as usize);
         let check = match (m.role(), m.promotion()) {
             (Role::King, _) => 0,
-            // The pawn leaves its square, which may have stood between.
+            // The pawn leaves its square, which may open the line to the king.
             (_, Some(role)) => {
                 flag(checks(self.threats, 1 << u32::from(from))[role as usize - 1], to)
             }
@@ -82,7 +81,7 @@ impl<'a> MoveRows<'a> {
     }
 }
 
-/// From where pieces would give check, if the squares in `left` were empty.
+/// The squares from which a P N B R Q would give check if the squares in `left` were empty.
 fn checks(threats: &Threats, left: u64) -> [u64; 5] {
     let (board, mover) = (threats.position.board(), threats.position.turn());
     let king = (board.by_color(!mover) & board.by_role(Role::King)).0;
@@ -92,7 +91,7 @@ fn checks(threats: &Threats, left: u64) -> [u64; 5] {
     [pawns, attacks::knights(king), diagonal, straight, diagonal | straight]
 }
 
-/// The number of each from-to pair that a queen or knight could go, counted up from a1.
+/// The number of each from-to pair of a queen or knight move, in order of from- and to-square.
 static PAIR: [u16; 4096] = pairs();
 
 const fn pairs() -> [u16; 4096] {

@@ -1,26 +1,25 @@
-//! The features of `threats3084` as a set of bits: two positions are told apart in a few
-//! instructions, without a list of either.
+//! The features of `threats3084` as a bit set. Comparing two positions takes a few instructions and
+//! needs no list of their features.
 
 use selfmate_chess::{Color, Position, Role};
 
 use super::Threats;
 use super::threats::{Features, THREATS3084_LEN};
 
-/// At most 64, so that one word can tell them apart.
+/// At most 64, so that `changes` can mark the differing words in one word.
 const WORDS: usize = THREATS3084_LEN.div_ceil(64);
 
-/// The features that are on: feature `f` is bit `f % 64` of word `f / 64`.
+/// The active features: feature `f` is bit `f % 64` of word `f / 64`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeatureSet([u64; WORDS]);
 
 impl FeatureSet {
-    /// No features.
     pub const EMPTY: FeatureSet = FeatureSet([0; WORDS]);
 
-    /// The features that are here and not in an earlier set, and those that are only there.
+    /// The features added and removed since an earlier set.
     pub fn changes(&self, earlier: &FeatureSet) -> (Features, Features) {
         let (mut added, mut removed) = (Features::new(), Features::new());
-        // Few words differ, and which ones nobody can predict: find them without a branch.
+        // Few words differ, and a branch would be unpredictable: this finds them without one.
         let mut differing = 0u64;
         for (index, (here, there)) in self.0.iter().zip(&earlier.0).enumerate() {
             differing |= u64::from(here != there) << index;
@@ -44,7 +43,7 @@ impl FeatureSet {
 }
 
 impl Threats<'_> {
-    /// The features that are on, as a set.
+    /// The active features, as a set.
     pub fn feature_set(&self) -> FeatureSet {
         let mut words = [0; WORDS];
         let (board, mover) = (self.position.board(), self.position.turn());
@@ -67,11 +66,11 @@ impl Threats<'_> {
                 }
             }
         }
-        self.each_right(|feature| words[feature / 64] |= 1 << (feature % 64));
+        self.for_each_right(|feature| words[feature / 64] |= 1 << (feature % 64));
         FeatureSet(words)
     }
 
-    /// All squares of a board as the mover sees them.
+    /// Flips and mirrors a bitboard as [`Threats::seen`] does squares.
     #[inline(always)]
     fn seen_board(&self, board: u64) -> u64 {
         let board = if self.turn & 56 == 0 { board } else { board.swap_bytes() };

@@ -1,26 +1,26 @@
-//! `threats3084` v1: piece-squares that know whether the piece is attacked and defended.
+//! `threats3084` v1: piece-square features that include whether the piece is attacked and defended.
 //!
-//! Seen from the side to move: the board is turned for Black, and mirrored so that the mover's
-//! king stands on files e to h. Feature `bucket × 768 + (side × 6 + kind) × 64 + square`, where
-//! bucket is 2 when the other side attacks the piece, plus 1 when its own side defends it; then
-//! four castling rights (own right, own left, other right, other left) and eight en passant
-//! files (only when the capture is legal).
+//! From the point of view of the side to move: the board is flipped for Black, and mirrored so that
+//! the own king is on files e to h. Feature `bucket × 768 + (side × 6 + kind) × 64 + square`, where
+//! bucket is 2 if the other side attacks the piece, plus 1 if its own side defends it. Four castling
+//! rights follow (own right, own left, other right, other left), then eight en passant files (only
+//! if the capture is legal).
 
 use selfmate_chess::{Bitboard, CastlingSide, Chess, Color, Position, Role, Square};
 
 use super::Attacks;
 
-/// The name stored with networks that take these features.
+/// The name stored with networks that use these features.
 pub const THREATS3084: &str = "threats3084";
-/// The version; a change of any feature raises it.
+/// A change of any feature increases the version.
 pub const THREATS3084_VERSION: u32 = 1;
-/// How many features there are.
+/// The number of features.
 pub const THREATS3084_LEN: usize = CASTLING + 4 + 8;
 
 const CASTLING: usize = 4 * 768;
 const EN_PASSANT: usize = CASTLING + 4;
 
-/// Features that are on, in a fixed place: a full board with all rights has 69.
+/// A list of features without allocation. A full board of 64 pieces with all rights has 69.
 #[derive(Clone, Copy, Debug)]
 pub struct Features {
     len: usize,
@@ -28,7 +28,7 @@ pub struct Features {
 }
 
 impl Features {
-    /// The features, each below [`THREATS3084_LEN`] and none twice.
+    /// The features, each below [`THREATS3084_LEN`], without duplicates.
     pub fn as_slice(&self) -> &[u16] {
         &self.items[..self.len]
     }
@@ -42,7 +42,7 @@ impl Features {
         self.push_if(feature, true);
     }
 
-    /// Writes in any case and keeps what was written only if so told: no branch to guess.
+    /// Always writes, but advances only if `keep` is set: this avoids an unpredictable branch.
     #[inline(always)]
     pub(super) fn push_if(&mut self, feature: usize, keep: bool) {
         self.items[self.len] = feature as u16;
@@ -50,17 +50,16 @@ impl Features {
     }
 }
 
-/// A position as its mover sees it, with the attacks of both sides.
+/// A position from the point of view of the side to move, with the attacks of both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Threats<'a> {
     pub(super) position: &'a Chess,
     pub(super) attacks: Attacks,
-    /// Exclusive or with a square's number turns and mirrors it.
+    /// XOR with a square number flips and mirrors it.
     pub(super) turn: u16,
 }
 
 impl<'a> Threats<'a> {
-    /// Looks at a position from the mover's side.
     pub fn of(position: &'a Chess) -> Threats<'a> {
         let (board, mover) = (position.board(), position.turn());
         let king = board.king_of(mover).map_or(4, |square| u16::from(square) & 7);
@@ -68,7 +67,7 @@ impl<'a> Threats<'a> {
         Threats { position, attacks: Attacks::of(board), turn }
     }
 
-    /// The features that are on.
+    /// The active features.
     pub fn features(&self) -> Features {
         let mut features = Features::new();
         let (board, mover) = (self.position.board(), self.position.turn());
@@ -86,26 +85,26 @@ impl<'a> Threats<'a> {
                 }
             }
         }
-        self.each_right(|feature| features.push(feature));
+        self.for_each_right(|feature| features.push(feature));
         features
     }
 
-    /// Castling rights and en passant.
+    /// Calls `push` with the features of castling rights and en passant.
     #[inline(always)]
-    pub(super) fn each_right(&self, mut push: impl FnMut(usize)) {
+    pub(super) fn for_each_right(&self, mut push: impl FnMut(usize)) {
         let castles = self.position.castles();
         if castles.any() {
             let mover = self.position.turn();
             for (side, color) in [mover, !mover].into_iter().enumerate() {
                 for (left, wing) in CastlingSide::ALL.into_iter().enumerate() {
                     if castles.has(color, wing) {
-                        // Only Chess960 has rights on a mirrored board: right and left swap.
+                        // Only Chess960 has castling rights on a mirrored board. Right and left are swapped.
                         push(CASTLING + side * 2 + (left ^ usize::from(self.mirrored())));
                     }
                 }
             }
         }
-        // Legality costs a look for pins, so ask only where a pawn has just gone two squares.
+        // A legality check is expensive, so it runs only after a double pawn push.
         if self.position.maybe_ep_square().is_some()
             && let Some(square) = self.position.legal_ep_square()
         {
@@ -113,18 +112,18 @@ impl<'a> Threats<'a> {
         }
     }
 
-    /// The number of a square as the mover sees it.
+    /// The number of a square from the point of view of the side to move.
     #[inline(always)]
     pub fn seen(&self, square: Square) -> u16 {
         u16::from(square) ^ self.turn
     }
 
-    /// Left and right are swapped.
+    /// Whether files are mirrored.
     pub fn mirrored(&self) -> bool {
         self.turn & 7 != 0
     }
 
-    /// The squares the other side attacks.
+    /// The squares that the other side attacks.
     pub fn attacked(&self) -> Bitboard {
         self.attacks.by(!self.position.turn())
     }

@@ -11,7 +11,7 @@ const STARTS: [Option<&str>; 4] = [
     Some("1r3kr1/pppppppp/8/8/8/8/PPPPPPPP/1R3KR1 w KQkq - 0 1"),
 ];
 
-/// A game of random moves with random judgements at three of four plies.
+/// A game of random moves with random search results at three of four plies.
 fn random_game(seed: u64, plies: usize) -> GameRecord {
     let mut rng = Seed::new(seed).rng();
     let start = STARTS[rng.below(STARTS.len())];
@@ -43,7 +43,7 @@ fn random_game(seed: u64, plies: usize) -> GameRecord {
 }
 
 #[test]
-fn a_game_comes_back_rounded_and_the_same_bytes_again() {
+fn a_game_is_read_back_rounded_and_encodes_to_the_same_bytes() {
     for seed in 0..60 {
         let record = random_game(seed, 120);
         let bytes = record.encode().unwrap();
@@ -61,9 +61,9 @@ fn a_game_comes_back_rounded_and_the_same_bytes_again() {
 }
 
 #[test]
-fn policies_are_stored_by_move_not_by_place() {
+fn policies_are_stored_by_move_and_not_by_generator_order() {
     let policy: Vec<f32> = (0..20).map(|index| if index == 7 { 1.0 } else { 0.0 }).collect();
-    let judged = PositionRecord { ply: 0, value: 0.0, draw: 0.0, policy };
+    let recorded = PositionRecord { ply: 0, value: 0.0, draw: 0.0, policy };
     let outcome = Outcome { winner: None, reason: Reason::Adjudication };
     let record = GameRecord {
         number: 0,
@@ -71,7 +71,7 @@ fn policies_are_stored_by_move_not_by_place() {
         start: None,
         moves: vec![],
         outcome,
-        positions: vec![judged],
+        positions: vec![recorded],
     };
     let bytes = record.encode().unwrap();
     let packed: Vec<u16> =
@@ -82,15 +82,15 @@ fn policies_are_stored_by_move_not_by_place() {
 }
 
 #[test]
-fn a_position_takes_less_than_sixty_bytes() {
+fn a_position_takes_less_than_45_bytes_on_average() {
     let games: Vec<_> = (0..100).map(|seed| random_game(4 * seed, 200)).collect();
     let bytes: usize = games.iter().map(|game| game.encode().unwrap().len()).sum();
     let positions: usize = games.iter().map(|game| game.positions.len()).sum();
-    assert!(bytes < 45 * positions, "{} bytes a position", bytes as f64 / positions as f64);
+    assert!(bytes < 45 * positions, "{} bytes per position", bytes as f64 / positions as f64);
 }
 
 #[test]
-fn numbers_of_any_size_come_back() {
+fn integers_of_any_size_round_trip() {
     for value in [0, 1, 127, 128, 300, 1 << 35, u64::MAX] {
         let mut bytes = Vec::new();
         number(&mut bytes, value);
@@ -101,7 +101,7 @@ fn numbers_of_any_size_come_back() {
 }
 
 #[test]
-fn every_outcome_comes_back() {
+fn every_outcome_round_trips() {
     for reason in REASONS {
         for winner in [None, Some(Color::White), Some(Color::Black)] {
             let outcome = Outcome { winner, reason };
@@ -112,7 +112,7 @@ fn every_outcome_comes_back() {
 }
 
 #[test]
-fn what_cannot_be_stored_is_named() {
+fn games_that_cannot_be_stored_are_rejected_with_a_reason() {
     let error = |change: fn(&mut GameRecord)| {
         let mut record = random_game(1, 40);
         change(&mut record);
@@ -121,7 +121,7 @@ fn what_cannot_be_stored_is_named() {
     let text = error(|record| record.positions[3].value = f32::NAN);
     assert!(text.contains("the value is NaN: expected a number from -1 to 1"), "{text}");
     let text = error(|record| record.positions[0].draw = 1.5);
-    assert!(text.starts_with("game 1, ply ") && text.contains("draw is 1.5"), "{text}");
+    assert!(text.starts_with("game 1, ply ") && text.contains("draw probability is 1.5"), "{text}");
     let text = error(|record| record.positions[0].policy.fill(0.0));
     assert!(text.contains("sums to 0.0000: expected 1"), "{text}");
     let text = error(|record| record.positions.swap(0, 1));
@@ -129,7 +129,7 @@ fn what_cannot_be_stored_is_named() {
 }
 
 #[test]
-fn faults_in_the_bytes_name_game_and_ply() {
+fn decoding_errors_name_game_and_ply() {
     let record = random_game(2, 30);
     let bytes = record.encode().unwrap();
     let packed = record.moves.iter().flat_map(|&m| PackedMove::new(m).0.to_le_bytes());
@@ -139,11 +139,11 @@ fn faults_in_the_bytes_name_game_and_ply() {
     let mut broken = bytes.clone();
     broken[sixth..sixth + 2].copy_from_slice(&[0, 0]);
     let text = GameRecord::decode(&broken).unwrap_err().to_string();
-    assert!(text.starts_with("game 2, ply 5: no legal move in "), "{text}");
+    assert!(text.starts_with("game 2, ply 5: move code"), "{text}");
     let text = GameRecord::decode(&bytes[..bytes.len() - 1]).unwrap_err().to_string();
-    assert!(text.starts_with("game 2, ply ") && text.ends_with("cut off"), "{text}");
+    assert!(text.starts_with("game 2, ply ") && text.ends_with("truncated"), "{text}");
     let text = GameRecord::decode(&[bytes, vec![0]].concat()).unwrap_err().to_string();
-    assert_eq!(text, "game 2: 1 bytes too many");
+    assert_eq!(text, "game 2: 1 bytes after the end of the record");
     assert_eq!(
         GameRecord::decode(&[9]).unwrap_err().to_string(),
         "a game: version 9: expected version 1"
@@ -152,7 +152,7 @@ fn faults_in_the_bytes_name_game_and_ply() {
 
 proptest! {
     #[test]
-    fn hostile_bytes_are_refused_or_make_a_game(
+    fn modified_bytes_are_rejected_or_decode_to_a_valid_game(
         seed in 0..40u64,
         flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         length in any::<prop::sample::Index>(),
@@ -168,7 +168,7 @@ proptest! {
                 bytes[place] = value;
             }
         }
-        // Whatever is read can be written, and is written the same again.
+        // Everything that decodes encodes to the same bytes again.
         if let Ok(record) = GameRecord::decode(&bytes) {
             let bytes = record.encode().unwrap();
             prop_assert_eq!(GameRecord::decode(&bytes).unwrap().encode().unwrap(), bytes);
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn noise_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn random_bytes_are_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = GameRecord::decode(&bytes);
     }
 }
