@@ -1,11 +1,11 @@
-//! Counts pieces, and prefers captures of the dear by the cheap.
+//! Counts material, and prefers captures of valuable pieces by cheap ones.
 
 use selfmate_chess::{Board, Chess, Color, Move, Position, Role};
 
 use super::{Evaluation, Evaluator, Leaf};
 use crate::value::Wdl;
 
-/// Material balance as a value, captures and promotions first as a policy.
+/// Value: material balance. Priors: captures and promotions first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Material;
 
@@ -20,7 +20,7 @@ impl Evaluator for Material {
     }
 }
 
-/// The usual worth of a piece in pawns.
+/// The usual value of a piece in pawns.
 pub(crate) const fn worth(role: Role) -> f32 {
     match role {
         Role::Pawn => 1.0,
@@ -41,7 +41,7 @@ pub(crate) fn material(board: &Board, color: Color) -> f32 {
         .sum()
 }
 
-/// A pawn up is about 60 % of the points, a rook up almost all of them.
+/// A pawn up is worth about 60 % of the points, a rook up almost all of them.
 fn wdl(position: &Chess) -> Wdl {
     let (board, mover) = (position.board(), position.turn());
     let balance = material(board, mover) - material(board, !mover);
