@@ -1,14 +1,13 @@
-//! The trainer: lessons in, better weights out.
+//! Training steps of the policy and value network.
 
 use super::gradient::{Lesson, LossWeights, Losses, gradient};
 use super::network::MlpConfig;
 use crate::small::{self, AdamConfig, TrainError};
 
-/// A network in training.
 pub type Trainer = small::Trainer<MlpConfig>;
 
 impl Trainer {
-    /// Learns from a batch; also the length of its gradient before clipping.
+    /// Trains on a batch. Returns its losses and the length of its gradient before clipping.
     pub fn learn(
         &mut self,
         lessons: &[Lesson],
@@ -37,7 +36,7 @@ mod tests {
     const WEIGHTS: LossWeights = LossWeights { value: 1.0, entropy: 0.0 };
 
     #[test]
-    fn a_restored_trainer_goes_on_as_if_nothing_had_happened() {
+    fn a_restored_trainer_continues_with_the_same_bits() {
         let config = MlpConfig { first: 16, second: 16 };
         let mut whole = Trainer::new(Network::random(config, Seed::new(1)).unwrap());
         let lessons = lessons(20, &mut Seed::new(2).rng());
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_is_learned_as_it_is() {
+    fn a_policy_target_is_learned() {
         let config = MlpConfig { first: 32, second: 32 };
         let mut trainer = Trainer::new(Network::random(config, Seed::new(1)).unwrap());
         let mut lesson = lessons(1, &mut Seed::new(3).rng()).remove(0);

@@ -1,14 +1,14 @@
-//! The trainer: positions with their results in, better weights out.
+//! Training steps of the value network.
 
 use super::gradient::{Lesson, gradient};
 use super::network::ValueNetConfig;
 use crate::small::{self, AdamConfig, TrainError};
 
-/// A network in training.
 pub type Trainer = small::Trainer<ValueNetConfig>;
 
 impl Trainer {
-    /// Learns from a batch; its mean squared error, and the length of its gradient before clipping.
+    /// Trains on a batch. Returns its mean squared error and the length of its gradient before
+    /// clipping.
     pub fn learn(
         &mut self,
         lessons: &[Lesson<'_>],
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_restored_trainer_goes_on_and_results_are_learned() {
+    fn a_restored_trainer_continues_and_results_are_learned() {
         let config = ValueNetConfig { channels: 8, blocks: 1, head: 4, hidden: 16 };
         let boards = boards(12);
         let lessons = lessons(&boards);

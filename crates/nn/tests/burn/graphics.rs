@@ -1,4 +1,4 @@
-//! The residual network on a graphics device; software such as Mesa's llvmpipe will do.
+//! The residual network on a graphics device, which may be software such as Mesa's llvmpipe.
 
 use selfmate_nn::residual::{self, TrainingConfig};
 use selfmate_nn::{Device, burn as burned};
@@ -6,9 +6,9 @@ use selfmate_search::{Evaluation, Evaluator};
 
 use super::residual::{assert_near, batch, compare, leaves, shapes, weights};
 
-/// Steps on the device are those of our own kernels.
+/// Training steps on the device match those of our own kernels.
 #[test]
-fn a_graphics_device_learns_what_the_cpu_learns() {
+fn training_on_a_graphics_device_matches_the_cpu() {
     let training = TrainingConfig::default();
     for config in shapes() {
         let weights = weights(config);
@@ -25,9 +25,9 @@ fn a_graphics_device_learns_what_the_cpu_learns() {
     }
 }
 
-/// In half precision where the device has it, so to some thousandths.
+/// In half precision if supported, so to some thousandths.
 #[test]
-fn a_graphics_device_judges_as_the_cpu_does() {
+fn inference_on_a_graphics_device_matches_the_cpu() {
     const COUNT: usize = 64;
     for config in shapes() {
         let weights = weights(config);
