@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::file::{self, WeightsError, WeightsInfo};
 use crate::{residual, sparse};
 
-/// The weights of a network.
+/// The weights of a network. [`Model::load`] reads a weight file of either architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
     Sparse(Box<sparse::Weights>),

@@ -16,6 +16,22 @@ const BLOCK: usize = 8;
 const GROUP: usize = 32;
 
 /// Runs a network. It allocates no memory after its largest batch.
+///
+/// ```
+/// use selfmate_chess::{Game, Seed};
+/// use selfmate_nn::residual::{Config, Network, Outputs, Session, Weights};
+///
+/// let config = Config { blocks: 1, filters: 16, ..Config::small() };
+/// let weights = Weights::random(config, Seed::new(1)).unwrap();
+/// let mut session = Session::new(&Network::new(&weights));
+///
+/// let mut planes = vec![0.0; config.planes * 64];
+/// config.encoding().encode(&Game::new(), &mut planes);
+/// let mut outputs = Outputs::default();
+/// session.run(&planes, &mut outputs);
+/// assert_eq!(outputs.policy.len(), 4672);
+/// assert!(outputs.wdl(0).value().abs() < 0.2);
+/// ```
 #[derive(Debug)]
 pub struct Session {
     network: Network,

@@ -28,6 +28,27 @@ const VALUE_MOST: i32 = 16_383;
 /// A sparse network for play: an [`Evaluator`] that takes about a microsecond per position.
 ///
 /// Clones share the weights. Each thread needs its own clone, because it holds buffers.
+///
+/// ```
+/// use selfmate_chess::{Game, Seed};
+/// use selfmate_nn::sparse::{self, Network, SparseConfig, Weights, WeightsInfo};
+/// use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
+///
+/// let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
+/// let weights = Weights::random(config, Seed::new(1)).unwrap();
+/// // A weight file is these bytes; `sparse::save` and `sparse::load` use a path.
+/// let bytes = sparse::encode(&weights, WeightsInfo { step: 0 })?;
+/// let (weights, _) = sparse::decode(&bytes)?;
+///
+/// let game = Game::new();
+/// let leaf = Leaf { legal: game.legal_moves(), game, need: Need::Both };
+/// let mut evaluations = [Evaluation::default()];
+/// Network::new(&weights).evaluate(&[leaf], &mut evaluations);
+/// // Untrained weights give almost no preference for a result, and one logit per legal move.
+/// assert!(evaluations[0].wdl.value().abs() < 0.2);
+/// assert_eq!(evaluations[0].logits.len(), 20);
+/// # Ok::<(), sparse::WeightsError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Network {
     weights: std::sync::Arc<Quantised>,
