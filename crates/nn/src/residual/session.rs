@@ -192,7 +192,7 @@ impl Session {
         let alone = planes.len() <= network.config().planes * 64;
         match &self.pool {
             None => {
-                parts.for_each(|((planes, slice), scratch)| run(network, scratch, planes, slice))
+                parts.for_each(|((planes, slice), scratch)| run(network, scratch, planes, slice));
             }
             Some(pool) => pool.in_place_scope(|scope| {
                 for ((planes, slice), scratch) in parts {

@@ -300,7 +300,7 @@ impl Work {
         for (layer, conv) in layout.tower.iter().enumerate() {
             let (before, after) = norms.split_at_mut(layer);
             each(segments, scratches, |segment, scratch| {
-                tower.forward(segment, scratch, layer, before)
+                tower.forward(segment, scratch, layer, before);
             });
             after[0].forward(segments, squares, |norm| norm.affine(weights, &[&conv.norm]));
         }
@@ -316,7 +316,7 @@ impl Work {
             let conv = &layout.tower[layer];
             norms[layer].backward(segments, squares, gradient, &[&conv.norm]);
             each(segments, scratches, |segment, scratch| {
-                tower.backward(segment, scratch, layer, norms)
+                tower.backward(segment, scratch, layer, norms);
             });
             let filters = &mut gradient.values[conv.weight.clone()];
             add_filters(segments, conv.inputs, conv.outputs, filters);
