@@ -9,7 +9,7 @@ use crate::value::Wdl;
 
 /// An evaluator with a cache.
 ///
-/// Entries are hits by the position's key, so the evaluator must depend on the position only. An
+/// Entries are found by the position's key, so the evaluator must depend on the position only. An
 /// evaluator that needs history ([`Evaluator::history`] above 1) gets every leaf.
 pub struct Cached<E> {
     evaluator: E,
@@ -56,7 +56,7 @@ impl<E: Evaluator> Cached<E> {
         self.entries.fill(Entry::default());
     }
 
-    /// The share of lookups that hits their position.
+    /// The share of lookups that were found in the cache.
     pub fn hit_rate(&self) -> f64 {
         self.hits as f64 / self.lookups.max(1) as f64
     }
@@ -110,17 +110,17 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         }));
         self.evaluations.resize_with(self.leaves.len(), Evaluation::default);
         self.evaluator.evaluate(&self.leaves, &mut self.evaluations);
-        for (&index, judged) in self.missing.iter().zip(&self.evaluations) {
+        for (&index, fresh) in self.missing.iter().zip(&self.evaluations) {
             let slot = self.slot(leaves[index].game.key());
             let entry = &mut self.entries[slot];
             entry.key = leaves[index].game.key();
-            entry.wdl = Some(judged.wdl);
-            entry.logits.clone_from(&judged.logits);
+            entry.wdl = Some(fresh.wdl);
+            entry.logits.clone_from(&fresh.logits);
             let evaluation = &mut evaluations[index];
-            evaluation.wdl = judged.wdl;
+            evaluation.wdl = fresh.wdl;
             evaluation.logits.clear();
             if leaves[index].need.policy() {
-                evaluation.logits.extend_from_slice(&judged.logits);
+                evaluation.logits.extend_from_slice(&fresh.logits);
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! [`Wdl`] is always for the side to move, [`WhiteWdl`] always for White. [`Wdl::for_white`] and
 //! [`WhiteWdl::for_side`] convert between them; [`Wdl::flip`] changes sides. Plain `f32` values in
-//! [-1, 1] use [`white_value`], [`side_value`] and [`flip_value`]. No other code flips a sign to
-//! change the point of view.
+//! [-1, 1] use [`white_value`], [`side_value`] and [`flip_value`]. These are the only places where
+//! such a value changes its sign; alpha-beta negates its integer scores, as negamax does.
 //!
 //! ```
 //! use selfmate_chess::Color;

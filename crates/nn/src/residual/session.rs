@@ -127,30 +127,30 @@ impl Session {
         });
     }
 
-    /// Evaluates a batch, but computes only the logits of the moves in `asked`. `logits` must have
+    /// Evaluates a batch, but computes only the logits of the moves in `requested`. `logits` must have
     /// one list for each position.
     pub(super) fn run_moves(
         &mut self,
         planes: &[f32],
-        asked: &[Vec<u16>],
+        requested: &[Vec<u16>],
         logits: &mut [Vec<f32>],
         value: &mut Vec<f32>,
     ) {
         let count = self.count(planes);
-        assert!(asked.len() == count && logits.len() == count, "{count} positions");
+        assert!(requested.len() == count && logits.len() == count, "{count} positions");
         let value_outputs = self.network.config().value.outputs();
         value.resize(count * value_outputs, 0.0);
         let share = self.share(count);
-        let slices = asked.chunks(share).zip(logits.chunks_mut(share));
+        let slices = requested.chunks(share).zip(logits.chunks_mut(share));
         let slices = slices.zip(value.chunks_mut(share * value_outputs));
         self.each_part(
             planes,
             share,
             slices,
-            |network, scratch, planes, ((asked, logits), value)| {
+            |network, scratch, planes, ((requested, logits), value)| {
                 scratch.features(network, planes);
                 for ((moves, logits), row) in
-                    asked.iter().zip(logits).zip(scratch.policy.chunks_exact(POLICY_INPUTS))
+                    requested.iter().zip(logits).zip(scratch.policy.chunks_exact(POLICY_INPUTS))
                 {
                     let layout = network.folded.weights.layout();
                     let weights = network.folded.weights.at(&layout.policy_linear.weight);

@@ -128,8 +128,8 @@ impl<'w, 's> Driver<'w, 's> {
                 score: if self.worker.aborted { self.worker.root_score } else { score },
                 pv,
             };
-            // A line from an aborted iteration is still the best one seen: better rivals were
-            // searched first.
+            // An aborted iteration may still improve the first line, because it searches the
+            // previous best move first.
             if !found.pv.is_empty() && (!self.worker.aborted || index == 0) {
                 self.set_line(index, found);
             }

@@ -120,8 +120,8 @@ impl Worker<'_> {
             }
         }
         let table_move = known.map_or(0, |entry| entry.best);
-        // Internal iterative deepening: without a hash move, a shallower search finds a good first
-        // move.
+        // Internal iterative reduction: without a hash move, search one ply less. The next
+        // iteration then has a hash move to start with.
         if table_move == 0 && excluded == 0 && depth >= 4 && (PV || expect_cut) {
             depth -= 1;
             view.depth = depth;
@@ -166,7 +166,7 @@ impl Worker<'_> {
             if !is_root && best_score > -TABLE_BOUND {
                 view.alpha = alpha;
                 let late = LateMove { picked, quiet, checks, number, reduction, history };
-                match self.prune_or_reduce(&view, &late) {
+                match self.prune_late_move(&view, &late) {
                     Verdict::Try => {}
                     Verdict::Skip => continue,
                     Verdict::SkipQuiets => {

@@ -87,8 +87,8 @@ impl Worker<'_> {
         None
     }
 
-    /// Decides whether to skip, reduce or search a late move.
-    pub(super) fn prune_or_reduce(&self, view: &NodeContext, late: &LateMove) -> Verdict {
+    /// Decides whether to search or skip a late move.
+    pub(super) fn prune_late_move(&self, view: &NodeContext, late: &LateMove) -> Verdict {
         let node = &self.stack[view.ply].node;
         let depth = view.depth;
         let m = late.picked.m;

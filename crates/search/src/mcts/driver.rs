@@ -89,8 +89,7 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
                 {
                     done.store(true, Relaxed);
                 }
-                // Nothing could be started although simulations remain: another thread holds the
-                // leaf.
+                // With simulations left, another thread holds the leaf: try again.
                 if !busy && shared.remaining() == 0 && !batch.has_budget() {
                     break;
                 }

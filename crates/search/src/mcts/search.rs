@@ -184,7 +184,8 @@ impl Search {
         self.finished.store(0, Relaxed);
         self.full.store(false, Relaxed);
         let node = self.tree.node(ROOT);
-        let raw = if kept.is_some() { Wdl::new(-node.value(), node.draw()) } else { Wdl::EVEN };
+        let raw =
+            if kept.is_some() { Wdl::new(node.value_to_move(), node.draw()) } else { Wdl::EVEN };
         *self.root() = Root { raw, gumbel: None };
         if self.tree.node(ROOT).is_expanded() {
             self.apply_root_temperature();
