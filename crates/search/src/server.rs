@@ -18,7 +18,7 @@ pub struct ServerParams {
     /// As soon as this many leaves wait.
     pub batch: usize,
     /// When the oldest leaf has waited this long.
-    pub patience: Duration,
+    pub max_wait: Duration,
 }
 
 /// One thread for each evaluator.
@@ -140,7 +140,7 @@ fn serve(
 fn collect(params: ServerParams, requests: &Mutex<Receiver<Request>>, waiting: &mut Vec<Request>) {
     let requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(first) = requests.recv() else { return };
-    let deadline = Instant::now() + params.patience;
+    let deadline = Instant::now() + params.max_wait;
     let mut count = first.work.count;
     waiting.push(first);
     while count < params.batch {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use crate::evaluator::{Need, Scripted};
 
-    const PARAMS: ServerParams = ServerParams { batch: 6, patience: Duration::from_millis(1) };
+    const PARAMS: ServerParams = ServerParams { batch: 6, max_wait: Duration::from_millis(1) };
 
     fn leaves(seed: u64, count: usize) -> Vec<Leaf> {
         let mut rng = Seed::new(seed).rng();

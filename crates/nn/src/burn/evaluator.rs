@@ -24,13 +24,13 @@ impl NetworkEvaluator {
         let device = super::open(device)?;
         let network = Network::new(weights, &device);
         if is_graphics && device.supports_dtype(FloatDType::F16) {
-            let network = network.halved();
+            let network = network.half_precision();
             return Ok(NetworkEvaluator { network, device, precision: FloatDType::F16 });
         }
         Ok(NetworkEvaluator { network, device, precision: FloatDType::F32 })
     }
 
-    pub fn is_halved(&self) -> bool {
+    pub fn is_half_precision(&self) -> bool {
         self.precision == FloatDType::F16
     }
 

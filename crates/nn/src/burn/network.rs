@@ -112,7 +112,7 @@ impl Network {
     }
 
     /// The same network in half precision.
-    pub(super) fn halved(self) -> Network {
+    pub(super) fn half_precision(self) -> Network {
         self.map(&mut Halve)
     }
 

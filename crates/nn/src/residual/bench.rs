@@ -75,7 +75,7 @@ pub fn served(network: &Network, searches: usize, threads: usize, time: Duration
         Box::new(Counted { evaluator, count: Arc::clone(&count) })
     };
     let batch = searches.div_ceil(threads);
-    let params = ServerParams { batch, patience: Duration::from_millis(2) };
+    let params = ServerParams { batch, max_wait: Duration::from_millis(2) };
     let (_server, client) = Server::start((0..threads).map(|_| evaluator()).collect(), params);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -38,7 +38,7 @@ fn inference_on_a_graphics_device_matches_the_cpu() {
         residual::NetworkEvaluator::new(&network).evaluate(&leaves, &mut ours);
         let mut evaluator = burned::NetworkEvaluator::new(&weights, Device::Wgpu).unwrap();
         evaluator.evaluate(&leaves, &mut theirs);
-        let tolerance = if evaluator.is_halved() { 0.02 } else { 1e-4 };
+        let tolerance = if evaluator.is_half_precision() { 0.02 } else { 1e-4 };
         let best = |evaluation: &Evaluation| {
             let logits = evaluation.logits.iter().enumerate();
             logits.max_by(|a, b| a.1.total_cmp(b.1)).map(|(index, _)| index)
@@ -49,7 +49,10 @@ fn inference_on_a_graphics_device_matches_the_cpu() {
             assert!(compare(&ours.logits, &theirs.logits).0 < tolerance);
             same += usize::from(best(ours) == best(theirs));
         }
-        println!("{config:?}: {same} of {COUNT} best moves, halved: {}", evaluator.is_halved());
+        println!(
+            "{config:?}: {same} of {COUNT} best moves, half precision: {}",
+            evaluator.is_half_precision()
+        );
         assert!(same >= COUNT * 95 / 100, "{same} of {COUNT}");
     }
 }

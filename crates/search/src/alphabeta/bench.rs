@@ -32,13 +32,13 @@ pub fn bench() -> Result<u64, MemoryError> {
     Ok(bench_search(&mut AlphaBeta::new(Weights::default(), 16)?))
 }
 
-/// Like [`bench`]; `None` when `stop` was set before the end.
+/// Like [`bench()`]; `None` when `stop` was set before the end.
 pub fn bench_until(stop: &AtomicBool) -> Result<Option<u64>, MemoryError> {
     let nodes = search_all(&mut AlphaBeta::new(Weights::default(), 16)?, stop);
     Ok((!stop.load(Relaxed)).then_some(nodes))
 }
 
-/// Like [`bench`], with the settings, table and evaluator of this engine.
+/// Like [`bench()`], with the settings, table and evaluator of this engine.
 pub fn bench_search(search: &mut AlphaBeta) -> u64 {
     search_all(search, &AtomicBool::new(false))
 }

@@ -21,7 +21,7 @@ impl Evaluator for Material {
 }
 
 /// The usual value of a piece in pawns.
-pub(crate) const fn worth(role: Role) -> f32 {
+pub(crate) const fn piece_value(role: Role) -> f32 {
     match role {
         Role::Pawn => 1.0,
         Role::Knight => 3.0,
@@ -37,7 +37,7 @@ pub(crate) fn material(board: &Board, color: Color) -> f32 {
     let pieces = board.by_color(color);
     Role::ALL
         .into_iter()
-        .map(|role| worth(role) * (pieces & board.by_role(role)).count() as f32)
+        .map(|role| piece_value(role) * (pieces & board.by_role(role)).count() as f32)
         .sum()
 }
 
@@ -50,6 +50,8 @@ fn wdl(position: &Chess) -> Wdl {
 }
 
 fn logit(m: Move) -> f32 {
-    let gain = m.capture().map_or(0.0, |captured| 1.0 + worth(captured) - 0.1 * worth(m.role()));
-    0.3 * (gain + m.promotion().map_or(0.0, worth))
+    let gain = m
+        .capture()
+        .map_or(0.0, |captured| 1.0 + piece_value(captured) - 0.1 * piece_value(m.role()));
+    0.3 * (gain + m.promotion().map_or(0.0, piece_value))
 }

@@ -44,7 +44,7 @@ pub struct Batch {
     /// This thread's copy of the game, at the end of `path`.
     pub(super) game: Game,
     pub(super) root_ply: usize,
-    /// The [`Search`]'s generation for which this data is valid.
+    /// The search's generation for which this data is valid.
     pub(super) generation: u64,
     /// The nodes from the root to the position of `game`. Consecutive simulations often share the
     /// start of their path, which then need not be played again.
@@ -102,7 +102,7 @@ impl Batch {
         self.waiting.is_empty()
     }
 
-    /// True when simulations are unfinished; the next [`Search::gather`] continues them.
+    /// True when simulations are unfinished; the next [`gather`](super::Search::gather) continues them.
     pub fn has_resumed(&self) -> bool {
         !self.resumed.is_empty()
     }
