@@ -97,7 +97,6 @@ impl Batch {
         self.waiting.len()
     }
 
-    /// True when no leaf waits for evaluation.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -112,12 +111,10 @@ impl Batch {
         self.tokens > 0
     }
 
-    /// The leaves that wait for evaluation.
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves[..self.waiting.len()]
     }
 
-    /// Evaluates the waiting leaves.
     pub fn evaluate(&mut self, evaluator: &mut dyn Evaluator) {
         let count = self.waiting.len();
         if count == 0 {

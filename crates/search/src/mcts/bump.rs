@@ -25,7 +25,6 @@ impl<T: Zeroed> Bump<T> {
         self.touched.fetch_max(self.next.swap(0, Relaxed), Relaxed);
     }
 
-    /// The number of allocated items.
     pub fn len(&self) -> usize {
         self.next.load(Relaxed) as usize
     }
