@@ -1,5 +1,5 @@
-//! Speed of the residual network:
-//! `cargo run --release -p selfmate-nn --example residual_speed [small|toy|standard|large] [SECONDS]`.
+//! Measures the speed of the residual network: `cargo run --release -p selfmate-nn --example
+//! residual_speed [small|toy|standard|large] [SECONDS]`.
 
 use std::time::Duration;
 
@@ -15,7 +15,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None | Some("toy") => Config::toy(),
         Some("standard") => Config::standard(),
         Some("large") => Config::large(),
-        Some(other) => return Err(format!("unknown network '{other}'").into()),
+        Some(other) => {
+            return Err(format!(
+                "unknown network '{other}': expected small, toy, standard or large"
+            )
+            .into());
+        }
     };
     let seconds = arguments.next().map_or(Ok(1.0), |text| text.parse())?;
     let time = Duration::from_secs_f64(seconds);

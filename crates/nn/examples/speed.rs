@@ -1,4 +1,5 @@
-//! Speed of the sparse network: `cargo run --release -p selfmate-nn --example speed [HIDDEN]`.
+//! Measures the speed of the sparse network: `cargo run --release -p selfmate-nn --example speed
+//! [HIDDEN]`.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let weights = Weights::random(config, seed)?;
     let leaves = bench::leaves(4000, seed, Need::Both);
     let moves: usize = leaves.iter().map(|leaf| leaf.legal.len()).sum();
-    println!("hidden {hidden}, {:.1} moves a position", moves as f64 / leaves.len() as f64);
+    println!("hidden {hidden}, {:.1} moves per position", moves as f64 / leaves.len() as f64);
     let report = |name: &str, speed: f64| {
         println!("{name:28} {speed:>12.0}/s  {:>8.0} ns", 1e9 / speed);
     };

@@ -1,8 +1,8 @@
-//! The residual network on Burn: the same weights as [`crate::residual`], on graphics devices too,
+//! The residual network on Burn: the same weights as [`crate::residual`], also on graphics devices,
 //! with gradients by automatic differentiation.
 //!
-//! Burn's own layers and optimisers are not used, only its tensors: names and shapes follow the
-//! weight files; running variances, momentum and clipping follow PyTorch, as in `residual`.
+//! Only Burn's tensors are used, not its layers or optimisers. Names and shapes follow the weight
+//! files; running variances, momentum and clipping follow PyTorch, as in `residual`.
 
 mod evaluator;
 mod layer;
@@ -21,7 +21,7 @@ pub use trainer::Trainer;
 
 use crate::device::{Device, DeviceError};
 
-/// Flat tensors by the parameters they belong to.
+/// Flat tensors by parameter.
 type Tensors = HashMap<ParamId, Tensor<1>>;
 
 /// Opens one of Burn's devices.
@@ -39,13 +39,13 @@ pub fn open(device: Device) -> Result<BurnDevice, DeviceError> {
     }
 }
 
-/// The values of a tensor in f32, whatever the device computes with.
+/// The values of a tensor as f32, whatever precision the device uses.
 fn values<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, DeviceError> {
     let read = tensor.try_into_vec_as::<f32>();
     read.map_err(|error| DeviceError::Failed(error.to_string()))
 }
 
-/// The same numbers in one row.
+/// The tensor flattened to one dimension.
 fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
     let count = tensor.shape().num_elements();
     tensor.reshape([count])

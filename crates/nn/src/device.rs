@@ -1,4 +1,4 @@
-//! Where the residual network is evaluated and trained, by the names users give.
+//! The devices that evaluate and train the residual network, by their names in settings.
 
 mod residual;
 
@@ -7,10 +7,10 @@ use std::str::FromStr;
 
 pub use residual::{Evaluators, Trainer, evaluators};
 
-/// A device: our own kernels, or one of Burn's backends.
+/// Our own kernels, or one of Burn's backends.
 ///
-/// Every device can be named in every build; one whose cargo feature is missing says so when it is
-/// opened.
+/// Every build accepts every device name. Opening a device whose cargo feature is missing is an
+/// error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Device {
     /// Our own kernels on the CPU.
@@ -19,31 +19,26 @@ pub enum Device {
     Flex,
     /// Burn on the best graphics device that wgpu finds.
     Wgpu,
-    /// Burn on the CUDA device of this number.
+    /// Burn on the CUDA device with this number.
     Cuda(usize),
 }
 
-/// A device that cannot be had.
+/// Why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// A name that is none.
     #[error("unknown device '{0}': expected cpu, flex, wgpu, cuda or cuda:NUMBER")]
     Unknown(String),
-    /// A device that this build cannot use.
     #[error("the device {device} is not in this build: build with `--features {feature}`")]
     NotBuilt {
-        /// The device.
         device: Device,
         /// The cargo feature that adds it.
         feature: &'static str,
     },
-    /// A device that this machine does not have.
-    #[error("there is no device {0} on this machine")]
+    #[error("this machine has no device {0}")]
     Missing(Device),
-    /// The device of our own kernels, where one of Burn's was wanted.
-    #[error("the device {0} is not one of Burn's")]
+    /// The device of our own kernels where one of Burn's is required.
+    #[error("the device {0} is not a Burn device")]
     NotBurn(Device),
-    /// A device that gave up.
     #[error("the device failed: {0}")]
     Failed(String),
 }
@@ -64,7 +59,7 @@ impl Device {
         devices
     }
 
-    /// The cargo feature that adds this device, if it needs one.
+    /// The cargo feature that adds this device; `None` when it needs none.
     pub fn feature(self) -> Option<&'static str> {
         match self {
             Device::Cpu => None,
@@ -74,7 +69,7 @@ impl Device {
         }
     }
 
-    /// Says whether this build can use the device and the machine has it.
+    /// Checks that the build supports the device and the machine has it.
     pub fn check(self) -> Result<(), DeviceError> {
         let built = match self {
             Device::Cpu => true,
@@ -90,7 +85,7 @@ impl Device {
     }
 }
 
-/// How many devices of a kind there are; without a driver there are none.
+/// The number of devices of a kind; 0 without a driver.
 #[cfg(any(feature = "wgpu", feature = "cuda"))]
 fn found(kind: ::burn::tensor::DeviceType) -> usize {
     ::burn::tensor::Device::enumerate(kind).len()
@@ -130,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn device_names_round_trip() {
         for device in [Device::Cpu, Device::Flex, Device::Wgpu, Device::Cuda(0), Device::Cuda(3)] {
             assert_eq!(device.to_string().parse(), Ok(device));
         }
@@ -142,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_that_is_not_built_names_its_feature() {
+    fn an_error_for_a_missing_device_names_its_feature() {
         assert_eq!(Device::Cpu.check(), Ok(()));
         assert!(Device::available().contains(&Device::Cpu));
         if !cfg!(feature = "cuda") {
@@ -156,7 +151,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "burn")]
-    fn flex_is_there_whenever_burn_is() {
+    fn flex_is_available_in_builds_with_burn() {
         assert_eq!(Device::Flex.check(), Ok(()));
     }
 }

@@ -1,8 +1,7 @@
-//! Weight files of every architecture: safetensors, with one JSON header in the metadata.
+//! Weight files of all architectures: safetensors with one JSON header in the metadata.
 //!
-//! Reading checks everything before it believes anything, and names what is wrong. The same
-//! weights always give the same bytes. What the header holds and which tensors there are is the
-//! architecture's to say.
+//! Everything in a file is checked before it is used, and errors name what is wrong. The same
+//! weights always give the same bytes. Each architecture defines its header and its tensors.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,85 +12,53 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The one key of the metadata: more than one would be written in random order.
+/// The only key in the metadata: several keys would be written in random order.
 const KEY: &str = "selfmate";
 
-/// What a weight file tells beside the weights.
+/// The information in a weight file besides the weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WeightsInfo {
-    /// Batches the weights have learned from.
+    /// Batches that the weights were trained on.
     pub step: u64,
 }
 
-/// What is wrong with a weight file.
+/// Why a weight file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
-    /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// What is wrong within a file.
+    Io { path: PathBuf, source: io::Error },
+    /// An error within a file, with its path.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        source: Box<WeightsError>,
-    },
-    /// Cut off, or not in this format at all.
+    File { path: PathBuf, source: Box<WeightsError> },
+    /// Truncated, or not a safetensors file.
     #[error("not a whole safetensors file: {0}")]
     Format(String),
-    /// No metadata of ours.
-    #[error("the metadata do not describe a selfmate network: {0}")]
+    /// Without our metadata.
+    #[error("the metadata does not describe a selfmate network: {0}")]
     Metadata(String),
-    /// Another network or another version of one.
+    /// A different network, version or encoding.
     #[error("{what} is {got}: expected {expected}")]
-    Kind {
-        /// What differs.
-        what: &'static str,
-        /// What the file says.
-        got: String,
-        /// What it should say.
-        expected: String,
-    },
-    /// A shape that cannot be built.
+    Kind { what: &'static str, got: String, expected: String },
+    /// An invalid network shape.
     #[error("{0}")]
     Config(String),
-    /// A tensor is missing, or there is one too many.
+    /// A missing or an unexpected tensor.
     #[error("tensors are {got}: expected {expected}")]
     Tensors {
         /// Names in the file.
         got: String,
-        /// Names that should be there.
+        /// Names that the shape requires.
         expected: String,
     },
-    /// A tensor of another shape.
+    /// A tensor of the wrong type or shape.
     #[error("tensor {name} is {got}: expected {expected}")]
-    Shape {
-        /// The tensor.
-        name: String,
-        /// Its type and shape.
-        got: String,
-        /// Those it should have.
-        expected: String,
-    },
-    /// A number that is none.
+    Shape { name: String, got: String, expected: String },
+    /// A weight that is NaN or infinite.
     #[error("tensor {name} holds {value} at {index}")]
-    NotFinite {
-        /// The tensor.
-        name: String,
-        /// Where.
-        index: usize,
-        /// What stands there.
-        value: f32,
-    },
+    NotFinite { name: String, index: usize, value: f32 },
 }
 
-/// A tensor as it is stored.
+/// A tensor in the form in which it is stored.
 pub(crate) struct Stored {
     pub name: String,
     pub dtype: Dtype,
@@ -100,7 +67,7 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Floats, every one of which must be a number.
+    /// Fails unless all values are finite.
     pub fn floats(name: String, shape: Vec<usize>, values: &[f32]) -> Result<Stored, WeightsError> {
         check_finite(&name, values)?;
         let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -113,7 +80,7 @@ pub(crate) fn encode<H: Serialize>(
     header: &H,
     tensors: &[Stored],
 ) -> Result<Vec<u8>, WeightsError> {
-    let header = serde_json::to_string(header).expect("a header of plain fields");
+    let header = serde_json::to_string(header).expect("a header has only plain fields");
     let views = tensors.iter().map(|Stored { name, dtype, shape, bytes }| {
         Ok((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?))
     });
@@ -122,7 +89,7 @@ pub(crate) fn encode<H: Serialize>(
     safetensors::serialize(views.map_err(format)?, Some(metadata)).map_err(format)
 }
 
-/// The architecture that a file names; empty when it names none.
+/// The architecture in a file's header; empty when the header has none.
 pub(crate) fn architecture(bytes: &[u8]) -> Result<String, WeightsError> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(format)?;
     let header = header(metadata.metadata().as_ref())?;
@@ -130,14 +97,15 @@ pub(crate) fn architecture(bytes: &[u8]) -> Result<String, WeightsError> {
     Ok(name.unwrap_or_default().to_owned())
 }
 
-/// The header and the tensors of a file of this architecture; neither is checked beyond its form.
+/// The header and the tensors of a file of this architecture. Only their form is checked.
 pub(crate) fn decode<'a, H: DeserializeOwned>(
     bytes: &'a [u8],
     architecture: &str,
 ) -> Result<(H, SafeTensors<'a>), WeightsError> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(format)?;
     let tensors = SafeTensors::deserialize(bytes).map_err(format)?;
-    // The architecture first: another one's header has other fields, which would be blamed.
+    // The architecture is checked first: the header of another one has other fields, and the error
+    // should not be about those.
     let header = header(metadata.metadata().as_ref())?;
     if let Some(got) = header.get("architecture").and_then(serde_json::Value::as_str) {
         check_same("the architecture", got.to_owned(), architecture.to_owned())?;
@@ -151,7 +119,7 @@ fn header(metadata: Option<&HashMap<String, String>>) -> Result<serde_json::Valu
     serde_json::from_str(header).map_err(metadata_error)
 }
 
-/// Fills floats from the bytes of a tensor of the same length.
+/// Reads floats from the bytes of a tensor of the same length.
 pub(crate) fn read_floats(
     name: &str,
     bytes: &[u8],
@@ -164,7 +132,7 @@ pub(crate) fn read_floats(
     check_finite(name, values)
 }
 
-/// Refuses what differs from what it should be.
+/// An error when the two differ.
 pub(crate) fn check_same(
     what: &'static str,
     got: String,
@@ -173,7 +141,7 @@ pub(crate) fn check_same(
     if got == expected { Ok(()) } else { Err(WeightsError::Kind { what, got, expected }) }
 }
 
-/// Refuses an encoding of another name or version.
+/// An error when name or version of the encoding differ.
 pub(crate) fn check_encoding(
     what: &'static str,
     got: (&str, u32),
@@ -183,7 +151,7 @@ pub(crate) fn check_encoding(
     check_same(what, named(got), named(expected))
 }
 
-/// The names in a file are not those expected.
+/// The error for unexpected tensor names.
 pub(crate) fn wrong_names(tensors: &SafeTensors, count: usize, prefixes: &[&str]) -> WeightsError {
     let mut got = tensors.names();
     got.sort_unstable();
@@ -203,7 +171,7 @@ pub(crate) fn check_finite(name: &str, values: &[f32]) -> Result<(), WeightsErro
     }
 }
 
-/// Writes a file: first beside its place, then into it.
+/// Writes a file through a temporary one, so that it is never incomplete.
 pub(crate) fn save(bytes: &[u8], path: &Path) -> Result<(), WeightsError> {
     let beside = path.with_extension("partial");
     fs::write(&beside, bytes)
@@ -211,7 +179,7 @@ pub(crate) fn save(bytes: &[u8], path: &Path) -> Result<(), WeightsError> {
         .map_err(|source| WeightsError::Io { path: path.to_owned(), source })
 }
 
-/// Reads a file; errors name it.
+/// Reads a file; errors name its path.
 pub(crate) fn load<T>(
     path: &Path,
     decode: impl Fn(&[u8]) -> Result<T, WeightsError>,

@@ -1,10 +1,11 @@
-//! Networks, their training steps and their weight files.
+//! Neural networks, their training and their weight files.
 //!
-//! [`sparse`] is the network made for CPUs: sparse inputs, one wide layer, integer play and a
-//! hand-written trainer. [`residual`] is AlphaZero's tower of convolutions. A [`Model`] is either, as
-//! its file says; [`onnx`] writes both for other programs. With the cargo feature `burn`, `burn` has
-//! the residual network on Burn's devices. [`mlp`] and [`valuenet`] are small networks for policies
-//! and values, made of [`small`] parts. This crate does not know games being played or run folders.
+//! [`sparse`] is a network for CPUs: sparse inputs, one wide layer, integer inference and a
+//! hand-written trainer. [`residual`] is AlphaZero's convolutional network. [`Model`] is either of
+//! them, as read from a file; [`onnx`] exports both. With the cargo feature `burn`, the module
+//! `burn` runs the residual network on Burn's devices. [`mlp`] and [`valuenet`] are small policy
+//! and value networks built from [`small`]. This crate does not play games and does not use run
+//! folders.
 
 #[cfg(feature = "burn")]
 pub mod burn;

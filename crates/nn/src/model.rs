@@ -1,4 +1,4 @@
-//! A network of any architecture, as its file says.
+//! A network of either architecture, as read from a file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,19 +6,16 @@ use std::sync::Arc;
 use crate::file::{self, WeightsError, WeightsInfo};
 use crate::{mlp, residual, sparse};
 
-/// The weights of a network, whatever its architecture.
+/// The weights of a network. [`Model::load`] reads a weight file of either architecture.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Model {
-    /// Of the network made for CPUs.
     Sparse(Box<sparse::Weights>),
-    /// Of a residual network.
     Residual(residual::Weights),
     /// Of a small network that sees the canonical board of an ending.
     Mlp(Arc<mlp::Network>),
 }
 
 impl Model {
-    /// Reads the bytes of a weight file.
     pub fn decode(bytes: &[u8]) -> Result<(Model, WeightsInfo), WeightsError> {
         match file::architecture(bytes)?.as_str() {
             residual::ARCHITECTURE => {
@@ -36,12 +33,11 @@ impl Model {
         }
     }
 
-    /// Reads a weight file.
     pub fn load(path: &Path) -> Result<(Model, WeightsInfo), WeightsError> {
         file::load(path, Model::decode)
     }
 
-    /// How many weights it has.
+    /// The number of weights.
     pub fn parameters(&self) -> usize {
         match self {
             Model::Sparse(weights) => weights.config().parameters(),

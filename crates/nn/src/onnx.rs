@@ -1,7 +1,7 @@
-//! Networks as ONNX files, for other programs to run.
+//! Export of networks as ONNX files for other programs.
 //!
-//! The format is protobuf; the few messages and operators that our networks need are written
-//! here by hand. Nothing is read. Batch norms are folded into the convolutions before them.
+//! ONNX is a protobuf format. The few messages and operators that our networks need are written by
+//! hand; there is no reader. Batch norms are folded into the convolutions before them.
 
 mod example;
 mod message;
@@ -15,20 +15,20 @@ use message::Message;
 use crate::Model;
 use crate::file::WeightsError;
 
-/// The operators' version; every runtime of the last years has it.
+/// The operator set version; all recent runtimes support it.
 const OPSET: i64 = 17;
-/// The file format's version that belongs to it.
+/// The file format version that goes with it.
 const IR_VERSION: i64 = 8;
-/// ONNX's number for 32-bit floats, and for 64-bit integers.
+/// ONNX's type codes for 32-bit floats and 64-bit integers.
 const FLOAT: i64 = 1;
 const INT64: i64 = 7;
 
 /// A network as an ONNX file.
 ///
-/// Inputs and outputs have a free first dimension, the batch. A residual network takes `planes`
-/// and gives `policy` (raw logits of all moves) and `value`; a sparse one takes `features` (1 for
-/// each that is on, else 0) and gives `policy_rows` and `policy_table`, whose sum at a move's
-/// places is its logit, and `value`. A value is win, draw and loss for the side to move, or one
+/// The first dimension of inputs and outputs is the batch size. A residual network maps `planes` to
+/// `policy` (raw logits of all moves) and `value`. A sparse network maps `features` (1 for each
+/// active feature, else 0) to `policy_rows`, `policy_table` and `value`; a move's logit is the sum
+/// of its entries in the first two. A value is win, draw and loss for the side to move, or one
 /// number from -1 to 1.
 pub fn encode(model: &Model) -> Result<Vec<u8>, WeightsError> {
     let graph = match model {
@@ -54,41 +54,40 @@ struct Graph {
     notes: Vec<(&'static str, String)>,
 }
 
-/// A value of an attribute.
+/// The value of an attribute.
 enum Attribute<'a> {
     Integer(i64),
     Integers(&'a [i64]),
 }
 
 impl Graph {
-    /// Declares an input of so many numbers a position.
+    /// Declares an input with this shape per position.
     fn input(&mut self, name: &str, shape: &[usize]) {
         self.inputs.push(value_info(name, shape, true));
     }
 
-    /// Declares an output.
     fn output(&mut self, name: &str, shape: &[usize]) {
         self.outputs.push(value_info(name, shape, true));
     }
 
-    /// Declares an output that is the same for every batch.
+    /// Declares an output without a batch dimension.
     fn constant_output(&mut self, name: &str, shape: &[usize]) {
         self.outputs.push(value_info(name, shape, false));
     }
 
-    /// Adds constant numbers.
+    /// Adds a constant float tensor.
     fn floats(&mut self, name: &str, shape: &[usize], values: &[f32]) {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.constants.push(tensor(name, FLOAT, shape, &bytes));
     }
 
-    /// Adds a constant shape.
+    /// Adds a constant integer vector.
     fn integers(&mut self, name: &str, values: &[i64]) {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
         self.constants.push(tensor(name, INT64, &[values.len()], &bytes));
     }
 
-    /// Adds an operation; returns the name of its result, which is also its own.
+    /// Adds an operation. Returns the name of its result, which is also the name of the node.
     fn node(
         &mut self,
         operator: &str,
@@ -124,12 +123,12 @@ impl Graph {
         output.to_owned()
     }
 
-    /// A matrix product with rows of weights for each output, plus a bias.
+    /// A linear layer; the weights have one row per output.
     fn linear(&mut self, input: &str, weight: &str, bias: &str, output: &str) -> String {
         self.node("Gemm", &[input, weight, bias], output, &[("transB", Attribute::Integer(1))])
     }
 
-    /// Says something about the network in the file's metadata.
+    /// Adds an entry to the file's metadata.
     fn note(&mut self, key: &'static str, value: &str) {
         self.notes.push((key, value.to_owned()));
     }
@@ -173,7 +172,7 @@ fn tensor(name: &str, kind: i64, shape: &[usize], bytes: &[u8]) -> Message {
     tensor
 }
 
-/// Floats of this shape, for every position of a batch or once.
+/// Describes a float tensor of this shape, with or without a batch dimension.
 fn value_info(name: &str, shape: &[usize], is_batch: bool) -> Message {
     let mut dimensions = Message::default();
     if is_batch {
@@ -202,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_what_the_format_says() {
+    fn files_follow_the_onnx_format() {
         let mut graph = Graph::default();
         graph.input("x", &[2]);
         graph.node("Relu", &["x"], "y", &[]);

@@ -1,13 +1,13 @@
 //! AlphaZero's residual network, with our own convolutions for the CPU.
 //!
-//! [`Weights`] are f32 tensors in the usual order and names. [`Network`] plays with them: batch
-//! norm folded in, convolutions by Winograd's F(4×4, 3×3), which cuts the board into exactly four
-//! tiles. [`Trainer`] learns the same way, forwards and backwards. Silver et al. 2018, "A general
-//! reinforcement learning algorithm".
+//! [`Weights`] are f32 tensors with the usual order and names. [`Network`] is prepared for
+//! inference: batch norm is folded in, and convolutions use Winograd's F(4×4, 3×3), which divides
+//! the board into exactly four tiles. [`Trainer`] uses the same method forwards and backwards.
+//! Silver et al. 2018, "A general reinforcement learning algorithm".
 //!
 //! Invariants: a position has the same result in every batch and with any number of threads;
-//! training has the same bits with any number of threads; unsafe code stands only in `kernel` and
-//! the files below it.
+//! training has the same bits with any number of threads; unsafe code is only in `kernel` and the
+//! files below it.
 
 pub(crate) mod average;
 mod batch;
@@ -39,11 +39,11 @@ pub(crate) use file::{decode_parts, encode_parts};
 pub use kernel::Kernel;
 pub(crate) use kernel::{Floats, LANES, Left, Right, Shape, Tiles};
 pub use network::Network;
-pub(crate) use network::{End, Layer, TileRoom, packed};
+pub(crate) use network::{End, Layer, TileScratch, packed};
 pub use optimiser::Optimiser;
 pub(crate) use session::boards_of;
 #[cfg(feature = "burn")]
-pub(crate) use session::chances;
+pub(crate) use session::wdl_of_outputs;
 pub use session::{Outputs, Session, ThreadsError};
 #[cfg(feature = "burn")]
 pub(crate) use trainer::{FIRST, SECOND};

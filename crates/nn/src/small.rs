@@ -1,8 +1,7 @@
-//! What small float networks have in common: weights in one piece, Adam, files, a trainer.
+//! Common parts of small float networks: weights in one vector, Adam, files, a trainer.
 //!
-//! [`crate::mlp`] and [`crate::valuenet`] are such networks. They are far from the speed of
-//! [`crate::sparse`] and [`crate::residual`] and do not need it; they are short enough to be read in
-//! one go.
+//! [`crate::mlp`] and [`crate::valuenet`] use them. These networks are much slower than
+//! [`crate::sparse`] and [`crate::residual`], and short enough to read in one go.
 
 mod adam;
 mod file;

@@ -1,8 +1,8 @@
 //! The network of the `zero` learner: made for CPUs, evaluated in about a microsecond.
 //!
-//! [`Weights`] are the f32 masters, [`Network`] plays with them in integers, [`Trainer`] improves
-//! them. The hidden layer sums one row of weights for each feature that is on; the value head
-//! looks at all of it, the policy head takes one dot product for each legal move.
+//! [`Weights`] are the f32 master weights, [`Network`] evaluates positions with integers, and
+//! [`Trainer`] trains the weights. The hidden layer sums one row of weights per active feature. The
+//! value head uses the whole layer; the policy head computes one dot product per legal move.
 
 mod accumulator;
 pub mod bench;

@@ -1,4 +1,4 @@
-//! The network in integers against floats and against itself, and whether it learns.
+//! The integer network against floats and across kernels, and whether training works.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use selfmate_chess::{Color, Position, Role, Seed, fen};
@@ -9,7 +9,7 @@ use selfmate_nn::sparse::{
 use selfmate_search::alphabeta::StaticEvaluator;
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need, Wdl};
 
-fn judged(network: &mut Network, leaf: &Leaf) -> Evaluation {
+fn evaluated(network: &mut Network, leaf: &Leaf) -> Evaluation {
     let mut evaluations = [Evaluation::default()];
     network.evaluate(std::slice::from_ref(leaf), &mut evaluations);
     let [evaluation] = evaluations;
@@ -22,7 +22,7 @@ fn bits(evaluation: &Evaluation) -> Vec<u32> {
 }
 
 /// A pawn up wins often, a rook up nearly always; captures are good moves.
-fn taught(leaf: &Leaf) -> Sample {
+fn material_sample(leaf: &Leaf) -> Sample {
     let (board, mover) = (leaf.game.position().board(), leaf.game.turn());
     let worth = [(Role::Pawn, 1.0), (Role::Knight, 3.0), (Role::Bishop, 3.0), (Role::Rook, 5.0)];
     let side = |color: Color| -> f32 {
@@ -46,10 +46,10 @@ fn every_kernel_gives_the_same_bits() {
             let config = SparseConfig { hidden, value_head, ..SparseConfig::default() };
             let weights = Weights::random(config, Seed::new(1)).unwrap();
             let mut fast = Network::new(&weights);
-            let mut plain = Network::with_kernel(&weights, Kernel::RemotePlayerSpec);
+            let mut plain = Network::with_kernel(&weights, Kernel::Portable);
             for leaf in bench::leaves(1500, Seed::new(2), Need::Both) {
-                let ours = judged(&mut fast, &leaf);
-                assert_eq!(bits(&ours), bits(&judged(&mut plain, &leaf)));
+                let ours = evaluated(&mut fast, &leaf);
+                assert_eq!(bits(&ours), bits(&evaluated(&mut plain, &leaf)));
                 assert_eq!(ours.logits.len(), leaf.legal.len());
                 assert!((ours.wdl.win + ours.wdl.draw + ours.wdl.loss - 1.0).abs() < 1e-5);
             }
@@ -58,7 +58,7 @@ fn every_kernel_gives_the_same_bits() {
 }
 
 #[test]
-fn a_file_for_play_is_half_as_large_and_plays_the_same() {
+fn a_quantised_file_is_half_as_large_and_plays_the_same() {
     let weights = Weights::random(SparseConfig::default(), Seed::new(3)).unwrap();
     let whole = sparse::encode(&weights, WeightsInfo::default()).unwrap();
     let small = sparse::encode_for_play(&weights, WeightsInfo::default()).unwrap();
@@ -66,29 +66,29 @@ fn a_file_for_play_is_half_as_large_and_plays_the_same() {
     let (rounded, _) = sparse::decode(&small).unwrap();
     let (mut one, mut other) = (Network::new(&weights), Network::new(&rounded));
     for leaf in bench::leaves(300, Seed::new(2), Need::Both) {
-        assert_eq!(bits(&judged(&mut one, &leaf)), bits(&judged(&mut other, &leaf)));
+        assert_eq!(bits(&evaluated(&mut one, &leaf)), bits(&evaluated(&mut other, &leaf)));
     }
 }
 
 #[test]
-fn only_what_is_asked_is_answered() {
+fn only_the_requested_outputs_are_computed() {
     let weights = Weights::random(SparseConfig::default(), Seed::new(3)).unwrap();
     let mut network = Network::new(&weights);
     for mut leaf in bench::leaves(50, Seed::new(4), Need::Both) {
-        let both = judged(&mut network, &leaf);
+        let both = evaluated(&mut network, &leaf);
         leaf.need = Need::Policy;
-        let policy = judged(&mut network, &leaf);
+        let policy = evaluated(&mut network, &leaf);
         assert_eq!(policy.logits, both.logits);
         leaf.need = Need::Value;
         leaf.legal.clear();
-        let value = judged(&mut network, &leaf);
+        let value = evaluated(&mut network, &leaf);
         assert_eq!(value.wdl, both.wdl);
         assert!(value.logits.is_empty());
     }
 }
 
 #[test]
-fn weights_repeat_with_their_seed() {
+fn weights_depend_only_on_their_seed() {
     let random = |seed| Weights::random(SparseConfig::default(), Seed::new(seed)).unwrap();
     assert!(random(1) == random(1));
     assert!(random(1) != random(2));
@@ -99,7 +99,7 @@ fn weights_repeat_with_their_seed() {
 }
 
 #[test]
-fn a_sample_refuses_targets_that_do_not_fit() {
+fn a_sample_with_wrong_targets_is_an_error() {
     let leaf = &bench::leaves(1, Seed::new(1), Need::Both)[0];
     let sample = |policy: &[f32]| Sample::new(&leaf.game, &leaf.legal, policy, Wdl::DRAW);
     let error = sample(&[1.0]).unwrap_err().to_string();
@@ -111,11 +111,11 @@ fn a_sample_refuses_targets_that_do_not_fit() {
 }
 
 #[test]
-fn it_learns_material_and_integers_agree_with_floats() {
+fn training_learns_material_and_integers_agree_with_floats() {
     let config = SparseConfig { hidden: 128, ..SparseConfig::default() };
     let weights = Weights::random(config, Seed::new(10)).unwrap();
     let leaves = bench::leaves(5000, Seed::new(11), Need::Both);
-    let samples: Vec<Sample> = leaves.iter().map(taught).collect();
+    let samples: Vec<Sample> = leaves.iter().map(material_sample).collect();
     let mut trainer = Trainer::new(weights, TrainerConfig::default(), 2).unwrap();
     let mut order: Vec<&Sample> = samples.iter().collect();
     let mut rng = Seed::new(12).rng();
@@ -131,14 +131,14 @@ fn it_learns_material_and_integers_agree_with_floats() {
     assert!(last.value < first.value - 0.1, "{first:?} to {last:?}");
     assert!(last.policy < first.policy - 0.2, "{first:?} to {last:?}");
 
-    // On positions it has not seen.
+    // On positions that it was not trained on.
     let mut network = Network::new(trainer.weights());
     let (mut agree, mut furthest, mut wrong_side, mut clear) = (0, 0.0f32, 0, 0);
     let fresh = bench::leaves(1000, Seed::new(13), Need::Both);
     for leaf in &fresh {
-        let sample = taught(leaf);
+        let sample = material_sample(leaf);
         let float = evaluate(trainer.weights(), &sample);
-        let integer = judged(&mut network, leaf);
+        let integer = evaluated(&mut network, leaf);
         furthest = furthest.max((float.wdl.value() - integer.wdl.value()).abs());
         let top = |logits: &[f32]| {
             (0..logits.len()).max_by(|a, b| logits[*a].total_cmp(&logits[*b])).unwrap()
@@ -152,11 +152,11 @@ fn it_learns_material_and_integers_agree_with_floats() {
     }
     println!("value off by at most {furthest}, top move the same in {agree} of 1000");
     println!("wrong side in {wrong_side} of {clear}");
-    // To the judge a pawn is worth something, and a queen a good deal more.
-    let mut judge = NetworkStaticEvaluator::new(network.clone());
+    // A pawn has a positive value, and a queen a much larger one.
+    let mut evaluator = NetworkStaticEvaluator::new(network.clone());
     let mut without = |board: &str| {
         let text = format!("{board} w - - 0 1");
-        judge.evaluate(&fen::parse_fen(&text).unwrap())
+        evaluator.evaluate(&fen::parse_fen(&text).unwrap())
     };
     let level = without("r2qkb1r/pppppppp/8/8/8/8/PPPPPPPP/R2QKB1R");
     let pawn = without("r2qkb1r/pppp1ppp/8/8/8/8/PPPPPPPP/R2QKB1R") - level;
@@ -169,11 +169,11 @@ fn it_learns_material_and_integers_agree_with_floats() {
 }
 
 #[test]
-fn the_value_alone_is_the_value_of_the_whole() {
+fn the_value_without_policy_equals_the_full_evaluation() {
     let weights = Weights::random(SparseConfig::default(), Seed::new(5)).unwrap();
     let mut network = Network::new(&weights);
     for leaf in bench::leaves(200, Seed::new(6), Need::Both) {
-        let whole = judged(&mut network, &leaf);
+        let whole = evaluated(&mut network, &leaf);
         assert_eq!(network.wdl(leaf.game.position()), whole.wdl);
     }
 }

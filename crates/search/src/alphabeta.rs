@@ -1,9 +1,10 @@
-//! Alpha-beta: the classic chess engine, with an evaluation whose every number can be tuned.
+//! Alpha-beta: the classic chess engine. Every weight of its evaluation can be tuned.
 //!
-//! Start at [`AlphaBeta::search`]. From the root down: `driver` deepens, `negamax` is the
-//! search, `prune` what it leaves out, `quiesce` settles captures, `order` picks moves, `see` counts exchanges, `table`
-//! remembers positions, `tables` asks a tablebase, `eval` judges with [`Weights`] unless a [`StaticEvaluator`] does. It knows nothing of clocks
-//! (callers turn them into an [`AlphaBetaLimit`]) nor of the UCI protocol.
+//! Start at [`AlphaBeta::search`]. `driver` runs iterative deepening, `negamax` is the search,
+//! `prune` holds pruning and extensions, `quiesce` is the quiescence search, `order` and `see`
+//! order moves, `table` is the transposition table and `tables` probes tablebases. `eval` is the
+//! hand-written evaluation with its [`Weights`]; a [`StaticEvaluator`] can replace it. This module
+//! does not manage clocks (callers pass an [`AlphaBetaLimit`]) and does not speak UCI.
 
 mod bench;
 mod captures;
@@ -45,16 +46,16 @@ use static_evaluator::CachedStaticEvaluator;
 use table::Table;
 use worker::{Memory, Shared};
 
-/// When to stop and what to look at. The default never stops by itself.
+/// When to stop and which moves to search. The default has no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AlphaBetaLimit {
-    /// Iterations to finish.
+    /// Stop after this many iterations.
     pub depth: Option<u32>,
-    /// Nodes to visit; the same number gives the same search.
+    /// Stop after this many nodes. With one thread, the same number gives the same search.
     pub nodes: Option<u64>,
-    /// Time to stop at, in the middle of an iteration if need be.
+    /// Hard limit: the search stops in the middle of an iteration.
     pub movetime: Option<Duration>,
-    /// Time after which no new iteration starts.
+    /// Soft limit: no new iteration starts after this time.
     pub soft_time: Option<Duration>,
     /// The number of best lines to find; 0 means 1.
     pub multipv: usize,
@@ -63,92 +64,99 @@ pub struct AlphaBetaLimit {
 }
 
 impl AlphaBetaLimit {
-    /// Stops after this many iterations.
     pub fn depth(depth: u32) -> AlphaBetaLimit {
         AlphaBetaLimit { depth: Some(depth), ..AlphaBetaLimit::default() }
     }
 
-    /// Stops after this many nodes.
     pub fn nodes(nodes: u64) -> AlphaBetaLimit {
         AlphaBetaLimit { nodes: Some(nodes), ..AlphaBetaLimit::default() }
     }
 
-    /// Stops after this time.
     pub fn movetime(time: Duration) -> AlphaBetaLimit {
         AlphaBetaLimit { movetime: Some(time), ..AlphaBetaLimit::default() }
     }
 }
 
-/// What the search tells while it runs: once for each line of each finished iteration.
+/// Progress of a running search: one report for each line of each finished iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// The iteration, in plies.
+    /// The finished iteration, in plies.
     pub depth: u32,
-    /// The longest line looked at, in plies.
+    /// The length of the longest line searched, in plies.
     pub seldepth: u32,
-    /// Which of the best lines this is, from 1.
+    /// The rank of this line among the best lines, starting at 1.
     pub multipv: usize,
-    /// What the side to move can expect.
+    /// For the side to move.
     pub score: Score,
-    /// Nodes visited so far, by all threads.
+    /// Nodes visited so far by all threads.
     pub nodes: u64,
-    /// Time since the start.
     pub time: Duration,
-    /// The part of the table in use, per thousand.
+    /// Use of the transposition table, per thousand.
     pub hashfull: u32,
-    /// Positions found in tablebases, by all threads.
+    /// Positions found in tablebases by all threads.
     pub tablebase_hits: u64,
-    /// The line.
     pub pv: Vec<Move>,
 }
 
-/// One of the best lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What the side to move can expect.
+    /// For the side to move.
     pub score: Score,
-    /// The moves; at least one.
+    /// At least one move.
     pub pv: Vec<Move>,
 }
 
-/// What the search has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AlphaBetaResult {
-    /// The move to play; `None` when there is no legal one.
+    /// `None` when there is no legal move.
     pub best: Option<Move>,
-    /// The answer it expects.
+    /// The expected reply.
     pub ponder: Option<Move>,
-    /// What the side to move can expect.
+    /// For the side to move.
     pub score: Score,
     /// The last finished iteration.
     pub depth: u32,
-    /// Nodes visited by all threads.
     pub nodes: u64,
-    /// Positions found in tablebases, by all threads.
     pub tablebase_hits: u64,
-    /// The best line.
     pub pv: Vec<Move>,
-    /// As many best lines as were asked for and there are moves.
+    /// As many lines as were requested, or as there are legal moves.
     pub lines: Vec<Line>,
 }
 
-/// An alpha-beta player's mind: evaluation, transposition table and move histories.
+/// An alpha-beta engine: evaluation, transposition table and move histories, which are kept from
+/// one search to the next.
+///
+/// ```
+/// use std::sync::atomic::AtomicBool;
+///
+/// use selfmate_chess::{fen, notation};
+/// use selfmate_search::alphabeta::{AlphaBeta, AlphaBetaLimit, Score, Weights};
+///
+/// let game = fen::parse_game("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1").unwrap();
+/// let mut engine = AlphaBeta::new(Weights::default(), 1)?;
+/// let stop = AtomicBool::new(false);
+/// let result = engine.search(&game, &AlphaBetaLimit::depth(3), &stop, &mut |_| {});
+///
+/// assert_eq!(notation::uci(game.position(), result.best.unwrap()), "a1a8");
+/// assert_eq!(result.score, Score::Mate(1));
+/// # Ok::<(), selfmate_search::memory::MemoryError>(())
+/// ```
 pub struct AlphaBeta {
     table: Table,
     settings: Settings,
-    /// One for each thread, never empty.
+    /// One for each thread; never empty.
     memories: Vec<Memory>,
     tables: Option<Tables>,
 }
 
 impl AlphaBeta {
-    /// A single-threaded search with this evaluation and a table of this size, unless there is no
-    /// memory for it.
+    /// Creates a single-threaded engine with these weights and a transposition table of `hash_mb`
+    /// megabytes. Fails when there is not enough memory.
     pub fn new(weights: Weights, hash_mb: usize) -> Result<AlphaBeta, MemoryError> {
         AlphaBeta::with_settings(weights, Settings::default(), hash_mb)
     }
 
-    /// As [`AlphaBeta::new`], with other search settings.
+    /// Like [`AlphaBeta::new`], with these search settings.
     pub fn with_settings(
         weights: Weights,
         settings: Settings,
@@ -162,7 +170,7 @@ impl AlphaBeta {
         })
     }
 
-    /// Looks positions up in these tables, and forgets what the search found without them.
+    /// Probes these tablebases from now on, and clears the results found without them.
     pub fn set_tables(&mut self, tables: Option<Tables>) {
         if tables.is_some() || self.tables.is_some() {
             self.tables = tables;
@@ -170,7 +178,7 @@ impl AlphaBeta {
         }
     }
 
-    /// Forgets everything but weights and settings, as for a new game.
+    /// Clears everything except weights and settings, as for a new game.
     pub fn clear(&mut self) {
         self.table.clear();
         for memory in &mut self.memories {
@@ -178,14 +186,14 @@ impl AlphaBeta {
         }
     }
 
-    /// Gives the table another size and empties it. Without memory for that the table stays as it is.
+    /// Resizes the transposition table and empties it. On an error the table is unchanged.
     pub fn resize(&mut self, hash_mb: usize) -> Result<(), MemoryError> {
         self.table = Table::new(hash_mb)?;
         Ok(())
     }
 
-    /// Sets the number of threads, at least one. Only one thread gives the same search twice.
-    /// Without memory for them their number stays as it is.
+    /// Sets the number of threads, at least one. Only single-threaded searches are reproducible. On
+    /// an error the number is unchanged.
     pub fn set_threads(&mut self, threads: usize) -> Result<(), MemoryError> {
         let more = threads.saturating_sub(self.memories.len());
         check_room(more.saturating_mul(Memory::BYTES), "more search threads")?;
@@ -199,7 +207,7 @@ impl AlphaBeta {
         Ok(())
     }
 
-    /// Lets a evaluator take the place of the hand-written evaluation, and forgets what that has taught.
+    /// Replaces the hand-written evaluation by `evaluator`, and clears the results of the old one.
     pub fn set_evaluator(&mut self, evaluator: Box<dyn StaticEvaluator>) {
         let evaluator = CachedStaticEvaluator::new(evaluator);
         for memory in &mut self.memories {
@@ -208,12 +216,11 @@ impl AlphaBeta {
         self.clear();
     }
 
-    /// The weights of the hand-written evaluation.
     pub fn weights(&self) -> &Weights {
         self.memories[0].eval.weights()
     }
 
-    /// Plays on with other weights and forgets what the old ones have taught.
+    /// Replaces the weights, and clears the results found with the old ones.
     pub fn set_weights(&mut self, weights: &Weights) {
         for memory in &mut self.memories {
             memory.eval = StaticEval::new(weights.clone());
@@ -221,12 +228,11 @@ impl AlphaBeta {
         self.clear();
     }
 
-    /// The search settings in use.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The static evaluation of a position for its side to move.
+    /// The static evaluation of a position for its side to move, in centipawns.
     pub fn evaluate(&mut self, game: &Game) -> i32 {
         let memory = &mut self.memories[0];
         match &mut memory.evaluator {
@@ -235,7 +241,8 @@ impl AlphaBeta {
         }
     }
 
-    /// Looks for the best move until the limit or `stop`, and reports each finished iteration.
+    /// Searches for the best move until the limit is reached or `stop` is set. Calls `report` for
+    /// each finished iteration.
     pub fn search(
         &mut self,
         game: &Game,
@@ -247,8 +254,8 @@ impl AlphaBeta {
         self.table.age();
         let tables = self.tables.as_ref();
         let ranking = tables.and_then(|tables| tables.rank_moves(game, &game.legal_moves()));
-        // Where the order of the moves is enough to make progress, the tree is for finding mates;
-        // where nothing can be won, for setting problems. Neither needs results inside it.
+        // No probes inside the tree where the ranking alone makes progress (the search then only
+        // looks for mates), or where nothing can be won (it then only has to set problems).
         let is_settled = ranking.as_ref().is_some_and(|ranking| {
             ranking.is_by_distance || ranking.best().result <= TableResult::Draw
         });

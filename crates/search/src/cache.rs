@@ -1,22 +1,22 @@
-//! A memory of evaluations that any evaluator can sit behind.
+//! A cache of evaluations in front of any evaluator.
 //!
-//! The same position is often reached by several orders of moves; a dear evaluator should judge
-//! it once. A table of fixed size, newest entry wins.
+//! The same position is often reached by several move orders; an expensive evaluator should
+//! evaluate it once. The cache has a fixed size, and a new entry replaces the old one in its slot.
 
 use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
 use crate::memory::{MemoryError, check_limit};
 use crate::value::Wdl;
 
-/// An evaluator with a memory.
+/// An evaluator with a cache.
 ///
-/// Entries are found by the position's key, so the evaluator behind must depend on the position
-/// alone: one that asks for history ([`Evaluator::history`] above 1) is passed every leaf.
+/// Entries are found by the position's key, so the evaluator must depend on the position only. An
+/// evaluator that needs history ([`Evaluator::history`] above 1) gets every leaf.
 pub struct Cached<E> {
     evaluator: E,
     entries: Vec<Entry>,
-    asked: u64,
-    found: u64,
-    /// Leaves of a batch that are not in the table, with room for their evaluations.
+    lookups: u64,
+    hits: u64,
+    /// The leaves of a batch that are not in the cache, and buffers for their evaluations.
     missing: Vec<usize>,
     leaves: Vec<Leaf>,
     evaluations: Vec<Evaluation>,
@@ -26,12 +26,12 @@ pub struct Cached<E> {
 struct Entry {
     key: u64,
     wdl: Option<Wdl>,
-    /// Empty when the priors were never asked for.
+    /// Empty when the priors were never requested.
     logits: Vec<f32>,
 }
 
 impl<E: Evaluator> Cached<E> {
-    /// A memory of this many positions, unless there is no room for it.
+    /// A cache of this many positions. Fails when there is not enough memory.
     pub fn new(evaluator: E, positions: usize) -> Result<Cached<E>, MemoryError> {
         let (positions, purpose) = (positions.max(1), "evaluations");
         let megabytes = positions.saturating_mul(size_of::<Entry>()).div_ceil(1 << 20);
@@ -43,30 +43,30 @@ impl<E: Evaluator> Cached<E> {
         Ok(Cached {
             evaluator,
             entries,
-            asked: 0,
-            found: 0,
+            lookups: 0,
+            hits: 0,
             missing: Vec::new(),
             leaves: Vec::new(),
             evaluations: Vec::new(),
         })
     }
 
-    /// Forgets everything, as it must when the evaluator changes.
+    /// Must be called when the evaluator changes.
     pub fn clear(&mut self) {
         self.entries.fill(Entry::default());
     }
 
-    /// The share of questions that were answered from memory.
+    /// The share of lookups that were found in the cache.
     pub fn hit_rate(&self) -> f64 {
-        self.found as f64 / self.asked.max(1) as f64
+        self.hits as f64 / self.lookups.max(1) as f64
     }
 
     fn slot(&self, key: u64) -> usize {
         (key % self.entries.len() as u64) as usize
     }
 
-    /// Answers from memory; false when that is not possible.
-    fn recall(&self, leaf: &Leaf, evaluation: &mut Evaluation) -> bool {
+    /// Fills the evaluation from the cache; false when that is not possible.
+    fn look_up(&self, leaf: &Leaf, evaluation: &mut Evaluation) -> bool {
         let entry = &self.entries[self.slot(leaf.game.key())];
         let Some(wdl) = entry.wdl.filter(|_| entry.key == leaf.game.key()) else { return false };
         if leaf.need.policy() && entry.logits.len() != leaf.legal.len() {
@@ -92,14 +92,14 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         }
         self.missing.clear();
         for (index, (leaf, evaluation)) in leaves.iter().zip(evaluations.iter_mut()).enumerate() {
-            if !self.recall(leaf, evaluation) {
+            if !self.look_up(leaf, evaluation) {
                 self.missing.push(index);
             }
         }
-        self.asked += leaves.len() as u64;
-        self.found += (leaves.len() - self.missing.len()) as u64;
+        self.lookups += leaves.len() as u64;
+        self.hits += (leaves.len() - self.missing.len()) as u64;
         self.leaves.clear();
-        // Both, whatever was asked: an evaluator worth remembering computes them together.
+        // Always both: an evaluator worth caching computes them together.
         self.leaves.extend(self.missing.iter().map(|&index| {
             let mut leaf = leaves[index].clone();
             if leaf.need == Need::Value {
@@ -110,17 +110,17 @@ impl<E: Evaluator> Evaluator for Cached<E> {
         }));
         self.evaluations.resize_with(self.leaves.len(), Evaluation::default);
         self.evaluator.evaluate(&self.leaves, &mut self.evaluations);
-        for (&index, judged) in self.missing.iter().zip(&self.evaluations) {
+        for (&index, fresh) in self.missing.iter().zip(&self.evaluations) {
             let slot = self.slot(leaves[index].game.key());
             let entry = &mut self.entries[slot];
             entry.key = leaves[index].game.key();
-            entry.wdl = Some(judged.wdl);
-            entry.logits.clone_from(&judged.logits);
+            entry.wdl = Some(fresh.wdl);
+            entry.logits.clone_from(&fresh.logits);
             let evaluation = &mut evaluations[index];
-            evaluation.wdl = judged.wdl;
+            evaluation.wdl = fresh.wdl;
             evaluation.logits.clear();
             if leaves[index].need.policy() {
-                evaluation.logits.extend_from_slice(&judged.logits);
+                evaluation.logits.extend_from_slice(&fresh.logits);
             }
         }
     }
@@ -135,9 +135,9 @@ mod tests {
     use crate::evaluator::Scripted;
     use crate::mcts::{Expansion, Limit, Search, SearchParams, run};
 
-    struct Hungry;
+    struct NeedsHistory;
 
-    impl Evaluator for Hungry {
+    impl Evaluator for NeedsHistory {
         fn evaluate(&mut self, _: &[Leaf], _: &mut [Evaluation]) {}
 
         fn history(&self) -> usize {
@@ -146,12 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn a_search_with_memory_finds_the_same_and_asks_less() {
+    fn a_search_with_a_cache_finds_the_same_with_fewer_evaluations() {
         for expansion in [Expansion::FirstVisit, Expansion::SecondVisit] {
             let params = SearchParams { expansion, memory_mb: 16, ..SearchParams::default() };
             let search = |evaluator: &mut dyn Evaluator| {
                 let mut search = Search::new(params.clone()).unwrap();
-                // Few pieces, so that the same position is reached in many ways.
+                // Few pieces, so that the same position is reached by many move orders.
                 let game = parse_game("8/8/8/4k3/8/8/3R4/4K3 w - - 0 1").unwrap();
                 search.start(&game, 3_000, Seed::new(1));
                 run(&mut search, evaluator, &Limit::default());
@@ -160,8 +160,8 @@ mod tests {
             let mut cached = Cached::new(Scripted::new(Seed::new(1)), 4096).unwrap();
             assert_eq!(search(&mut cached), search(&mut Scripted::new(Seed::new(1))));
             assert!(cached.hit_rate() > 0.05, "{expansion:?}: {}", cached.hit_rate());
-            assert_eq!(Cached::new(Hungry, 8).unwrap().history(), 8, "history is passed on");
-            // A table of one position is of no use, and does no harm.
+            assert_eq!(Cached::new(NeedsHistory, 8).unwrap().history(), 8, "history is passed on");
+            // A cache of one position is useless but harmless.
             let mut tiny = Cached::new(Scripted::new(Seed::new(1)), 1).unwrap();
             assert_eq!(search(&mut tiny), search(&mut cached));
         }

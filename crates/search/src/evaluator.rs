@@ -1,4 +1,6 @@
-//! The seam between search and knowledge: a batch of positions in, values and priors out.
+//! The interface between search and evaluation: a batch of positions in, values and priors out.
+//!
+//! Implement [`Evaluator`] to search with an evaluation of your own.
 
 mod material;
 mod rollout;
@@ -14,9 +16,9 @@ use selfmate_chess::{Game, MoveList};
 
 use crate::value::Wdl;
 
-/// Judges positions. Batch in, batch out; a cheap evaluator gets batches of one.
+/// Evaluates positions in batches. A cheap evaluator gets batches of one.
 pub trait Evaluator: Send {
-    /// Fills one evaluation for each leaf, as far as [`Leaf::need`] asks.
+    /// Fills one evaluation for each leaf with what [`Leaf::need`] requests.
     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]);
 
     /// How many positions of history a leaf must carry, the current one included.
@@ -25,14 +27,13 @@ pub trait Evaluator: Send {
     }
 }
 
-/// A position that a search wants judged.
+/// A position to evaluate.
 #[derive(Clone, Debug)]
 pub struct Leaf {
-    /// The position with as much history as the evaluator asked for.
+    /// The position with as much history as [`Evaluator::history`] requests.
     pub game: Game,
-    /// The legal moves; empty when only the value is needed.
+    /// Empty when only the value is needed.
     pub legal: MoveList,
-    /// What the search wants to know.
     pub need: Need,
 }
 
@@ -42,36 +43,30 @@ impl Default for Leaf {
     }
 }
 
-/// What a search wants to know of a leaf.
+/// Which outputs a search needs for a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Only the value.
     Value,
-    /// Only the priors.
     Policy,
-    /// Value and priors.
     Both,
 }
 
 impl Need {
-    /// The value is asked for.
     pub fn value(self) -> bool {
         self != Need::Policy
     }
 
-    /// The priors are asked for.
     pub fn policy(self) -> bool {
         self != Need::Value
     }
 }
 
-/// What an evaluator thinks of a leaf.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// The chances of the side to move.
+    /// For the side to move.
     pub wdl: Wdl,
-    /// One raw logit for each legal move, in the order of [`Leaf::legal`]; the search turns
-    /// them into priors.
+    /// One raw logit for each legal move, in the order of [`Leaf::legal`]. The search turns them
+    /// into priors.
     pub logits: Vec<f32>,
 }
 

@@ -1,7 +1,8 @@
-//! Search: the evaluator seam, Monte Carlo tree search and alpha-beta.
+//! Monte Carlo tree search, alpha-beta, and the evaluator interface between search and networks.
 //!
-//! Searches turn an evaluator into a better move, a policy target and a value. They do not know
-//! networks, files or sockets.
+//! A search turns an evaluator into a better move, a policy target and a value. This crate does not
+//! depend on networks, files or sockets. [`mcts::Search`] and [`alphabeta::AlphaBeta`] are the
+//! places to start.
 
 pub mod alphabeta;
 mod cache;
@@ -20,4 +21,4 @@ pub use evaluator::{Evaluation, Evaluator, Leaf, Need};
 pub use packed_move::PackedMove;
 pub use player::{Choice, Player, PlayerError};
 pub use server::{Client, Server, ServerParams};
-pub use value::{Wdl, WhiteWdl};
+pub use value::{Wdl, WhiteWdl, flip_value, side_value, white_value};

@@ -1,15 +1,14 @@
-//! Exponential, logarithm and softmax that give the same result on every machine.
+//! Exponential, logarithm and softmax with the same result on every machine.
 //!
-//! The standard library leaves the last bits of `exp` and `ln` to the platform; a recorded game
-//! must not depend on them. These use only additions, multiplications and bit patterns, which
-//! also lets the compiler vectorise them.
+//! The last bits of the standard library's `exp` and `ln` depend on the platform, and recorded
+//! games must not. These functions use only additions, multiplications and bit patterns, which also
+//! lets the compiler vectorise them.
 
-/// Replaces the logits of the legal moves by probabilities. `temperature` above 1 flattens them.
+/// Replaces the logits of the legal moves by probabilities. A `temperature` above 1 flattens them.
 ///
-/// Only legal moves come here, so there is nothing to mask; a network that masks with -1e4, the
-/// most that half precision allows, gives the same result.
-/// Any finite logits will do, however far apart; a logit that is not a number counts as the
-/// lowest. Probabilities are positive unless they are below 1e-38.
+/// There is no mask, since the logits are those of legal moves only. Masking with -1e4, the limit
+/// of half precision, would give the same result. Finite logits may be any distance apart; NaN and
+/// infinities count as the lowest logit. Probabilities are positive unless they are below 1e-38.
 pub fn softmax(logits: &mut [f32], temperature: f32) {
     let highest = highest(logits);
     if highest == f32::NEG_INFINITY {
@@ -20,7 +19,7 @@ pub fn softmax(logits: &mut [f32], temperature: f32) {
     let scale = 1.0 / temperature;
     for logit in logits.iter_mut() {
         let distance = (*logit - highest) * scale;
-        // NaN and infinities compare false.
+        // Comparisons with NaN are false; infinities fail them too.
         *logit = exp_negative(if distance > LOWEST && distance <= 0.0 { distance } else { LOWEST });
     }
     let sum: f32 = logits.iter().sum();
@@ -30,7 +29,7 @@ pub fn softmax(logits: &mut [f32], temperature: f32) {
     }
 }
 
-/// The largest of the finite numbers, in lanes that need not wait for each other.
+/// The largest finite number, computed in independent lanes.
 fn highest(numbers: &[f32]) -> f32 {
     const LANES: usize = 8;
     let larger = |most: f32, x: f32| if x.is_finite() && x > most { x } else { most };
@@ -42,10 +41,10 @@ fn highest(numbers: &[f32]) -> f32 {
     lanes.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, larger)
 }
 
-/// e to this is just above the smallest normal number.
+/// e to this power is just above the smallest normal number.
 const LOWEST: f32 = -87.0;
 
-/// The exponential of a number in [-87, 0], to a relative error of 2e-7.
+/// The exponential of a number in [-87, 0], with a relative error of 2e-7.
 fn exp_negative(x: f32) -> f32 {
     // x = n ln 2 + r with |r| <= ln 2 / 2; e^r by its Taylor series, 2^n by the exponent bits.
     const LN_2_HIGH: f32 = 0.693_359_4;
@@ -59,8 +58,8 @@ fn exp_negative(x: f32) -> f32 {
     series * f32::from_bits(((n + 127) as u32) << 23)
 }
 
-/// The natural logarithm of a positive normal number, to an absolute error of 2e-7 near 1 and a
-/// relative one elsewhere.
+/// The natural logarithm of a positive normal number, with an absolute error of 2e-7 near 1 and the
+/// same relative error elsewhere.
 pub fn ln(x: f32) -> f32 {
     // x = m 2^e with m in [√½, √2); ln m = 2 artanh((m - 1) / (m + 1)) by its series.
     const SQRT_HALF_BITS: u32 = 0x3F35_04F3;
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn known_probabilities() {
+    fn softmax_gives_known_probabilities() {
         let mut logits = [0.0, 2f32.ln(), 3f32.ln()];
         softmax(&mut logits, 1.0);
         for (p, expected) in logits.iter().zip([1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0]) {
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_logits_stay_probabilities() {
+    fn extreme_logits_give_probabilities() {
         let cases: [&[f32]; 6] = [
             &[1e30, -1e30, 0.0],
             &[-1e4, -1e4, 0.5],

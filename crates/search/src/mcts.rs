@@ -1,10 +1,9 @@
-//! Monte Carlo tree search: one search, several rules for choosing.
+//! Monte Carlo tree search with several selection rules.
 //!
-//! A simulation simulations down the tree from the root ([`Search::gather`]), has the position it
-//! reaches judged by an evaluator outside this module, and carries the result back up
-//! ([`Search::apply`]). How a simulation chooses at the root is a [`RootRule`], below it an
-//! [`InteriorRule`]. [`run`] and [`run_parallel`] are the usual loops around the two halves,
-//! [`Lockstep`] that of many trees with one evaluator.
+//! A simulation descends the tree from the root ([`Search::gather`]), the caller has the leaf
+//! evaluated, and [`Search::apply`] backs the value up. [`RootRule`] selects moves at the root and
+//! [`InteriorRule`] below it. [`run`] and [`run_parallel`] are the usual loops around the two
+//! halves; [`Lockstep`] runs many trees with one evaluator.
 //!
 //! AlphaZero: Silver et al. 2018. Gumbel AlphaZero: Danihelka et al. 2022.
 

@@ -2,17 +2,16 @@
 
 use selfmate_chess::{Board, Move, Role, Square};
 
-/// From-square, to-square and kind of a move; unpacked with the board it is played on.
+/// From-square, to-square and kind of a move. Unpacking needs the board it is played on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct PackedMove(pub u16);
 
 const EN_PASSANT: u16 = 1;
 const CASTLE: u16 = 2;
-/// Promotions are this plus the role (knight 2 to queen 5).
+/// Promotions are encoded as this plus the role (knight 2 to queen 5).
 const PROMOTION: u16 = 4;
 
 impl PackedMove {
-    /// Packs a move.
     pub fn new(m: Move) -> PackedMove {
         let (from, to, kind) = match m {
             Move::Normal { from, to, promotion, .. } => {
@@ -25,11 +24,11 @@ impl PackedMove {
         PackedMove(u16::from(from) | u16::from(to) << 6 | kind << 12)
     }
 
-    /// The move, as played on the board it was packed on.
+    /// The move on the board it was packed for.
     ///
     /// # Panics
     ///
-    /// Panics when no piece stands on its from-square.
+    /// Panics when the from-square is empty.
     pub fn unpack(self, board: &Board) -> Move {
         let from = Square::new(u32::from(self.0 & 63));
         let to = Square::new(u32::from(self.0 >> 6 & 63));
@@ -37,7 +36,7 @@ impl PackedMove {
             EN_PASSANT => Move::EnPassant { from, to },
             CASTLE => Move::Castle { king: from, rook: to },
             kind => Move::Normal {
-                role: board.role_at(from).expect("a packed move starts from a piece"),
+                role: board.role_at(from).expect("a packed move starts at an occupied square"),
                 from,
                 capture: board.role_at(to),
                 to,

@@ -1,4 +1,4 @@
-//! The seam between games and whoever plays them.
+//! The interface between games and players.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,18 +9,18 @@ use selfmate_chess::{Game, Move, MoveList, Seed};
 use crate::mcts::NodeView;
 use crate::value::Wdl;
 
-/// Picks moves: a search of ours, another engine, a person.
+/// Chooses moves: a search, another engine, or a person.
 pub trait Player: Send {
-    /// What to call it in tables and PGN.
+    /// The name for tables and PGN.
     fn name(&self) -> &str;
 
-    /// Forgets what it knows of earlier games.
+    /// Clears the state kept from earlier games.
     fn new_game(&mut self) {}
 
-    /// Picks a move for the side to move, which must have one.
+    /// Chooses a move for the side to move, which must have a legal move.
     ///
-    /// Tells what it thinks on the way: now and then while it searches, and once at the end, the
-    /// best [`Limit::lines`] each time. Players without an inner life tell nothing.
+    /// Calls the observer with search info: now and then during the search and once at the end,
+    /// with the best [`Limit::lines`] each time. Players that do not search report nothing.
     fn choose_observed(
         &mut self,
         game: &Game,
@@ -28,39 +28,39 @@ pub trait Player: Send {
         observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError>;
 
-    /// As [`Player::choose_observed`], unobserved.
+    /// Like [`Player::choose_observed`], without an observer.
     fn choose(&mut self, game: &Game, limit: &Limit) -> Result<Choice, PlayerError> {
         self.choose_observed(game, limit, &mut |_| {})
     }
 
-    /// Opens the tree of its last search at the end of a line of moves; `None` for players without
-    /// a tree, and where no simulation has been.
+    /// The node of the last search tree at the end of a line of moves. `None` for players without a
+    /// tree, and for nodes that no simulation has visited.
     fn look(&self, _line: &[Move]) -> Option<NodeView> {
         None
     }
 }
 
-/// How long a player may think about a move. Without any limit a player uses its own default.
+/// How long to search for a move. Without any limit a player uses its own default.
 #[derive(Clone, Debug, Default)]
 pub struct Limit {
-    /// The most simulations (tree search) or nodes (alpha-beta, other engines).
+    /// Simulations (tree search) or nodes (alpha-beta, other engines).
     pub nodes: Option<u64>,
     /// The deepest iteration of alpha-beta and other engines.
     pub depth: Option<u32>,
     /// The time for this move.
     pub movetime: Option<Duration>,
-    /// The clock, for players that share out their time themselves.
+    /// The clocks, for players that manage their own time.
     pub clock: Option<Clock>,
-    /// Ends the search early when set, with the best move so far.
+    /// Ends the search early when set; the player returns its best move so far.
     pub stop: Option<Arc<AtomicBool>>,
-    /// When not empty, the only moves to look at. Players that cannot be told so ignore it.
+    /// The only moves to search; empty means all. Players that do not support this ignore it.
     pub only: Vec<Move>,
-    /// How many of the best lines to tell an observer; 0 means one.
+    /// How many of the best lines to report to an observer; 0 means one.
     pub lines: usize,
 }
 
 impl Limit {
-    /// The legal moves that may be looked at.
+    /// The legal moves allowed by [`Limit::only`].
     pub fn candidates(&self, game: &Game) -> MoveList {
         let mut moves = game.legal_moves();
         if !self.only.is_empty() {
@@ -69,56 +69,52 @@ impl Limit {
         moves
     }
 
-    /// A number of simulations or nodes.
     pub fn nodes(nodes: u64) -> Limit {
         Limit { nodes: Some(nodes), ..Limit::default() }
     }
 
-    /// A depth.
     pub fn depth(depth: u32) -> Limit {
         Limit { depth: Some(depth), ..Limit::default() }
     }
 
-    /// A time.
     pub fn movetime(movetime: Duration) -> Limit {
         Limit { movetime: Some(movetime), ..Limit::default() }
     }
 }
 
-/// What is left on the clocks.
+/// The remaining time of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// The mover's time.
+    /// The remaining time of the side to move.
     pub own: Duration,
-    /// The other side's time.
+    /// The remaining time of the other side.
     pub other: Duration,
     /// Added to the mover's clock after each move.
     pub increment: Duration,
-    /// Moves until more time comes; `None` for the rest of the game.
+    /// Moves until the next time control; `None` for the rest of the game.
     pub moves_to_go: Option<u32>,
 }
 
-/// A picked move, and what the player thinks of it.
+/// A chosen move with its evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The move.
     pub played: Move,
-    /// The chances of the side that moves, if the player has an opinion.
+    /// For the side that moves; `None` when the player has no evaluation.
     pub wdl: Option<Wdl>,
-    /// The same as centipawns or moves to mate, if it thinks in those.
+    /// The same as centipawns or moves to mate, when the player uses those.
     pub score: Option<Score>,
-    /// How deep it looked.
+    /// The search depth.
     pub depth: Option<u32>,
-    /// Simulations or nodes it took.
+    /// Simulations or nodes searched.
     pub nodes: Option<u64>,
-    /// The line it expects, this move first.
+    /// The expected line, this move first.
     pub line: Vec<Move>,
-    /// The time it took, from a player that measures it better than its caller can.
+    /// The time used, when the player measures it more precisely than its caller can.
     pub elapsed: Option<Duration>,
 }
 
 impl Choice {
-    /// A move without an opinion.
+    /// A move without an evaluation.
     pub fn bare(played: Move) -> Choice {
         Choice {
             played,
@@ -132,73 +128,69 @@ impl Choice {
     }
 }
 
-/// One of the lines a player looks at.
+/// One line reported by a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchInfo {
-    /// The line's place among the best, from 1.
+    /// The rank of the line, starting at 1.
     pub rank: usize,
-    /// The moves, at least one.
+    /// At least one move.
     pub line: Vec<Move>,
-    /// What the side to move can expect.
+    /// For the side to move.
     pub score: Score,
-    /// The chances of the side to move, if the player thinks in those.
+    /// For the side to move; `None` when the player does not use probabilities.
     pub wdl: Option<Wdl>,
-    /// How deep it looked on the whole.
+    /// The nominal search depth.
     pub depth: u32,
-    /// The deepest it looked anywhere.
+    /// The length of the longest line searched.
     pub deepest: u32,
     /// Simulations or nodes so far.
     pub nodes: u64,
-    /// Time so far.
     pub elapsed: Duration,
-    /// The memory in use, per thousand.
+    /// Memory in use, per thousand.
     pub permille_full: u32,
     /// Positions found in tablebases so far.
     pub tablebase_hits: u64,
-    /// SimulationStats through the first move, for tree searches.
+    /// Visits of the first move, for tree searches.
     pub visits: Option<u32>,
-    /// The first move's prior, for tree searches.
+    /// The prior of the first move, for tree searches.
     pub prior: Option<f32>,
 }
 
-/// A judgement for the side to move, as engines print it.
+/// A score for the side to move, as engines print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Score {
-    /// Hundredths of a pawn.
     Centipawns(i32),
-    /// Moves until the side to move mates; negative when it is mated.
+    /// Moves until mate; negative when the side to move is mated.
     Mate(i32),
 }
 
 impl Score {
-    /// Centipawns for an expected result in [-1, 1]: 0.5 is about 90, certainty about 12,800.
+    /// Centipawns for an expected result in [-1, 1]: 0.5 is about 90, ±1 about ±12,800.
     pub fn from_value(value: f32) -> Score {
-        // tan keeps small values proportional and lets large ones grow without bound; the
-        // constant is just below π/2, so that ±1 stays finite.
+        // tan keeps small values proportional and lets large ones grow without bound. The constant
+        // is just below π/2, so that ±1 stays finite.
         let value = f64::from(value.clamp(-1.0, 1.0));
         Score::Centipawns((90.0 * (1.563_754 * value).tan()).round() as i32)
     }
 }
 
-/// Why a player has no move. It loses the game with this reason.
+/// Why a player has no move. The player loses the game for this reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{player}: {reason}")]
 pub struct PlayerError {
-    /// The player's name.
     pub player: String,
-    /// What happened.
     pub reason: String,
 }
 
 impl PlayerError {
-    /// The error of a player that is asked to move when the game is over.
+    /// For a player that is asked for a move after the game has ended.
     pub fn no_move(player: &str) -> PlayerError {
         PlayerError { player: player.to_owned(), reason: "there is no legal move".to_owned() }
     }
 }
 
-/// A child of a player's seed for this moment of this game, so that what it draws does not depend
-/// on the games before.
+/// Derives a player's seed for this position of this game, so that its random choices do not depend
+/// on earlier games.
 pub fn seed_of(seed: Seed, game: &Game) -> Seed {
     seed.index(game.key_at(0).unwrap_or(0)).index(game.ply() as u64).index(game.key())
 }

@@ -1,9 +1,9 @@
-//! Few evaluators for many threads: requests wait in a queue until there are enough for a batch,
-//! or until the oldest has waited long enough.
+//! A few evaluators shared by many threads. Requests wait in a queue until they fill a batch or
+//! until the oldest has waited long enough.
 //!
-//! Every request has a queue for its answer. A client that goes away in the middle is
-//! forgotten; when the last one is gone, the server ends and gives its evaluators back. With more
-//! than one evaluator, one collects a batch while others work.
+//! Every request carries a channel for its reply. If a client disappears, its reply is dropped.
+//! When the last client is gone, the server ends and returns its evaluators. With several
+//! evaluators, one collects a batch while the others compute.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,25 +12,25 @@ use std::time::{Duration, Instant};
 
 use crate::evaluator::{Evaluation, Evaluator, Leaf};
 
-/// When a server has an evaluator work.
+/// When a batch is evaluated.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerParams {
-    /// As soon as so many leaves wait.
+    /// As soon as this many leaves wait.
     pub batch: usize,
-    /// When the oldest leaf has waited so long.
-    pub patience: Duration,
+    /// When the oldest leaf has waited this long.
+    pub max_wait: Duration,
 }
 
-/// A server's threads, one for each evaluator.
+/// One thread for each evaluator.
 pub struct Server {
     threads: Vec<JoinHandle<Box<dyn Evaluator>>>,
 }
 
-/// An evaluator that asks a server. Copies ask the same one.
+/// An evaluator that sends its leaves to a server. Clones use the same server.
 pub struct Client {
     requests: Sender<Request>,
     history: usize,
-    /// Memory to use again.
+    /// Buffers to reuse.
     idle: Work,
 }
 
@@ -45,11 +45,12 @@ struct Work {
 
 struct Request {
     work: Work,
-    answer: Sender<Work>,
+    reply: Sender<Work>,
 }
 
 impl Server {
-    /// Starts a thread for each of these evaluators, which are alike, and a first client.
+    /// Starts one thread for each evaluator and returns the first client. The evaluators must be
+    /// equivalent.
     pub fn start(evaluators: Vec<Box<dyn Evaluator>>, params: ServerParams) -> (Server, Client) {
         let history = evaluators.iter().map(|evaluator| evaluator.history()).max().unwrap_or(1);
         let (sender, receiver) = channel();
@@ -63,7 +64,7 @@ impl Server {
         (Server { threads }, client)
     }
 
-    /// Waits until all clients are gone; the evaluators, unless one has panicked.
+    /// Waits until all clients are gone and returns the evaluators; `None` if one has panicked.
     pub fn join(self) -> Option<Vec<Box<dyn Evaluator>>> {
         self.threads.into_iter().map(|thread| thread.join().ok()).collect()
     }
@@ -78,7 +79,7 @@ impl Clone for Client {
 impl Evaluator for Client {
     /// # Panics
     ///
-    /// When the evaluator that took the leaves has panicked: nobody will ever answer.
+    /// Panics when the evaluator that took the leaves has panicked, because no reply will come.
     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
         let mut work = std::mem::take(&mut self.idle);
         work.count = leaves.len();
@@ -89,13 +90,13 @@ impl Evaluator for Client {
         for (slot, leaf) in work.leaves.iter_mut().zip(leaves) {
             slot.clone_from(leaf);
         }
-        // The server alone can answer: when it is gone, so is the waiting.
-        let (answer, answers) = channel();
-        let sent = self.requests.send(Request { work, answer });
+        // Only the server holds the sender: if the server ends, receiving fails.
+        let (reply, replies) = channel();
+        let sent = self.requests.send(Request { work, reply });
         let mut work = sent
             .ok()
-            .and_then(|()| answers.recv().ok())
-            .expect("a server answers until its evaluator panics");
+            .and_then(|()| replies.recv().ok())
+            .expect("a server replies until its evaluator panics");
         for (evaluation, slot) in evaluations.iter_mut().zip(&mut work.evaluations) {
             std::mem::swap(evaluation, slot);
         }
@@ -107,7 +108,7 @@ impl Evaluator for Client {
     }
 }
 
-/// Collects requests and has them evaluated, until there are no clients.
+/// Collects and evaluates batches until there are no clients.
 fn serve(
     mut evaluator: Box<dyn Evaluator>,
     params: ServerParams,
@@ -128,18 +129,18 @@ fn serve(
         exchange(&mut all, &mut waiting);
         evaluator.evaluate(&all.leaves[..count], &mut all.evaluations[..count]);
         exchange(&mut all, &mut waiting);
-        for Request { work, answer } in waiting.drain(..) {
-            // A client that is gone needs no answer.
-            _ = answer.send(work);
+        for Request { work, reply } in waiting.drain(..) {
+            // The client may be gone; then the reply is not needed.
+            _ = reply.send(work);
         }
     }
 }
 
-/// Waits for a batch; there is none when there are no clients.
+/// Waits for a batch; leaves `waiting` empty when there are no clients.
 fn collect(params: ServerParams, requests: &Mutex<Receiver<Request>>, waiting: &mut Vec<Request>) {
     let requests = requests.lock().unwrap_or_else(PoisonError::into_inner);
     let Ok(first) = requests.recv() else { return };
-    let deadline = Instant::now() + params.patience;
+    let deadline = Instant::now() + params.max_wait;
     let mut count = first.work.count;
     waiting.push(first);
     while count < params.batch {
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
     use crate::evaluator::{Need, Scripted};
 
-    const PARAMS: ServerParams = ServerParams { batch: 6, patience: Duration::from_millis(1) };
+    const PARAMS: ServerParams = ServerParams { batch: 6, max_wait: Duration::from_millis(1) };
 
     fn leaves(seed: u64, count: usize) -> Vec<Leaf> {
         let mut rng = Seed::new(seed).rng();
@@ -189,7 +190,7 @@ mod tests {
         (0..count).map(|_| leaf()).collect()
     }
 
-    fn ask(evaluator: &mut dyn Evaluator, leaves: &[Leaf]) -> Vec<(f32, Vec<f32>)> {
+    fn evaluate(evaluator: &mut dyn Evaluator, leaves: &[Leaf]) -> Vec<(f32, Vec<f32>)> {
         let mut evaluations = vec![Evaluation::default(); leaves.len()];
         evaluator.evaluate(leaves, &mut evaluations);
         evaluations.into_iter().map(|e| (e.wdl.value(), e.logits)).collect()
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn every_client_gets_its_own_answers() {
+    fn every_client_gets_its_own_replies() {
         for evaluators in [1, 3] {
             let (server, client) = server(evaluators);
             std::thread::scope(|scope| {
@@ -213,7 +214,10 @@ mod tests {
                     scope.spawn(move || {
                         for round in 0..20 {
                             let leaves = leaves(number * 100 + round, 1 + (round as usize + 1) % 4);
-                            assert_eq!(ask(&mut client, &leaves), ask(&mut *scripted(), &leaves));
+                            assert_eq!(
+                                evaluate(&mut client, &leaves),
+                                evaluate(&mut *scripted(), &leaves)
+                            );
                         }
                     });
                 }
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_dies_leaves_the_others_alone() {
+    fn a_client_that_disappears_does_not_affect_the_others() {
         let (server, mut client) = server(2);
         for round in 0..10 {
             let work = Work {
@@ -232,17 +236,17 @@ mod tests {
                 evaluations: vec![Evaluation::default(); 2],
                 count: 2,
             };
-            // Nobody waits for this answer.
-            client.requests.send(Request { work, answer: channel().0 }).unwrap();
+            // No client waits for this reply.
+            client.requests.send(Request { work, reply: channel().0 }).unwrap();
             let leaves = leaves(round + 50, 1);
-            assert_eq!(ask(&mut client, &leaves), ask(&mut *scripted(), &leaves));
+            assert_eq!(evaluate(&mut client, &leaves), evaluate(&mut *scripted(), &leaves));
         }
         drop(client);
         assert!(server.join().is_some());
     }
 
     #[test]
-    fn nobody_waits_for_a_server_that_has_died() {
+    fn clients_do_not_wait_for_a_server_that_has_panicked() {
         struct Broken;
         impl Evaluator for Broken {
             fn evaluate(&mut self, _: &[Leaf], _: &mut [Evaluation]) {
@@ -251,7 +255,7 @@ mod tests {
         }
         let (server, mut client) = Server::start(vec![Box::new(Broken)], PARAMS);
         for _ in 0..2 {
-            let asked = catch_unwind(AssertUnwindSafe(|| ask(&mut client, &leaves(1, 1))));
+            let asked = catch_unwind(AssertUnwindSafe(|| evaluate(&mut client, &leaves(1, 1))));
             assert!(asked.is_err());
         }
         assert!(server.join().is_none());

@@ -1,13 +1,13 @@
-//! Whether a position inside a search is over.
+//! Detects finished games inside a search.
 
 use selfmate_chess::{Bitboard, Chess, Color, Game, Position};
 
 use crate::mcts::Proof;
 
-/// How the game stands for the player who just moved, when it is over.
+/// The result for the player who just moved; `None` while the game goes on.
 ///
-/// A position that comes back within the search is a draw the second time: whoever could avoid
-/// the first return could avoid the next. Positions from before the root need a third time.
+/// A position that repeats within the search is a draw at its second occurrence, because the
+/// repetition could go on. For positions from before the root, a draw needs the third occurrence.
 pub(crate) fn terminal(game: &Game, root_ply: usize) -> Option<Proof> {
     let position = game.position();
     let repetitions = game.repetitions();
@@ -20,12 +20,12 @@ pub(crate) fn terminal(game: &Game, root_ply: usize) -> Option<Proof> {
     (position.halfmoves() >= 100 || position.is_insufficient_material()).then_some(Proof::Draw)
 }
 
-/// Whether there is a legal move, mostly without generating any.
+/// Whether there is a legal move, usually without generating moves.
 fn has_legal_move(position: &Chess) -> bool {
     if !position.is_check() {
         let board = position.board();
         let lines = board.king_of(position.turn()).map_or(Bitboard::FULL, queen_lines);
-        // Not in check, a piece that shares no line with its king may move as it likes.
+        // When not in check, a piece that shares no line with its king cannot be pinned.
         let free = position.us() & !lines;
         let pawns = free & board.pawns();
         let pushed = if position.turn() == Color::White { pawns.shift(8) } else { pawns.shift(-8) };
@@ -40,7 +40,7 @@ fn has_legal_move(position: &Chess) -> bool {
     !position.legal_moves().is_empty()
 }
 
-/// Every square on a rank, file or diagonal with this one, itself included.
+/// All squares on a rank, file or diagonal with this one, and the square itself.
 fn queen_lines(square: selfmate_chess::Square) -> Bitboard {
     shakmaty::attacks::queen_attacks(square, Bitboard::EMPTY) | Bitboard::from_square(square)
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quick_test_for_a_legal_move_is_right() {
+    fn the_fast_legal_move_test_agrees_with_the_generator() {
         for seed in 0..300 {
             let mut rng = Seed::new(seed).rng();
             let start = ["8/PPPk4/8/8/8/8/4Kppp/8 w - - 0 1", "4k3/8/8/8/8/8/PP6/K7 w - - 0 1"];
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_within_the_search_is_a_draw_one_to_before_it_is_not() {
+    fn only_repetitions_within_the_search_are_draws_at_the_second_occurrence() {
         let mut game = Game::new();
         for text in ["Nf3", "Nf6", "Ng1", "Ng8"] {
             let m = parse_move(game.position(), text).unwrap();

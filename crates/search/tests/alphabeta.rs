@@ -1,4 +1,4 @@
-//! Alpha-beta from the outside: mates, draws, limits, and the same search twice.
+//! Alpha-beta from outside: mates, draws, limits and reproducibility.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::atomic::AtomicBool;
@@ -12,7 +12,7 @@ use shakmaty::{CastlingMode, EnPassantMode, FromSetup, Setup};
 
 const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
 
-/// Each with the mate in moves and its only first move, checked with Stockfish.
+/// Position, moves to mate, and the only first move; checked with Stockfish.
 const MATES: &[(&str, i32, &str)] = &[
     ("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1", 1, "a1a8"),
     ("6rk/6pp/8/6N1/8/8/8/6K1 w - - 0 1", 1, "g5f7"),
@@ -52,9 +52,9 @@ fn mates_in_one_to_four_are_found_within_a_node_budget() {
     }
 }
 
-/// `Vec::with_capacity` once took this number from the clock and asked for 32 GB.
+/// Regression test: `Vec::with_capacity` once took its size from the halfmove clock (32 GB).
 #[test]
-fn a_clock_without_history_costs_no_memory() {
+fn a_large_halfmove_clock_without_history_needs_no_memory() {
     let setup = Setup { halfmoves: u32::MAX, ..Chess::default().to_setup(EnPassantMode::Legal) };
     let position = Chess::from_setup(setup, CastlingMode::Standard).expect("a position");
     let result = search(&Game::from_position(position), &AlphaBetaLimit::depth(2));
@@ -62,7 +62,7 @@ fn a_clock_without_history_costs_no_memory() {
 }
 
 #[test]
-fn the_side_that_gets_mated_sees_it_too() {
+fn the_losing_side_sees_the_mate_too() {
     // Black has one move, then Rh8 is mate.
     let result = search(&game("k7/8/1K6/8/8/8/8/7R b - - 0 1"), &AlphaBetaLimit::depth(4));
     assert_eq!(result.score, Score::Mate(-1));
@@ -79,7 +79,7 @@ fn positions_without_moves_have_no_best_move() {
 
 #[test]
 fn a_lost_game_is_saved_by_perpetual_check() {
-    // Black threatens mate with a rook to the good; the queen checks on e8 and h5 for ever.
+    // Black threatens mate and is a rook up; the queen checks on e8 and h5 forever.
     let game = game("6k1/6p1/8/7Q/8/8/qr6/7K w - - 0 1");
     let result = search(&game, &AlphaBetaLimit::depth(8));
     assert_eq!((best(&game, &result).as_str(), result.score), ("h5e8", Score::Cp(0)));
@@ -92,7 +92,7 @@ fn a_third_repetition_is_sought_when_losing() {
         let m = notation::parse_uci(game.position(), text).expect("a legal move");
         game.play(m).expect("a legal move");
     }
-    // Back to g8, and the start stands for the third time.
+    // After the king returns to g8, the position occurs for the third time.
     let result = search(&game, &AlphaBetaLimit::depth(6));
     assert_eq!((best(&game, &result).as_str(), result.score), ("h8g8", Score::Cp(0)));
 }
@@ -102,7 +102,7 @@ fn mate_comes_before_the_fifty_move_draw() {
     let mating = game("7k/8/6K1/8/8/8/8/R7 w - - 99 80");
     let result = search(&mating, &AlphaBetaLimit::depth(4));
     assert_eq!((best(&mating, &result).as_str(), result.score), ("a1a8", Score::Mate(1)));
-    // A mate in two comes a move too late.
+    // A mate in two comes one move too late.
     let drawn = search(&game("7k/8/8/5K2/8/8/8/R7 w - - 99 80"), &AlphaBetaLimit::depth(6));
     assert_eq!(drawn.score, Score::Cp(0));
 }
@@ -117,7 +117,7 @@ fn the_same_limit_gives_the_same_search() {
 }
 
 #[test]
-fn cleared_is_as_good_as_new() {
+fn a_cleared_engine_searches_like_a_new_one() {
     let never = AtomicBool::new(false);
     let mut used = AlphaBeta::new(Weights::default(), 8).unwrap();
     let limit = AlphaBetaLimit::depth(7);
@@ -128,7 +128,7 @@ fn cleared_is_as_good_as_new() {
 }
 
 #[test]
-fn several_lines_are_distinct_and_sorted() {
+fn multipv_lines_are_distinct_and_sorted() {
     let limit = AlphaBetaLimit { multipv: 4, ..AlphaBetaLimit::depth(6) };
     let result = search(&Game::new(), &limit);
     assert_eq!(result.lines.len(), 4);
@@ -137,13 +137,13 @@ fn several_lines_are_distinct_and_sorted() {
     first.sort();
     first.dedup();
     assert_eq!(first.len(), 4);
-    // There are never more lines than moves.
+    // There are never more lines than legal moves.
     let limit = AlphaBetaLimit { multipv: 9, ..AlphaBetaLimit::depth(4) };
     assert_eq!(search(&game("k7/8/1K6/8/8/8/8/7R b - - 0 1"), &limit).lines.len(), 1);
 }
 
 #[test]
-fn only_the_moves_asked_for_are_considered() {
+fn only_the_requested_root_moves_are_searched() {
     let game = game("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1");
     let quiet = notation::parse_uci(game.position(), "g1f2").expect("a legal move");
     let limit = AlphaBetaLimit { searchmoves: vec![quiet], ..AlphaBetaLimit::depth(5) };
@@ -203,7 +203,7 @@ fn two_threads_find_the_mate_as_well() {
 }
 
 #[test]
-fn odd_positions_do_not_panic() {
+fn unusual_positions_do_not_panic() {
     for text in [
         // Eight queens, promotions everywhere, kings only, Chess960, in check and mated, 218 moves.
         "QQQQQQQQ/8/8/8/8/8/k7/7K b - - 0 1",
@@ -220,12 +220,12 @@ fn odd_positions_do_not_panic() {
 }
 
 #[test]
-fn the_signature_of_the_bench_is_known() {
-    // Changes with every change of search or evaluation: say so in the commit.
+fn the_bench_signature_is_unchanged() {
+    // Changes with every change of search or evaluation. Mention it in the commit message.
     assert_eq!(bench(), Ok(539_736));
 }
 
-/// Counts pieces, and fails when it is asked in check.
+/// Counts pieces, and panics when called in check.
 struct Counter;
 
 impl StaticEvaluator for Counter {
@@ -246,21 +246,21 @@ impl StaticEvaluator for Counter {
     }
 }
 
-/// The same opinion of everything.
-struct Stubborn(i32);
+/// The same score for every position.
+struct Constant(i32);
 
-impl StaticEvaluator for Stubborn {
+impl StaticEvaluator for Constant {
     fn evaluate(&mut self, _: &Chess) -> i32 {
         self.0
     }
 
     fn copy(&self) -> Box<dyn StaticEvaluator> {
-        Box::new(Stubborn(self.0))
+        Box::new(Constant(self.0))
     }
 }
 
 #[test]
-fn nothing_of_the_evaluation_leaks_into_the_score_of_a_judge() {
+fn the_hand_written_evaluation_does_not_affect_a_static_evaluator() {
     let endgame = "8/8/8/4k3/8/8/2R5/4K3 w - - 0 1";
     for text in [KIWIPETE, endgame] {
         let game = game(text);
@@ -276,11 +276,11 @@ fn nothing_of_the_evaluation_leaks_into_the_score_of_a_judge() {
 }
 
 #[test]
-fn a_judge_that_sees_nothing_finds_everything_level_but_mates() {
+fn with_a_constant_evaluator_only_mates_have_a_score() {
     let never = AtomicBool::new(false);
     for threads in [1, 2] {
         let mut engine = AlphaBeta::new(Weights::default(), 8).unwrap();
-        engine.set_evaluator(Box::new(Stubborn(0)));
+        engine.set_evaluator(Box::new(Constant(0)));
         engine.set_threads(threads).unwrap();
         let limit = AlphaBetaLimit::depth(6);
         assert_eq!(engine.search(&Game::new(), &limit, &never, &mut |_| {}).score, Score::Cp(0));
@@ -290,11 +290,11 @@ fn a_judge_that_sees_nothing_finds_everything_level_but_mates() {
 }
 
 #[test]
-fn the_highest_opinion_is_no_mate() {
+fn the_highest_static_score_is_not_a_mate() {
     let never = AtomicBool::new(false);
     for opinion in [i32::MAX, i32::MIN] {
         let mut engine = AlphaBeta::new(Weights::default(), 8).unwrap();
-        engine.set_evaluator(Box::new(Stubborn(opinion)));
+        engine.set_evaluator(Box::new(Constant(opinion)));
         let limit = AlphaBetaLimit::depth(4);
         let result = engine.search(&Game::new(), &limit, &never, &mut |_| {});
         assert!(matches!(result.score, Score::Cp(_)), "{result:?}");

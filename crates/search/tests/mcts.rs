@@ -1,4 +1,4 @@
-//! Laws of the tree, mates, golden trees, reuse, memory and threads.
+//! Invariants of the tree, mates, golden trees, reuse, memory and threads.
 #![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
 
 use std::fmt::Write;
@@ -14,7 +14,7 @@ use selfmate_search::mcts::{
 };
 use selfmate_search::{Evaluator, Wdl};
 
-/// Small trees keep tests quick.
+/// Small trees keep the tests fast.
 fn small(mut params: SearchParams) -> SearchParams {
     params.memory_mb = 16;
     params
@@ -55,7 +55,7 @@ fn rules() -> Vec<(&'static str, SearchParams)> {
 }
 
 #[test]
-fn every_rule_spends_its_budget_and_adds_up() {
+fn every_rule_spends_its_budget_and_visits_add_up() {
     for (name, params) in rules() {
         for simulations in [1, 2, 33, 500] {
             let mut evaluator = Scripted::new(Seed::new(1));
@@ -85,8 +85,8 @@ fn the_same_seed_gives_the_same_tree() {
     assert_ne!(once(3).moves, once(4).moves, "noise follows the seed");
 }
 
-/// Games on two threads, each thread stepping several in lockstep with one batched evaluator,
-/// give the trees that each game alone would.
+/// Games on two threads, each stepping several in lockstep with one batched evaluator, give the
+/// same trees as each game on its own.
 #[test]
 fn lockstep_games_on_two_threads_give_the_same_trees() {
     let starts: Vec<Game> = ["e4", "d4", "Nf3", "c4", "g3", "b3"]
@@ -128,7 +128,7 @@ fn lockstep_games_on_two_threads_give_the_same_trees() {
     }
 }
 
-/// Asking for priors later changes when they are computed, not what is searched.
+/// Requesting priors later changes when they are computed, not what is searched.
 #[test]
 fn expanding_at_the_second_visit_gives_the_same_tree() {
     let result = |expansion| {
@@ -156,12 +156,12 @@ fn a_batch_leaves_no_virtual_visit_behind() {
         let result = search.result();
         assert_eq!(result.simulations, 300, "batches of {size}");
         assert_eq!(result.moves.iter().map(|m| m.visits).sum::<u32>(), 300);
-        assert_eq!(search.walks_under_way(), 0);
+        assert_eq!(search.simulations_in_flight(), 0);
     }
 }
 
-/// Position, moves to mate (checked with Stockfish), and the budget of simulations for a search
-/// that knows nothing.
+/// Position, moves to mate (checked with Stockfish), and the simulations for a search with a
+/// uniform evaluator.
 const MATES: &[(&str, u8, u64)] = &[
     ("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1", 1, 200),
     ("r1bqkb1r/pppp1ppp/2n2n2/4p2Q/2B1P3/8/PPPP1PPP/RNB1K1NR w KQkq - 4 4", 1, 400),
@@ -175,7 +175,7 @@ const MATES: &[(&str, u8, u64)] = &[
 ];
 
 #[test]
-fn mates_are_proven_by_a_search_that_knows_nothing() {
+fn mates_are_proven_with_a_uniform_evaluator() {
     for &(fen, moves, budget) in MATES {
         let game = parse_game(fen).unwrap();
         let result = search(SearchParams::default(), &mut Uniform, &game, budget, 1);
@@ -193,11 +193,11 @@ fn mates_are_proven_by_a_search_that_knows_nothing() {
 
 #[test]
 fn a_lost_position_is_proven_lost_and_a_stalemate_avoided() {
-    // Black to move is mated next move whatever happens.
+    // Black to move is mated in one whatever it plays.
     let game = parse_game("k7/8/1K6/8/8/8/8/7R b - - 0 1").unwrap();
     let result = search(small(SearchParams::default()), &mut Uniform, &game, 500, 1);
     assert_eq!(result.proof, Proof::Loss(2));
-    // Qb6 would stalemate; the search must not throw the win away.
+    // Qb6 would be stalemate; the search must keep the win.
     let game = parse_game("k7/8/8/2K5/8/8/8/1Q6 w - - 0 1").unwrap();
     let result = search(small(SearchParams::default()), &mut Uniform, &game, 20_000, 1);
     assert!(matches!(result.proof, Proof::Win(_)), "{:?}", result.proof);
@@ -213,7 +213,7 @@ fn a_position_without_moves_has_no_best_move() {
 }
 
 #[test]
-fn the_tree_goes_on_with_the_game() {
+fn the_subtree_is_kept_when_the_game_continues() {
     let mut evaluator = Scripted::new(Seed::new(3));
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut game = Game::new();
@@ -226,7 +226,7 @@ fn the_tree_goes_on_with_the_game() {
     search.start(&game, 0, Seed::new(2));
     let kept: u32 = search.result().moves.iter().map(|m| m.visits).sum();
     assert_eq!(kept + 1, expected, "the move's visits are those of its replies and its own");
-    // Another game has nothing to keep.
+    // A different game has nothing to keep.
     let mut other = Game::new();
     let m = parse_move(other.position(), "a3").unwrap();
     other.play(m).unwrap();
@@ -236,7 +236,7 @@ fn the_tree_goes_on_with_the_game() {
 }
 
 #[test]
-fn memory_stays_below_its_limit_and_the_search_goes_on() {
+fn memory_stays_below_its_limit_and_the_search_continues() {
     let params = SearchParams { memory_mb: 2, ..SearchParams::default() };
     let mut search = Search::new(params).unwrap();
     search.start(&Game::new(), 200_000, Seed::new(1));
@@ -257,7 +257,7 @@ fn threads_share_a_tree_without_losing_a_simulation() {
         let result = search.result();
         assert_eq!(result.simulations, 20_000, "{name}");
         assert_eq!(result.moves.iter().map(|m| m.visits).sum::<u32>(), 20_000, "{name}");
-        assert_eq!(search.walks_under_way(), 0, "{name}");
+        assert_eq!(search.simulations_in_flight(), 0, "{name}");
     }
 }
 
@@ -268,12 +268,12 @@ fn threads_share_a_small_tree_that_is_recycled() {
     let mut evaluators: Vec<Box<dyn Evaluator>> = vec![Box::new(Uniform), Box::new(Uniform)];
     run_parallel(&mut search, &mut evaluators, &Limit::default());
     assert_eq!(search.simulations(), 100_000);
-    assert_eq!(search.walks_under_way(), 0);
+    assert_eq!(search.simulations_in_flight(), 0);
 }
 
 #[test]
 fn a_decided_search_stops_early() {
-    // The queen can be taken for nothing.
+    // The queen is hanging.
     let game = parse_game("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1").unwrap();
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start(&game, 100_000, Seed::new(1));
@@ -289,7 +289,7 @@ fn a_decided_search_stops_early() {
 }
 
 #[test]
-fn only_some_root_moves() {
+fn a_search_can_be_restricted_to_some_root_moves() {
     let game = Game::new();
     let only =
         [parse_move(game.position(), "a3").unwrap(), parse_move(game.position(), "h3").unwrap()];
@@ -313,7 +313,7 @@ fn mates_are_proven_among_some_root_moves_too() {
 }
 
 #[test]
-fn a_tree_is_not_kept_for_another_clock() {
+fn a_tree_is_not_reused_for_another_halfmove_clock() {
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut proof = |fen: &str| {
         search.start(&parse_game(fen).unwrap(), 60_000, Seed::new(1));
@@ -321,12 +321,12 @@ fn a_tree_is_not_kept_for_another_clock() {
         search.result().proof
     };
     assert!(matches!(proof("6k1/8/4K3/8/8/8/8/R7 w - - 0 1"), Proof::Win(_)));
-    // Two plies before the fifty-move rule no mate can be reached.
+    // Two plies before the fifty-move draw no mate can be reached.
     assert_eq!(proof("6k1/8/4K3/8/8/8/8/R7 w - - 98 80"), Proof::Draw);
 }
 
 #[test]
-fn a_position_without_moves_ends_threads_at_once() {
+fn threads_end_at_once_in_a_position_without_moves() {
     let game = parse_game("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1").unwrap();
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start(&game, u64::MAX, Seed::new(1));
@@ -336,7 +336,7 @@ fn a_position_without_moves_ends_threads_at_once() {
 }
 
 #[test]
-fn what_is_proven_is_the_policy_target() {
+fn a_proven_win_is_the_policy_target() {
     let game = parse_game("6k1/5ppp/8/8/8/8/5PPP/R5K1 w - - 0 1").unwrap();
     let result = search(small(SearchParams::default()), &mut Uniform, &game, 800, 1);
     assert_eq!(san(game.position(), result.best.unwrap()), "Ra8#");
@@ -349,7 +349,7 @@ fn a_batch_can_serve_one_search_after_another() {
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut batch = Batch::new(&evaluator);
     for round in 0..40 {
-        // Stopped at another step of the walk each time, also with a walk half done.
+        // Stopped at a different step each time, also with an unfinished simulation.
         search.clear();
         search.start(&Game::new(), 50, Seed::new(1));
         for _ in 0..round {
@@ -362,7 +362,7 @@ fn a_batch_can_serve_one_search_after_another() {
 }
 
 #[test]
-fn a_search_goes_on_past_its_halving_table() {
+fn a_search_continues_beyond_its_halving_table() {
     let mut evaluator = Scripted::new(Seed::new(1));
     let mut search = Search::new(small(SearchParams::gumbel())).unwrap();
     search.start(&Game::new(), 1 << 21, Seed::new(1));

@@ -1,7 +1,7 @@
-//! Searches with tablebases: made-up ones that must be believed, and real ones that must win.
+//! Searches with tablebases: made-up ones whose results must be used, and real ones that must win.
 //!
-//! The latter are Syzygy tables with up to four pieces in the folder that SELFMATE_SYZYGY names;
-//! without it those tests say so and pass.
+//! The real ones are Syzygy tables with up to four pieces in the folder named by SELFMATE_SYZYGY.
+//! Without it, those tests print a message and pass.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use selfmate_search::evaluator::{Material, Uniform};
 use selfmate_search::mcts::{Limit, Proof, Search, SearchParams, SearchResult, run};
 use selfmate_search::{Evaluator, Wdl};
 
-/// White takes the pawn, and king and rook against king is left.
+/// After White captures the pawn, king and rook against king is left.
 const CAPTURE: &str = "4k3/8/8/8/8/8/p7/R5K1 w - - 0 1";
 
-/// Knows king and rook against king, truly or not, and no distances.
+/// Returns this result, right or wrong, for king and rook against king; has no distances.
 struct RookEnding(TableResult);
 
 impl Tablebase for RookEnding {
@@ -72,7 +72,7 @@ fn text(game: &Game, m: Option<Move>) -> String {
 }
 
 #[test]
-fn alphabeta_believes_its_tables() {
+fn alphabeta_uses_tablebase_results() {
     let game = parse_game(CAPTURE).unwrap();
     let without = alphabeta(&game, None, 5);
     assert_eq!((text(&game, without.best).as_str(), without.tablebase_hits), ("a1a2", 0));
@@ -80,19 +80,19 @@ fn alphabeta_believes_its_tables() {
     assert_eq!(text(&game, won.best), "a1a2");
     assert_eq!(won.score, Score::Cp(19_999));
     assert!(won.tablebase_hits > 0);
-    // Tables that call it a draw keep White from taking.
+    // Tables with a draw for the ending keep White from capturing.
     let drawn = alphabeta(&game, Some(rook_ending(TableResult::Draw)), 5);
     assert_ne!(text(&game, drawn.best), "a1a2");
-    // A win that the fifty-move rule spoils is a draw.
+    // A win spoiled by the fifty-move rule is a draw.
     let cursed = alphabeta(&game, Some(rook_ending(TableResult::CursedWin)), 5);
     assert_ne!(text(&game, cursed.best), "a1a2");
-    // No more pieces than asked for.
+    // Limited to fewer pieces, the tables are not used.
     let limited = alphabeta(&game, Some(rook_ending(TableResult::Draw).up_to(2)), 5);
     assert_eq!((text(&game, limited.best).as_str(), limited.tablebase_hits), ("a1a2", 0));
 }
 
 #[test]
-fn several_threads_count_their_hits_together() {
+fn tablebase_hits_of_all_threads_are_counted() {
     let game = parse_game(CAPTURE).unwrap();
     let mut search = AlphaBeta::new(Weights::default(), 4).unwrap();
     search.set_threads(3).unwrap();
@@ -104,7 +104,7 @@ fn several_threads_count_their_hits_together() {
 }
 
 #[test]
-fn a_tree_search_takes_tables_for_proofs() {
+fn a_tree_search_uses_tablebase_results_as_proofs() {
     let game = parse_game(CAPTURE).unwrap();
     let won = mcts(&game, Some(rook_ending(TableResult::Win)), &mut Uniform, 2000);
     assert_eq!(text(&game, won.best), "a1a2");
@@ -118,8 +118,8 @@ fn a_tree_search_takes_tables_for_proofs() {
 }
 
 #[test]
-fn results_alone_leave_only_moves_that_keep_them() {
-    // Without distances, taking the rook is the only move that is not lost.
+fn without_distances_only_moves_that_keep_the_result_are_searched() {
+    // Without distances, capturing the rook is the only move that does not lose.
     let game = parse_game("8/8/8/3kR3/8/8/8/4K3 b - - 0 1").unwrap();
     let tables = || Some(Tables::new(Arc::new(NothingLeft(RookEnding(TableResult::Win)))));
     let result = alphabeta(&game, tables(), 3);
@@ -129,7 +129,7 @@ fn results_alone_leave_only_moves_that_keep_them() {
     assert_eq!((result.moves.len(), result.simulations), (1, 1));
 }
 
-/// Another tablebase, and bare kings beside it.
+/// Another tablebase, and bare kings in addition.
 struct NothingLeft(RookEnding);
 
 impl Tablebase for NothingLeft {
@@ -152,13 +152,13 @@ impl Tablebase for NothingLeft {
 
 fn syzygy() -> Option<Tables> {
     let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
-        println!("skipped: SELFMATE_SYZYGY names no folder of tables");
+        println!("skipped: set SELFMATE_SYZYGY to a folder with Syzygy tables");
         return None;
     };
     Some(Tables::new(Arc::new(Syzygy::open(&folders).unwrap())))
 }
 
-/// A position of these pieces on random squares, won for White, who is to move.
+/// A position with these pieces on random squares that White, to move, wins.
 fn won_position(pieces: &str, tables: &Tables, rng: &mut Rng) -> Game {
     loop {
         let mut board = Board::empty();
@@ -176,7 +176,7 @@ fn won_position(pieces: &str, tables: &Tables, rng: &mut Rng) -> Game {
     }
 }
 
-/// Plays White by `choose` against a defence that moves at random, and says who won.
+/// Plays White by `choose` against random moves, and returns the winner.
 fn play_out(mut game: Game, rng: &mut Rng, mut choose: impl FnMut(&Game) -> Move) -> Option<Color> {
     while game.outcome().is_none() {
         let m = match game.turn() {
@@ -189,7 +189,7 @@ fn play_out(mut game: Game, rng: &mut Rng, mut choose: impl FnMut(&Game) -> Move
 }
 
 #[test]
-fn alphabeta_wins_what_the_tables_say_is_won() {
+fn alphabeta_wins_positions_that_are_won_by_tablebase() {
     let Some(tables) = syzygy() else { return };
     let mut rng = Seed::new(21).rng();
     for pieces in ["KRk", "KQk", "KBNk", "KBBk", "KQkr"] {
@@ -213,7 +213,7 @@ fn alphabeta_wins_what_the_tables_say_is_won() {
 }
 
 #[test]
-fn a_tree_search_wins_what_the_tables_say_is_won() {
+fn a_tree_search_wins_positions_that_are_won_by_tablebase() {
     let Some(tables) = syzygy() else { return };
     let mut rng = Seed::new(22).rng();
     for pieces in ["KRk", "KQk", "KBNk"] {
@@ -236,9 +236,9 @@ fn a_tree_search_wins_what_the_tables_say_is_won() {
 }
 
 #[test]
-fn every_line_has_its_place_in_the_order_of_the_tables() {
+fn lines_are_sorted_by_tablebase_rank() {
     let Some(tables) = syzygy() else { return };
-    // The rook is attacked: some moves leave it and draw, the others win sooner or later.
+    // The rook is attacked: some moves lose it and draw, the others win.
     let game = parse_game("8/8/8/8/3k4/4R3/8/6K1 w - - 0 1").unwrap();
     let mut search = AlphaBeta::new(Weights::default(), 1).unwrap();
     search.set_tables(Some(tables.clone()));

@@ -1,4 +1,4 @@
-//! The network on a Burn device as the evaluator of a search: batch in, batch out.
+//! The network on a Burn device as an evaluator for search.
 
 use ::burn::tensor::{Device as BurnDevice, FloatDType, Tensor, TensorData};
 use selfmate_chess::env::ActionSpace;
@@ -7,9 +7,9 @@ use selfmate_search::{Evaluation, Evaluator, Leaf};
 
 use super::network::{Network, Output};
 use crate::device::{Device, DeviceError};
-use crate::residual::{MOVES, Weights, chances};
+use crate::residual::{MOVES, Weights, wdl_of_outputs};
 
-/// Judges leaves on a Burn device. Large batches pay there, single positions do not.
+/// Evaluates leaves on a Burn device. Use large batches; single positions are slow there.
 #[derive(Clone, Debug)]
 pub struct NetworkEvaluator {
     network: Network,
@@ -18,25 +18,23 @@ pub struct NetworkEvaluator {
 }
 
 impl NetworkEvaluator {
-    /// Evaluates with these weights on a device: in half precision on graphics devices that have it,
-    /// which are much faster then.
+    /// Uses half precision on graphics devices that support it, where it is much faster.
     pub fn new(weights: &Weights, device: Device) -> Result<NetworkEvaluator, DeviceError> {
         let is_graphics = matches!(device, Device::Wgpu | Device::Cuda(_));
         let device = super::open(device)?;
         let network = Network::new(weights, &device);
         if is_graphics && device.supports_dtype(FloatDType::F16) {
-            let network = network.halved();
+            let network = network.half_precision();
             return Ok(NetworkEvaluator { network, device, precision: FloatDType::F16 });
         }
         Ok(NetworkEvaluator { network, device, precision: FloatDType::F32 })
     }
 
-    /// Whether it computes in half precision.
-    pub fn is_halved(&self) -> bool {
+    pub fn is_half_precision(&self) -> bool {
         self.precision == FloatDType::F16
     }
 
-    /// Logits and values of boards as the encoding makes them, one after the other.
+    /// Policy logits and value outputs for a batch of encoded boards.
     fn run(&self, planes: Vec<f32>, batch: usize) -> Result<[Vec<f32>; 2], DeviceError> {
         let data = TensorData::new(planes, [batch, self.network.config().planes, 8, 8]);
         let boards = Tensor::<4>::from_data(data, &self.device).cast(self.precision);
@@ -56,11 +54,11 @@ impl Evaluator for NetworkEvaluator {
             encoding.encode(&leaf.game, planes);
         }
         let head = self.network.config().value;
-        let [policy, value] = self.run(planes, leaves.len()).expect("the device goes on working");
+        let [policy, value] = self.run(planes, leaves.len()).expect("the device still works");
         let outputs = policy.chunks_exact(MOVES).zip(value.chunks_exact(head.outputs()));
         for ((leaf, evaluation), (row, value)) in leaves.iter().zip(evaluations).zip(outputs) {
             if leaf.need.value() {
-                evaluation.wdl = chances(head, value);
+                evaluation.wdl = wdl_of_outputs(head, value);
             }
             evaluation.logits.clear();
             if leaf.need.policy() {

@@ -1,4 +1,4 @@
-//! The layers, with the names and shapes that weight files use, which are PyTorch's.
+//! The layers, with the names and shapes of the weight files, which are PyTorch's.
 
 use ::burn::module::{Module, Param};
 use ::burn::tensor::module::{batch_norm, batch_norm_train, conv2d, linear};
@@ -8,15 +8,15 @@ use ::burn::tensor::{Device, Tensor};
 use super::Tensors;
 use crate::residual::NORM_EPSILON;
 
-/// Where batch norms take means and variances from.
+/// Which means and variances batch norms use.
 pub(super) enum Pass {
-    /// The running ones: each position is judged on its own.
-    Play,
-    /// Those of the batch, which are left here for the running ones.
-    Learn(Tensors),
+    /// The running ones: the result of a position does not depend on the batch.
+    Inference,
+    /// Those of the batch, collected here to update the running ones.
+    Training(Tensors),
 }
 
-/// A convolution without bias that keeps the size of the board.
+/// A convolution without bias that keeps the board size.
 #[derive(Module, Debug)]
 pub(super) struct Convolution {
     /// [outputs, inputs, size, size]
@@ -38,8 +38,8 @@ impl Convolution {
 
 /// A batch norm.
 ///
-/// Not Burn's own: that one divides the variance that it remembers by n where PyTorch divides by
-/// n - 1, and it remembers per thread.
+/// Burn's own is not used: its running variance divides by n where PyTorch divides by n - 1, and it
+/// is kept per thread.
 #[derive(Module, Debug)]
 pub(super) struct Norm {
     weight: Param<Tensor<1>>,
@@ -59,10 +59,10 @@ impl Norm {
         }
     }
 
-    /// [batch, channels, 8, 8] to the same
+    /// [batch, channels, 8, 8] to the same shape
     pub fn forward(&self, boards: Tensor<4>, pass: &mut Pass) -> Tensor<4> {
         let (weight, bias) = (self.weight.val(), self.bias.val());
-        let Pass::Learn(seen) = pass else {
+        let Pass::Training(statistics) = pass else {
             let (mean, variance) = (self.running_mean.val(), self.running_var.val());
             return batch_norm(boards, weight, bias, mean, variance, NORM_EPSILON.into());
         };
@@ -70,13 +70,12 @@ impl Norm {
         let count = (batch * height * width) as f64;
         let normed = batch_norm_train(boards, weight, bias, NORM_EPSILON.into());
         let variance = normed.variance.mul_scalar(count / (count - 1.0));
-        seen.insert(self.running_mean.id, normed.mean.without_autodiff());
-        seen.insert(self.running_var.id, variance.without_autodiff());
+        statistics.insert(self.running_mean.id, normed.mean.without_autodiff());
+        statistics.insert(self.running_var.id, variance.without_autodiff());
         normed.output
     }
 }
 
-/// A linear layer.
 #[derive(Module, Debug)]
 pub(super) struct Linear {
     /// [outputs, inputs]
@@ -95,7 +94,7 @@ impl Linear {
     }
 }
 
-/// All values come from weights later.
+/// The values are loaded later.
 fn zeros<const D: usize>(shape: [usize; D], device: &Device) -> Param<Tensor<D>> {
     Param::from_tensor(Tensor::zeros(shape, device))
 }

@@ -1,4 +1,4 @@
-//! The network as a Burn module: field by field the tree of names in a weight file.
+//! The network as a Burn module. Its fields are the tree of names in a weight file.
 
 use ::burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use ::burn::tensor::activation::{relu, sigmoid};
@@ -9,7 +9,6 @@ use super::layer::{Convolution, Linear, Norm, Pass};
 use crate::device::DeviceError;
 use crate::residual::{Config, ConfigError, MOVES, VALUE_HIDDEN, Weights};
 
-/// The residual network on a Burn device.
 #[derive(Module, Debug)]
 pub struct Network {
     stem: Stage,
@@ -20,16 +19,16 @@ pub struct Network {
     config: Config,
 }
 
-/// What the network says of a batch, before any softmax or tanh.
+/// The outputs for a batch, before softmax or tanh.
 #[derive(Clone, Debug)]
 pub struct Output {
     /// [batch, 4672]
     pub policy: Tensor<2>,
-    /// [batch, 1], or [batch, 3] of win, draw and loss
+    /// [batch, 1], or [batch, 3] for win, draw and loss
     pub value: Tensor<2>,
 }
 
-/// A convolution and its norm.
+/// A convolution and its batch norm.
 #[derive(Module, Debug)]
 struct Stage {
     conv: Convolution,
@@ -43,7 +42,7 @@ struct Block {
     squeeze: Option<Squeeze>,
 }
 
-/// Squeeze and excitation: each channel is scaled by what all channels say of the whole board.
+/// Squeeze and excitation: scales each channel by a gate computed from the means of all channels.
 #[derive(Module, Debug)]
 struct Squeeze {
     reduce: Linear,
@@ -66,7 +65,7 @@ struct ValueHead {
 }
 
 impl Network {
-    /// A network of this shape whose weights are all zero.
+    /// A network of this shape with all weights zero.
     pub fn init(config: Config, device: &Device) -> Result<Network, ConfigError> {
         config.check()?;
         let filters = config.filters;
@@ -102,50 +101,48 @@ impl Network {
         })
     }
 
-    /// A network with these weights.
     pub fn new(weights: &Weights, device: &Device) -> Network {
-        let network = Network::init(weights.config(), device).expect("weights have a good shape");
+        let network = Network::init(weights.config(), device).expect("weights have a valid shape");
         network.load(weights)
     }
 
-    /// The same network, parameter by parameter, with these weights of the same shape.
+    /// Replaces the weights; they must have the same shape.
     pub(super) fn load(self, weights: &Weights) -> Network {
         self.map(&mut Load { weights, path: Vec::new() })
     }
 
     /// The same network in half precision.
-    pub(super) fn halved(self) -> Network {
+    pub(super) fn half_precision(self) -> Network {
         self.map(&mut Halve)
     }
 
-    /// The weights, brought back from the device.
+    /// Copies the weights from the device.
     pub fn weights(&self) -> Result<Weights, DeviceError> {
-        let weights = Weights::zeros(self.config).expect("a network has a good shape");
+        let weights = Weights::zeros(self.config).expect("a network has a valid shape");
         let mut save = Save { weights, path: Vec::new(), outcome: Ok(()) };
         self.visit(&mut save);
         save.outcome.map(|()| save.weights)
     }
 
-    /// Tensors of a network's shapes as weights; zeros for parameters that have none.
+    /// Arranges tensors of the network's shapes as weights; missing parameters become zeros.
     pub(super) fn arrange(&self, tensors: &Tensors) -> Result<Weights, DeviceError> {
         self.clone().map(&mut Arrange { tensors }).weights()
     }
 
-    /// All parameters, flat.
+    /// All parameters, flattened.
     pub(super) fn tensors(&self) -> Tensors {
         let mut list = List(Tensors::new());
         self.visit(&mut list);
         list.0
     }
 
-    /// The shape.
     pub fn config(&self) -> Config {
         self.config
     }
 
-    /// Judges boards [batch, planes, 8, 8], each on its own.
+    /// Evaluates boards [batch, planes, 8, 8]. The result of a board does not depend on the others.
     pub fn forward(&self, boards: Tensor<4>) -> Output {
-        self.pass(boards, &mut Pass::Play)
+        self.pass(boards, &mut Pass::Inference)
     }
 
     pub(super) fn pass(&self, boards: Tensor<4>, pass: &mut Pass) -> Output {
@@ -207,7 +204,7 @@ impl ValueHead {
     }
 }
 
-/// Puts weights into a network, by their names.
+/// Loads weights into a network by name.
 struct Load<'a> {
     weights: &'a Weights,
     path: Vec<String>,
@@ -223,13 +220,16 @@ impl ModuleMapper for Load<'_> {
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let tensor = self.weights.tensor(&self.path.join(".")).expect("the names are the fields");
+        let tensor = self
+            .weights
+            .tensor(&self.path.join("."))
+            .expect("the field names match the weight file");
         let data = TensorData::new(tensor.values.to_vec(), tensor.shape.to_vec());
         param.map(|zeros| Tensor::from_data(data, &zeros.device()))
     }
 }
 
-/// Takes weights out of a network, by their names.
+/// Reads weights out of a network by name.
 struct Save {
     weights: Weights,
     path: Vec<String>,
@@ -246,8 +246,10 @@ impl ModuleVisitor for Save {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let place =
-            self.weights.tensor_mut(&self.path.join(".")).expect("the names are the fields");
+        let place = self
+            .weights
+            .tensor_mut(&self.path.join("."))
+            .expect("the field names match the weight file");
         match super::values(param.val()) {
             Ok(values) => place.copy_from_slice(&values),
             Err(error) => self.outcome = Err(error),
@@ -255,7 +257,7 @@ impl ModuleVisitor for Save {
     }
 }
 
-/// Rounds weights to half precision.
+/// Converts weights to half precision.
 struct Halve;
 
 impl ModuleMapper for Halve {

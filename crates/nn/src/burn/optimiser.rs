@@ -1,4 +1,4 @@
-//! One step downhill: the rules of [`crate::residual::Optimiser`] on tensors.
+//! One optimiser step: the rules of [`crate::residual::Optimiser`] on tensors.
 
 use ::burn::module::{ModuleMapper, Param, ParamId};
 use ::burn::tensor::Tensor;
@@ -6,25 +6,25 @@ use ::burn::tensor::Tensor;
 use super::Tensors;
 use crate::residual::{NORM_MOMENTUM, Optimiser};
 
-/// The two moments of Adam; of SGD only the first, its velocity.
+/// The two moments of Adam; SGD uses only the first, as its velocity.
 #[derive(Default)]
 pub(super) struct Moments {
     pub first: Tensors,
     pub second: Tensors,
 }
 
-/// Moves a network by its gradient and brings its running means up to date.
+/// Updates the weights by their gradient, and the running statistics.
 pub(super) struct Step<'a> {
     pub optimiser: Optimiser,
     pub weight_decay: f64,
     pub learning_rate: f64,
-    /// What clipping leaves of the gradient.
+    /// The factor from gradient clipping.
     pub clip: f64,
-    /// This step's number, from 1.
+    /// The number of this step, starting at 1.
     pub number: f64,
     pub gradients: Tensors,
     /// Means and variances of the batch.
-    pub seen: Tensors,
+    pub statistics: Tensors,
     pub moments: &'a mut Moments,
 }
 
@@ -37,11 +37,11 @@ impl ModuleMapper for Step<'_> {
                 self.moved(id, super::flat(weight), gradient.mul_scalar(self.clip)).reshape(dims)
             });
         }
-        if let Some(seen) = self.seen.remove(&param.id) {
+        if let Some(batch) = self.statistics.remove(&param.id) {
             let share = f64::from(NORM_MOMENTUM);
             return param.map(|running| {
                 let dims = running.dims();
-                running.mul_scalar(1.0 - share) + seen.mul_scalar(share).reshape(dims)
+                running.mul_scalar(1.0 - share) + batch.mul_scalar(share).reshape(dims)
             });
         }
         param

@@ -1,4 +1,4 @@
-//! The trainer on a Burn device: the batches and losses of [`crate::residual::Trainer`].
+//! The trainer on a Burn device, with the batches and losses of [`crate::residual::Trainer`].
 
 use ::burn::module::{Module, ModuleVisitor, Param};
 use ::burn::tensor::activation::log_softmax;
@@ -17,10 +17,10 @@ use crate::residual::{
     decode_parts, encode_parts,
 };
 
-/// Added to the logits of moves that are not legal: the most that half precision allows.
+/// Added to the logits of illegal moves; the limit of half precision.
 const MASKED: f32 = -1e4;
 
-/// Weights in training on a Burn device.
+/// Trains a residual network on a Burn device.
 pub struct Trainer {
     network: Network,
     config: TrainingConfig,
@@ -30,15 +30,14 @@ pub struct Trainer {
     device: BurnDevice,
 }
 
-/// What a batch teaches, still on the device.
-struct Lesson {
+/// The gradient of a batch, still on the device.
+struct BatchGradient {
     gradients: Tensors,
-    /// Means and variances, for the running ones.
-    seen: Tensors,
+    /// Means and variances of the batch, for the running statistics.
+    statistics: Tensors,
 }
 
 impl Trainer {
-    /// Starts to train weights on a device.
     pub fn new(
         weights: &Weights,
         config: TrainingConfig,
@@ -50,9 +49,9 @@ impl Trainer {
         Ok(Trainer { network, config, moments, average, steps: 0, device })
     }
 
-    /// Learns from one batch.
+    /// Trains on one batch.
     pub fn step(&mut self, batch: &Batch, learning_rate: f32) -> Result<Losses, TrainError> {
-        let (losses, lesson) = self.lesson(batch)?;
+        let (losses, batch_gradient) = self.batch_gradient(batch)?;
         let clip = self.config.clip_norm / losses.gradient_norm.max(f32::MIN_POSITIVE);
         let mut step = Step {
             optimiser: self.config.optimiser,
@@ -60,8 +59,8 @@ impl Trainer {
             learning_rate: learning_rate.into(),
             clip: clip.min(1.0).into(),
             number: self.steps as f64 + 1.0,
-            gradients: lesson.gradients,
-            seen: lesson.seen,
+            gradients: batch_gradient.gradients,
+            statistics: batch_gradient.statistics,
             moments: &mut self.moments,
         };
         self.network = self.network.clone().map(&mut step);
@@ -73,29 +72,29 @@ impl Trainer {
         Ok(losses)
     }
 
-    /// What a batch would teach: its losses and its mean gradient, unclipped. Nothing changes.
+    /// The losses of a batch and its mean gradient, unclipped. Changes nothing.
     pub fn gradient(&self, batch: &Batch) -> Result<(Losses, Weights), TrainError> {
-        let (losses, lesson) = self.lesson(batch)?;
-        Ok((losses, self.network.arrange(&lesson.gradients)?))
+        let (losses, batch_gradient) = self.batch_gradient(batch)?;
+        Ok((losses, self.network.arrange(&batch_gradient.gradients)?))
     }
 
-    /// The weights after the last batch, brought back from the device.
+    /// Copies the current weights from the device.
     pub fn weights(&self) -> Result<Weights, TrainError> {
         Ok(self.network.weights()?)
     }
 
-    /// The moving average of the weights: what should play.
+    /// The moving average of the weights, which should be used for play.
     pub fn average(&self) -> &Weights {
         &self.average
     }
 
-    /// How many batches have been learned.
+    /// The number of batches trained on.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Everything needed to go on as if nothing had happened, in the format of
-    /// [`crate::residual::Trainer`]: either can go on from the other's.
+    /// The complete training state, in the format of [`crate::residual::Trainer`]. Either trainer
+    /// can resume from the other's state.
     pub fn state(&self) -> Result<Vec<u8>, TrainError> {
         let weights = self.weights()?;
         let first = self.network.arrange(&self.moments.first)?;
@@ -109,7 +108,7 @@ impl Trainer {
         Ok(encode_parts(&parts, WeightsInfo { step: self.steps })?)
     }
 
-    /// Goes on from a state of the same optimiser.
+    /// Resumes from a state of the same optimiser.
     pub fn restore(
         state: &[u8],
         config: TrainingConfig,
@@ -120,7 +119,7 @@ impl Trainer {
             Optimiser::Adam { .. } => &["", FIRST, SECOND, AVERAGE],
         };
         let (mut parts, info) = decode_parts(state, prefixes)?;
-        let average = parts.pop().expect("as many parts as names");
+        let average = parts.pop().expect("one part for each name");
         let mut trainer = Trainer::new(&parts[0], config, device)?;
         let moments = |weights: &Weights| trainer.network.clone().load(weights).tensors();
         let first = moments(&parts[1]);
@@ -131,8 +130,8 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// Forwards and backwards.
-    fn lesson(&self, batch: &Batch) -> Result<(Losses, Lesson), TrainError> {
+    /// Forward and backward pass.
+    fn batch_gradient(&self, batch: &Batch) -> Result<(Losses, BatchGradient), TrainError> {
         let network = self.network.clone().train();
         let config = network.config();
         if batch.is_empty() {
@@ -143,7 +142,7 @@ impl Trainer {
             return Err(TrainError::Planes { got, expected });
         }
         let boards = self.tensor(batch.planes().to_vec(), [batch.len(), config.planes, 8, 8]);
-        let mut pass = Pass::Learn(Tensors::new());
+        let mut pass = Pass::Training(Tensors::new());
         let Output { policy, value } = network.pass(boards, &mut pass);
         let policy = self.policy_loss(policy, batch);
         let value = self.value_loss(value, config.value, batch);
@@ -156,8 +155,8 @@ impl Trainer {
             weight_squares: Vec::new(),
         };
         network.visit(&mut collect);
-        let Pass::Learn(seen) = pass else { unreachable!("it was to learn") };
-        // One wait for the device brings all the numbers back.
+        let Pass::Training(statistics) = pass else { unreachable!("the pass is a training pass") };
+        // A single synchronisation with the device copies all numbers.
         let squares = [collect.gradient_squares, collect.weight_squares];
         let [gradient_squares, weight_squares] = squares.map(|list| Tensor::cat(list, 0).sum());
         let (policy, value) = (policy.without_autodiff(), value.without_autodiff());
@@ -168,7 +167,7 @@ impl Trainer {
             return Err(TrainError::NotFinite { step: self.steps, policy, value, gradient_norm });
         }
         let losses = Losses { policy, value, gradient_norm, weight_norm: numbers[3].sqrt() };
-        Ok((losses, Lesson { gradients: collect.found, seen }))
+        Ok((losses, BatchGradient { gradients: collect.found, statistics }))
     }
 
     /// The mean cross entropy over the legal moves.
@@ -185,7 +184,7 @@ impl Trainer {
         cross_entropy(logits + self.tensor(mask, dims), self.tensor(targets, dims))
     }
 
-    /// The mean squared error of the score, or the mean cross entropy of win, draw and loss.
+    /// The mean squared error of the scalar value, or the mean cross entropy of win, draw and loss.
     fn value_loss(&self, value: Tensor<2>, head: ValueHead, batch: &Batch) -> Tensor<1> {
         let targets = (0..batch.len()).map(|index| batch.value(index));
         match head {
@@ -210,7 +209,7 @@ fn cross_entropy(logits: Tensor<2>, targets: Tensor<2>) -> Tensor<1> {
     (log_softmax(logits, 1) * targets).sum().div_scalar(-(batch as f64))
 }
 
-/// Gathers the gradients of a network, flat, with the squares for their length.
+/// Collects the gradients of a network, flattened, and their sum of squares.
 struct Collect {
     gradients: Gradients,
     found: Tensors,

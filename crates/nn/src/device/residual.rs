@@ -1,4 +1,4 @@
-//! The residual network on whatever device was named: our own kernels, or Burn.
+//! The residual network on any device: our own kernels, or Burn.
 
 use selfmate_search::Evaluator;
 
@@ -9,10 +9,10 @@ use crate::residual::{
     self, Batch, Losses, Network, NetworkEvaluator, TrainError, TrainingConfig, Weights,
 };
 
-/// Makes an evaluator for each thread that wants one.
+/// Creates one evaluator per call, for use on one thread.
 pub type Evaluators = Box<dyn Fn() -> Box<dyn Evaluator> + Send + Sync>;
 
-/// Evaluators of these weights on a device.
+/// A factory of evaluators for these weights on a device.
 pub fn evaluators(weights: &Weights, device: Device) -> Result<Evaluators, DeviceError> {
     device.check()?;
     #[cfg(feature = "burn")]
@@ -20,24 +20,22 @@ pub fn evaluators(weights: &Weights, device: Device) -> Result<Evaluators, Devic
         let weights = weights.clone();
         return Ok(Box::new(move || {
             let evaluator = burn::NetworkEvaluator::new(&weights, device);
-            Box::new(evaluator.expect("the device was there a moment ago"))
+            Box::new(evaluator.expect("the device was available a moment ago"))
         }));
     }
     let network = Network::new(weights);
     Ok(Box::new(move || Box::new(NetworkEvaluator::new(&network))))
 }
 
-/// Weights in training on a device. Any device can go on from the state of any other.
+/// Trains a residual network on any device. A state from one device can be resumed on any other.
 pub enum Trainer {
-    /// By our own kernels.
     Cpu(Box<residual::Trainer>),
-    /// By Burn.
     #[cfg(feature = "burn")]
     Burn(Box<burn::Trainer>),
 }
 
 impl Trainer {
-    /// Starts to train weights; threads are for our own kernels.
+    /// `threads` applies to our own kernels only.
     pub fn new(
         weights: Weights,
         config: TrainingConfig,
@@ -52,7 +50,7 @@ impl Trainer {
         Ok(Trainer::Cpu(residual::Trainer::new(weights, config, threads)?.into()))
     }
 
-    /// Goes on from a state of the same optimiser.
+    /// Resumes from a state of the same optimiser.
     pub fn restore(
         state: &[u8],
         config: TrainingConfig,
@@ -67,7 +65,7 @@ impl Trainer {
         Ok(Trainer::Cpu(residual::Trainer::restore(state, config, threads)?.into()))
     }
 
-    /// Learns from one batch.
+    /// Trains on one batch.
     pub fn step(&mut self, batch: &Batch, learning_rate: f32) -> Result<Losses, TrainError> {
         match self {
             Trainer::Cpu(trainer) => trainer.step(batch, learning_rate),
@@ -76,7 +74,7 @@ impl Trainer {
         }
     }
 
-    /// How many batches have been learned.
+    /// The number of batches trained on.
     pub fn steps(&self) -> u64 {
         match self {
             Trainer::Cpu(trainer) => trainer.steps(),
@@ -85,7 +83,7 @@ impl Trainer {
         }
     }
 
-    /// The moving average of the weights: what should play.
+    /// The moving average of the weights, which should be used for play.
     pub fn average(&self) -> &Weights {
         match self {
             Trainer::Cpu(trainer) => trainer.average(),
@@ -94,7 +92,7 @@ impl Trainer {
         }
     }
 
-    /// Everything needed to go on as if nothing had happened.
+    /// The complete training state.
     pub fn state(&self) -> Result<Vec<u8>, TrainError> {
         match self {
             Trainer::Cpu(trainer) => Ok(trainer.state()?),

@@ -1,9 +1,9 @@
-//! The policy gradient with a baseline (Williams 1992): what a batch of played moves teaches.
+//! The policy gradient with a baseline (Williams 1992) for a batch of played moves.
 //!
-//! The loss of a lesson is `-A Σ t ln π - β H(π) + c (v - R)²`. The target t is 1 for the played
-//! move, which the advantage A pushes up or down; or it is a whole policy to be learned, with A = 1.
-//! The entropy H keeps the policy from settling too soon, and the value learns the return R. The
-//! mean of a batch is minimised.
+//! The loss of a sample is `-A Σ t ln π - β H(π) + c (v - R)²`. The target t is 1 for the played
+//! move, which the advantage A makes more or less likely, or it is a full policy, with A = 1. The
+//! entropy H keeps the policy from converging too early, and the value v is trained on the return
+//! R. The mean over a batch is minimised.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -14,41 +14,40 @@ use super::network::{
 };
 use crate::small::Parameters;
 
-/// What the policy is taught.
+/// The policy target.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// The move that was played, by its place among the legal ones.
+    /// The played move, as an index into the legal moves.
     Played(u16),
-    /// A share for each legal move, together one: cross entropy.
+    /// A probability for each legal move, summing to one: cross entropy.
     Policy(Box<[f32]>),
 }
 
 impl Target {
-    /// The share of a move, by its place.
-    fn share(&self, place: usize) -> f64 {
+    /// The target probability of a legal move.
+    fn share(&self, index: usize) -> f64 {
         match self {
-            Target::Played(played) => f64::from(u8::from(usize::from(*played) == place)),
-            Target::Policy(shares) => f64::from(shares[place]),
+            Target::Played(played) => f64::from(u8::from(usize::from(*played) == index)),
+            Target::Policy(shares) => f64::from(shares[index]),
         }
     }
 }
 
-/// A position, what was played there and what came of it.
+/// A training sample: a position, its policy target and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// The features that are on.
+    /// The active features.
     pub features: Box<[u16]>,
     /// The numbers of the legal moves.
     pub moves: Box<[u16]>,
-    /// What to play.
     pub target: Target,
-    /// How much better it went than expected; 1 to learn a policy as it is.
+    /// How much better the result was than expected; 1 for a policy target.
     pub advantage: f32,
-    /// The discounted result, for the side that moved.
+    /// The discounted result for the side to move.
     pub result: f32,
 }
 
-/// What the parts of the loss weigh.
+/// The weights of the parts of the loss.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LossWeights {
@@ -78,7 +77,7 @@ impl Losses {
         }
     }
 
-    /// All of it as one number.
+    /// The weighted sum that is minimised.
     pub fn total(&self, weights: &LossWeights) -> f64 {
         self.policy + f64::from(weights.value) * self.value
             - f64::from(weights.entropy) * self.entropy
@@ -95,29 +94,29 @@ fn policy(logits: &[f32]) -> (Vec<f64>, f64) {
     (shares, entropy)
 }
 
-fn losses(lesson: &Sample, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
-    let cross_entropy = |(place, chance): (usize, &f64)| match lesson.target.share(place) {
+fn losses(sample: &Sample, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
+    let cross_entropy = |(index, chance): (usize, &f64)| match sample.target.share(index) {
         0.0 => 0.0,
         share => -share * chance.max(f64::MIN_POSITIVE).ln(),
     };
     let cross_entropy: f64 = shares.iter().enumerate().map(cross_entropy).sum();
     Losses {
-        policy: f64::from(lesson.advantage) * cross_entropy,
-        value: f64::from(forward.value - lesson.result).powi(2),
+        policy: f64::from(sample.advantage) * cross_entropy,
+        value: f64::from(forward.value - sample.result).powi(2),
         entropy,
     }
 }
 
-/// The mean losses of a batch, without a gradient.
-pub fn loss(network: &Network, lessons: &[Sample]) -> Losses {
+/// The mean losses of a batch, without the gradient.
+pub fn loss(network: &Network, samples: &[Sample]) -> Losses {
     let mut forward = Forward::default();
     let mut sum = Losses::default();
-    for lesson in lessons {
-        network.forward(&lesson.features, &lesson.moves, &mut forward);
+    for sample in samples {
+        network.forward(&sample.features, &sample.moves, &mut forward);
         let (shares, entropy) = policy(&forward.logits);
-        sum = sum.plus(losses(lesson, &forward, &shares, entropy));
+        sum = sum.plus(losses(sample, &forward, &shares, entropy));
     }
-    mean(sum, lessons.len())
+    mean(sum, samples.len())
 }
 
 fn mean(sum: Losses, count: usize) -> Losses {
@@ -125,8 +124,8 @@ fn mean(sum: Losses, count: usize) -> Losses {
     Losses { policy: sum.policy / count, value: sum.value / count, entropy: sum.entropy / count }
 }
 
-/// What one lesson wants of the numbers that the network computed for it.
-struct Wish {
+/// The derivatives of one sample's loss by the outputs of each layer.
+struct Derivatives {
     forward: Forward,
     logits: Vec<f32>,
     value: f32,
@@ -138,16 +137,21 @@ struct Wish {
 /// The mean losses of a batch and their gradient.
 pub fn gradient(
     network: &Network,
-    lessons: &[Sample],
+    samples: &[Sample],
     weights: &LossWeights,
 ) -> (Losses, Parameters) {
-    let wishes: Vec<Wish> =
-        lessons.par_iter().map(|lesson| wish(network, lesson, weights, lessons.len())).collect();
-    let losses = wishes.iter().map(|wish| wish.losses).fold(Losses::default(), Losses::plus);
+    let derivatives: Vec<Derivatives> = samples
+        .par_iter()
+        .map(|sample| derivatives(network, sample, weights, samples.len()))
+        .collect();
+    let losses = derivatives
+        .iter()
+        .map(|derivatives| derivatives.losses)
+        .fold(Losses::default(), Losses::plus);
     let mut gradient = Parameters::zeros(network.weights.layout());
     let (first, second) = (network.config().first, network.config().second);
     let mut parts = gradient.parts_mut();
-    // From the last to the first, so that each can be taken out of the list.
+    // In reverse order, so that each can be removed from the list.
     let value_bias = parts.remove(VALUE_BIAS);
     let value = parts.remove(VALUE);
     let policy_bias = parts.remove(POLICY_BIAS);
@@ -157,19 +161,19 @@ pub fn gradient(
     let input_bias = parts.remove(INPUT_BIAS);
     let input = parts.remove(INPUT);
 
-    for wish in &wishes {
-        value_bias[0] += wish.value;
-        add(value, wish.value, &wish.forward.second);
-        add(middle_bias, 1.0, &wish.second);
-        add(input_bias, 1.0, &wish.first);
+    for derivatives in &derivatives {
+        value_bias[0] += derivatives.value;
+        add(value, derivatives.value, &derivatives.forward.second);
+        add(middle_bias, 1.0, &derivatives.second);
+        add(input_bias, 1.0, &derivatives.first);
     }
-    // Who touches which row of the two large tables, in the order of the batch.
+    // The samples that use each row of the two large matrices, in the order of the batch.
     let mut by_move: Vec<(u16, u32, f32)> = Vec::new();
     let mut by_feature: Vec<(u16, u32)> = Vec::new();
-    for (index, (lesson, wish)) in lessons.iter().zip(&wishes).enumerate() {
-        let touched = lesson.moves.iter().zip(&wish.logits);
+    for (index, (sample, derivatives)) in samples.iter().zip(&derivatives).enumerate() {
+        let touched = sample.moves.iter().zip(&derivatives.logits);
         by_move.extend(touched.map(|(&m, &slope)| (m, index as u32, slope)));
-        by_feature.extend(lesson.features.iter().map(|&feature| (feature, index as u32)));
+        by_feature.extend(sample.features.iter().map(|&feature| (feature, index as u32)));
     }
     by_move.sort_by_key(|&(m, _, _)| m);
     by_feature.sort_by_key(|&(feature, _)| feature);
@@ -180,22 +184,22 @@ pub fn gradient(
             by_move[begin..].iter().take_while(|entry| usize::from(entry.0) == row)
         {
             *bias += slope;
-            add(weights, slope, &wishes[index as usize].forward.second);
+            add(weights, slope, &derivatives[index as usize].forward.second);
         }
     });
     middle.par_chunks_mut(first).enumerate().for_each(|(row, weights)| {
-        for wish in wishes.iter().filter(|wish| wish.second[row] != 0.0) {
-            add(weights, wish.second[row], &wish.forward.first);
+        for derivatives in derivatives.iter().filter(|derivatives| derivatives.second[row] != 0.0) {
+            add(weights, derivatives.second[row], &derivatives.forward.first);
         }
     });
     input.par_chunks_mut(first).enumerate().for_each(|(row, weights)| {
         let begin = by_feature.partition_point(|&(feature, _)| usize::from(feature) < row);
         let touched = by_feature[begin..].iter().take_while(|entry| usize::from(entry.0) == row);
         for &(_, index) in touched {
-            add(weights, 1.0, &wishes[index as usize].first);
+            add(weights, 1.0, &derivatives[index as usize].first);
         }
     });
-    (mean(losses, lessons.len()), gradient)
+    (mean(losses, samples.len()), gradient)
 }
 
 /// `sum += factor * values`.
@@ -205,45 +209,50 @@ fn add(sum: &mut [f32], factor: f32, values: &[f32]) {
     }
 }
 
-fn wish(network: &Network, lesson: &Sample, weights: &LossWeights, count: usize) -> Wish {
+fn derivatives(
+    network: &Network,
+    sample: &Sample,
+    weights: &LossWeights,
+    count: usize,
+) -> Derivatives {
     let mut forward = Forward::default();
-    network.forward(&lesson.features, &lesson.moves, &mut forward);
+    network.forward(&sample.features, &sample.moves, &mut forward);
     let (shares, entropy) = policy(&forward.logits);
-    let losses = losses(lesson, &forward, &shares, entropy);
+    let losses = losses(sample, &forward, &shares, entropy);
     let part = 1.0 / count as f64;
-    let (advantage, bonus) = (f64::from(lesson.advantage), f64::from(weights.entropy));
+    let (advantage, bonus) = (f64::from(sample.advantage), f64::from(weights.entropy));
     let logits: Vec<f32> = shares
         .iter()
         .enumerate()
-        .map(|(place, &share)| {
-            let target = lesson.target.share(place);
+        .map(|(index, &share)| {
+            let target = sample.target.share(index);
             let log = share.max(f64::MIN_POSITIVE).ln();
             // d(-A Σ t ln π)/dz = A (π - t);  d(-β H)/dz = β π (ln π + H)
             (part * (advantage * (share - target) + bonus * share * (log + entropy))) as f32
         })
         .collect();
-    let error = f64::from(forward.value - lesson.result);
+    let error = f64::from(forward.value - sample.result);
     let slope = 1.0 - f64::from(forward.value).powi(2);
     let value = (part * f64::from(weights.value) * 2.0 * error * slope) as f32;
-    // Backwards through the layers; a unit that is off passes nothing on.
+    // Backpropagation; an inactive ReLU passes no gradient.
     let (first, second_units) = (network.config().first, network.config().second);
     let parameters = &network.weights;
     let mut second = vec![0.0; second_units];
     add(&mut second, value, parameters.part(VALUE));
     let rows = parameters.part(POLICY);
-    for (&m, &slope) in lesson.moves.iter().zip(&logits) {
+    for (&m, &slope) in sample.moves.iter().zip(&logits) {
         add(&mut second, slope, &rows[usize::from(m) * second_units..][..second_units]);
     }
-    off(&mut second, &forward.second);
+    mask_inactive(&mut second, &forward.second);
     let mut below = vec![0.0; first];
     for (row, &slope) in parameters.part(MIDDLE).chunks_exact(first).zip(&second) {
         add(&mut below, slope, row);
     }
-    off(&mut below, &forward.first);
-    Wish { forward, logits, value, second, first: below, losses }
+    mask_inactive(&mut below, &forward.first);
+    Derivatives { forward, logits, value, second, first: below, losses }
 }
 
-fn off(slopes: &mut [f32], values: &[f32]) {
+fn mask_inactive(slopes: &mut [f32], values: &[f32]) {
     for (slope, value) in slopes.iter_mut().zip(values) {
         if *value <= 0.0 {
             *slope = 0.0;
@@ -260,7 +269,7 @@ pub(super) mod tests {
 
     const WEIGHTS: LossWeights = LossWeights { value: 0.7, entropy: 0.3 };
 
-    pub(in super::super) fn lessons(count: usize, rng: &mut Rng) -> Vec<Sample> {
+    pub(in super::super) fn samples(count: usize, rng: &mut Rng) -> Vec<Sample> {
         (0..count)
             .map(|_| {
                 let moves: Vec<u16> = (0..5).map(|i| (i * 800 + rng.below(700)) as u16).collect();
@@ -280,14 +289,14 @@ pub(super) mod tests {
         let config = MlpConfig { first: 9, second: 7 };
         let mut network = Network::random(config, Seed::new(3)).unwrap();
         let mut rng = Seed::new(4).rng();
-        // Policy and value weights large enough to matter.
+        // Policy and value weights large enough to have an effect.
         network.weights.randomise(POLICY, 7, 2.0, &mut rng);
         network.weights.randomise(VALUE, 7, 1.0, &mut rng);
-        let mut lessons = lessons(6, &mut rng);
-        for lesson in lessons.iter_mut().step_by(2) {
-            lesson.target = Target::Policy([0.1, 0.2, 0.0, 0.4, 0.3].into());
+        let mut samples = samples(6, &mut rng);
+        for sample in samples.iter_mut().step_by(2) {
+            sample.target = Target::Policy([0.1, 0.2, 0.0, 0.4, 0.3].into());
         }
-        let (_, gradient) = gradient(&network, &lessons, &WEIGHTS);
+        let (_, gradient) = gradient(&network, &samples, &WEIGHTS);
         let touched: Vec<usize> =
             (0..gradient.len()).filter(|&i| gradient.values[i] != 0.0).collect();
         assert!(touched.len() > 200);
@@ -296,35 +305,35 @@ pub(super) mod tests {
             let at = |by: f32| {
                 let mut moved = network.clone();
                 moved.weights.values[index] += by;
-                loss(&moved, &lessons).total(&WEIGHTS)
+                loss(&moved, &samples).total(&WEIGHTS)
             };
             let step = 1e-3f32;
             let slope = (at(step) - at(-step)) / (2.0 * f64::from(step));
             let expected = f64::from(gradient.values[index]);
             off_by.push((slope - expected).abs() / (0.02 + expected.abs()));
         }
-        // A step across the corner of a ReLU has another slope on each side.
+        // At the corner of a ReLU, the slope differs on the two sides.
         off_by.sort_by(f64::total_cmp);
         let most = off_by[off_by.len() * 97 / 100];
         assert!(most < 0.05, "{most}");
     }
 
     #[test]
-    fn what_a_move_earned_makes_it_more_likely() {
+    fn a_positive_advantage_makes_a_move_more_likely() {
         let network = Network::random(MlpConfig { first: 16, second: 16 }, Seed::new(1)).unwrap();
         let mut rng = Seed::new(2).rng();
         for advantage in [1.0, -1.0] {
-            let mut lesson = lessons(1, &mut rng).remove(0);
-            (lesson.advantage, lesson.target) = (advantage, Target::Played(0));
+            let mut sample = samples(1, &mut rng).remove(0);
+            (sample.advantage, sample.target) = (advantage, Target::Played(0));
             let alone = LossWeights { value: 0.0, entropy: 0.0 };
-            let (_, gradient) = gradient(&network, std::slice::from_ref(&lesson), &alone);
+            let (_, gradient) = gradient(&network, std::slice::from_ref(&sample), &alone);
             let mut moved = network.clone();
             for (weight, slope) in moved.weights.values.iter_mut().zip(&gradient.values) {
                 *weight -= 0.5 * slope;
             }
             let chance = |network: &Network| {
                 let mut forward = Forward::default();
-                network.forward(&lesson.features, &lesson.moves, &mut forward);
+                network.forward(&sample.features, &sample.moves, &mut forward);
                 policy(&forward.logits).0[0]
             };
             assert_ne!(moved, network, "a gradient moves weights");
@@ -333,12 +342,12 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn threads_change_no_bit() {
+    fn results_do_not_depend_on_threads() {
         let network = Network::random(MlpConfig { first: 32, second: 16 }, Seed::new(5)).unwrap();
-        let lessons = lessons(64, &mut Seed::new(6).rng());
+        let samples = samples(64, &mut Seed::new(6).rng());
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| gradient(&network, &lessons, &WEIGHTS))
+            pool.install(|| gradient(&network, &samples, &WEIGHTS))
         };
         assert!(on(1) == on(3));
     }

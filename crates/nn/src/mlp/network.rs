@@ -1,4 +1,4 @@
-//! The network: its shape, its weights, what it says of a position.
+//! The network: its shape, its weights and its forward pass.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::file::{WeightsError, WeightsInfo};
 use crate::small::{self, Layout, Shape};
 
-/// Places of the parts.
+/// Indices of the parts in the layout.
 pub(super) const INPUT: usize = 0;
 pub(super) const INPUT_BIAS: usize = 1;
 pub(super) const MIDDLE: usize = 2;
@@ -19,10 +19,9 @@ pub(super) const POLICY_BIAS: usize = 5;
 pub(super) const VALUE: usize = 6;
 pub(super) const VALUE_BIAS: usize = 7;
 
-/// How many moves are numbered: from-square × 64 + to-square.
+/// Moves are numbered from-square × 64 + to-square.
 pub(super) const MOVES: usize = 4096;
 
-/// The shape of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MlpConfig {
@@ -32,7 +31,6 @@ pub struct MlpConfig {
     pub second: usize,
 }
 
-/// A shape that cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a layer of {0} units: expected 1 to 4096")]
 pub struct MlpConfigError(usize);
@@ -69,30 +67,29 @@ impl Shape for MlpConfig {
     }
 }
 
-/// The network.
 pub type Network = small::Network<MlpConfig>;
 
 /// The architecture of networks that see the canonical board of an ending.
 pub(crate) const CANONICAL: &str = "mlp-canonical";
 
-/// What a network says of a position, and what it computed on the way.
+/// The outputs for a position, and the activations of the hidden layers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Forward {
     pub(super) first: Vec<f32>,
     pub(super) second: Vec<f32>,
     /// One for each legal move.
     pub logits: Vec<f32>,
-    /// What the side to move may expect, from -1 to 1.
+    /// The expected result for the side to move, from -1 to 1.
     pub value: f32,
 }
 
 impl Network {
-    /// Random weights; the first policy is almost uniform, the first value almost zero.
+    /// Random weights; the initial policy is almost uniform and the initial value almost zero.
     pub fn random(config: MlpConfig, seed: Seed) -> Result<Network, MlpConfigError> {
         let mut network = Network::zeros(config)?;
         let weights = &mut network.weights;
         let mut rng = seed.derive("mlp").rng();
-        // About thirty of the inputs are on.
+        // About thirty of the inputs are active.
         weights.randomise(INPUT, 32, 1.0, &mut rng);
         weights.randomise(MIDDLE, config.first, 1.0, &mut rng);
         weights.randomise(POLICY, config.second, 0.1, &mut rng);
@@ -105,7 +102,7 @@ impl Network {
         self.encode_as(CANONICAL, info)
     }
 
-    /// Looks at a position: the features that are on, and the numbers of its legal moves.
+    /// Evaluates a position, given its active features and the numbers of its legal moves.
     pub fn forward(&self, features: &[u16], moves: &[u16], out: &mut Forward) {
         let MlpConfig { first, second } = self.config;
         let weights = &self.weights;
@@ -130,7 +127,7 @@ impl Network {
     }
 }
 
-/// Eight sums side by side, which a compiler can keep in one register.
+/// A dot product with eight partial sums, which fit in one vector register.
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0f32; 8];
     let (a, a_rest) = a.as_chunks::<8>();
@@ -149,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_comes_back_from_its_file() {
+    fn networks_round_trip_through_files() {
         let config = MlpConfig { first: 16, second: 24 };
         let network = Network::random(config, Seed::new(1)).unwrap();
         let bytes = network.encode(WeightsInfo { step: 7 }).unwrap();
@@ -162,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_shape_is_the_one_it_is_named_after() {
+    fn the_default_shape_has_the_documented_size() {
         let network = Network::random(MlpConfig::default(), Seed::new(1)).unwrap();
         let expected = 768 * 128 + 128 + 128 * 128 + 128 + 4096 * 128 + 4096 + 128 + 1;
         assert_eq!(network.parameters(), expected);

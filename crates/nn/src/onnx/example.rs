@@ -1,4 +1,4 @@
-//! Positions with a network's own answers, to check other runtimes with.
+//! Positions with a network's outputs, to check other runtimes.
 
 use selfmate_chess::Seed;
 use selfmate_encode::sparse::THREATS3084_LEN;
@@ -9,9 +9,9 @@ use crate::file::{self, Stored, WeightsError};
 use crate::residual::{Network, Outputs, Session, ValueHead};
 use crate::sparse::{self, Sample, bench};
 
-/// Positions of random games and what the network says of them, as a safetensors file with the
-/// names of the ONNX file's inputs and outputs. A sparse network's logits are listed move by move,
-/// with the position and the two places of each.
+/// Positions of random games with the network's outputs, as a safetensors file with the names of
+/// the ONNX file's inputs and outputs. The logits of a sparse network are listed move by move, with
+/// the position and the two entries of each move.
 pub fn examples(model: &Model, count: usize, seed: Seed) -> Result<Vec<u8>, WeightsError> {
     let leaves = bench::leaves(count, seed, Need::Both);
     let tensors = match model {
@@ -47,12 +47,12 @@ fn residual(
 
 fn sparse(weights: &sparse::Weights, leaves: &[Leaf]) -> Result<Vec<Stored>, WeightsError> {
     let mut features = vec![0.0; leaves.len() * THREATS3084_LEN];
-    // Small whole numbers are exact as floats.
-    let (mut places, mut logits, mut value) = ([vec![], vec![], vec![]], vec![], vec![]);
+    // Small integers are exact as floats.
+    let (mut entries, mut logits, mut value) = ([vec![], vec![], vec![]], vec![], vec![]);
     for (position, leaf) in leaves.iter().enumerate() {
         let nothing = vec![0.0; leaf.legal.len()];
         let sample = Sample::new(&leaf.game, &leaf.legal, &nothing, Wdl::EVEN)
-            .expect("a zero for each legal move");
+            .expect("one probability for each legal move");
         for &feature in sample.features() {
             features[position * THREATS3084_LEN + usize::from(feature)] = 1.0;
         }
@@ -63,12 +63,12 @@ fn sparse(weights: &sparse::Weights, leaves: &[Leaf]) -> Result<Vec<Stored>, Wei
         });
         for ((&row, &entry), logit) in sample.rows().iter().zip(sample.table()).zip(output.logits) {
             let numbers = [position as f32, f32::from(row), f32::from(entry)];
-            places.iter_mut().zip(numbers).for_each(|(list, number)| list.push(number));
+            entries.iter_mut().zip(numbers).for_each(|(list, number)| list.push(number));
             logits.push(logit);
         }
     }
     let count = leaves.len();
-    let [position, row, entry] = places;
+    let [position, row, entry] = entries;
     let list =
         |name: &str, values: &[f32]| Stored::floats(name.to_owned(), vec![values.len()], values);
     Ok(vec![

@@ -1,17 +1,17 @@
-//! Protobuf messages as bytes: each field a number, a kind and a value.
+//! Encodes protobuf messages: each field is a number, a wire type and a value.
 
-/// A message under construction; fields stand in the order in which they were added.
+/// A message under construction; fields are written in the order in which they are added.
 #[derive(Clone, Debug, Default)]
 pub struct Message {
     bytes: Vec<u8>,
 }
 
-/// Kinds of fields.
+/// Wire types.
 const VARINT: u64 = 0;
 const LENGTH: u64 = 2;
 
 impl Message {
-    /// A whole number that is not negative.
+    /// A non-negative integer.
     pub fn integer(&mut self, field: u64, value: i64) {
         self.varint(field << 3 | VARINT);
         self.varint(value as u64);
@@ -24,12 +24,11 @@ impl Message {
         self.bytes.extend_from_slice(value);
     }
 
-    /// Text.
     pub fn text(&mut self, field: u64, value: &str) {
         self.bytes(field, value.as_bytes());
     }
 
-    /// A message within this one.
+    /// A nested message.
     pub fn message(&mut self, field: u64, value: &Message) {
         self.bytes(field, &value.bytes);
     }
@@ -38,7 +37,7 @@ impl Message {
         self.bytes
     }
 
-    /// Seven bits a byte, the lowest first; all but the last have the eighth bit set.
+    /// Seven bits per byte, lowest first; all bytes but the last have the eighth bit set.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_written_as_the_format_says() {
+    fn fields_follow_the_protobuf_format() {
         let mut message = Message::default();
         message.integer(1, 150);
         message.text(2, "testing");

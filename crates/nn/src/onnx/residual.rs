@@ -70,7 +70,7 @@ fn value_head(graph: &mut Graph, weights: &Weights, trunk: &str) {
     }
 }
 
-/// A convolution with the batch norm behind it folded in.
+/// A convolution with its batch norm folded in.
 fn convolve(
     graph: &mut Graph,
     weights: &Weights,

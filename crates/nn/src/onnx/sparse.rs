@@ -1,4 +1,4 @@
-//! The sparse network as a graph, in floats: what the integers of play are rounded from.
+//! The sparse network as a graph in floats, before rounding to integers.
 
 use selfmate_encode::sparse::{MOVE_ROWS, MOVE_TABLE, THREAT_ROWS, THREATS3084, THREATS3084_LEN};
 
@@ -14,7 +14,8 @@ pub fn graph(weights: &Weights) -> Graph {
     for tensor in weights.tensors() {
         graph.floats(tensor.name, &tensor.shape, tensor.values);
     }
-    // Scalars of the activations: clipped to [0, 1] and squared; the value head's to [0, 16].
+    // Activations are clipped to [0, 1] and squared; those of the value head are clipped to [0,
+    // 16].
     for (name, value) in [("zero", 0.0), ("one", 1.0), ("most", 16.0)] {
         graph.floats(name, &[], &[value]);
     }
@@ -36,7 +37,7 @@ pub fn graph(weights: &Weights) -> Graph {
             graph.output("value", &[3]);
         }
         ValueHead::Score => {
-            // From odds to a number from -1 to 1.
+            // From log odds to a number from -1 to 1.
             graph.floats("half", &[], &[0.5]);
             graph.node("Mul", &[&raw, "half"], "value_half", &[]);
             graph.node("Tanh", &["value_half"], "value", &[]);

@@ -1,60 +1,47 @@
-//! Positions to learn from.
+//! Training batches.
 
 use selfmate_search::Wdl;
 
 use super::config::{Config, MOVES};
 
-/// Positions to learn from, with what to say of them. Its memory can be used again.
+/// Positions with their policy and value targets. Its memory can be reused.
 #[derive(Clone, Debug)]
 pub struct Batch {
     planes_each: usize,
     planes: Vec<f32>,
-    /// Where the moves of each position end.
+    /// The end of each position's moves.
     ends: Vec<usize>,
     moves: Vec<(u16, f32)>,
     values: Vec<Wdl>,
 }
 
-/// A position that cannot be learned from.
+/// Why a position cannot be used for training.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BatchError {
-    /// Another encoding.
+    /// A position of another encoding.
     #[error("a position of {got} numbers: expected {expected}")]
-    Planes {
-        /// How many there are.
-        got: usize,
-        /// How many there should be.
-        expected: usize,
-    },
-    /// A number in the planes that is none.
+    Planes { got: usize, expected: usize },
+    /// A plane value that is NaN or infinite.
     #[error("the planes hold {value} at {index}")]
-    NotFinite {
-        /// Where.
-        index: usize,
-        /// What stands there.
-        value: f32,
-    },
-    /// A move that is not numbered.
-    #[error("move {0}: expected a number below {MOVES}")]
+    NotFinite { index: usize, value: f32 },
+    /// A move number out of range.
+    #[error("move {0} is out of range: expected a number below {MOVES}")]
     Move(u16),
-    /// A move that is listed twice.
     #[error("move {0} is listed twice")]
     Twice(u16),
-    /// Shares that are none.
-    #[error("{moves} moves whose shares add up to {sum}: expected 1")]
+    /// Move probabilities that do not sum to 1.
+    #[error("{moves} moves whose probabilities sum to {sum}: expected 1")]
     Shares {
-        /// How many moves are listed.
         moves: usize,
-        /// What their shares add up to; NaN when one is negative.
+        /// NaN when a probability is negative.
         sum: f32,
     },
-    /// Chances that are none.
-    #[error("chances {0:?}: expected numbers from 0 to 1 that add up to 1")]
+    /// Invalid win, draw and loss probabilities.
+    #[error("probabilities {0:?}: expected numbers from 0 to 1 that sum to 1")]
     Value(Wdl),
 }
 
 impl Batch {
-    /// A batch for networks of this shape.
     pub fn new(config: Config) -> Batch {
         Batch {
             planes_each: config.planes * 64,
@@ -65,8 +52,8 @@ impl Batch {
         }
     }
 
-    /// Adds a position: its planes, every legal move with its share (which may be 0), and the
-    /// result for the side to move. A scalar value head learns win minus loss.
+    /// Adds a position: its planes, every legal move with its target probability (which may be 0),
+    /// and the result for the side to move. A scalar value head is trained on win minus loss.
     pub fn push(
         &mut self,
         planes: &[f32],
@@ -92,9 +79,10 @@ impl Batch {
         if sum.is_nan() || (sum - 1.0).abs() > 1e-3 {
             return Err(BatchError::Shares { moves: policy.len(), sum });
         }
-        let chances = [value.win, value.draw, value.loss];
-        let total: f32 = chances.iter().sum();
-        if !chances.iter().all(|chance| (0.0..=1.0).contains(chance)) || (total - 1.0).abs() > 1e-3
+        let probabilities = [value.win, value.draw, value.loss];
+        let total: f32 = probabilities.iter().sum();
+        if !probabilities.iter().all(|probability| (0.0..=1.0).contains(probability))
+            || (total - 1.0).abs() > 1e-3
         {
             return Err(BatchError::Value(value));
         }
@@ -105,17 +93,16 @@ impl Batch {
         Ok(())
     }
 
-    /// How many positions there are.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// True without any.
+    /// True when the batch has no positions.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// Forgets all positions.
+    /// Removes all positions.
     pub fn clear(&mut self) {
         self.planes.clear();
         self.ends.clear();
@@ -128,18 +115,18 @@ impl Batch {
         &self.planes
     }
 
-    /// Numbers of one position.
+    /// Numbers per position.
     pub(crate) fn planes_each(&self) -> usize {
         self.planes_each
     }
 
-    /// Moves of a position with their shares.
+    /// The moves of a position with their target probabilities.
     pub fn moves(&self, index: usize) -> &[(u16, f32)] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.moves[start..self.ends[index]]
     }
 
-    /// The result of a position.
+    /// The result target of a position.
     pub fn value(&self, index: usize) -> Wdl {
         self.values[index]
     }
@@ -150,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_positions_are_named() {
+    fn errors_name_what_is_wrong_with_a_position() {
         let config = Config { planes: 9, ..Config::small() };
         let mut batch = Batch::new(config);
         let planes = vec![0.0; 9 * 64];
@@ -161,18 +148,18 @@ mod tests {
         assert_eq!(push(&planes[1..], &even, Wdl::WIN), "a position of 575 numbers: expected 576");
         assert_eq!(
             push(&planes, &[(4672, 1.0)], Wdl::WIN),
-            "move 4672: expected a number below 4672"
+            "move 4672 is out of range: expected a number below 4672"
         );
         assert_eq!(push(&planes, &[(3, 0.5), (3, 0.5)], Wdl::WIN), "move 3 is listed twice");
         assert!(push(&planes, &[], Wdl::WIN).starts_with("0 moves"));
         assert!(push(&planes, &[(1, 1.5), (2, -0.5)], Wdl::WIN).contains("NaN"));
         assert!(push(&planes, &[(1, f32::NAN)], Wdl::WIN).contains("NaN"));
         let value = Wdl { win: 2.0, draw: 0.0, loss: -1.0 };
-        assert!(push(&planes, &even, value).starts_with("chances"));
+        assert!(push(&planes, &even, value).starts_with("probabilities"));
         let mut broken = planes.clone();
         broken[8] = f32::INFINITY;
         assert_eq!(push(&broken, &even, Wdl::WIN), "the planes hold inf at 8");
-        assert!(batch.is_empty(), "what is refused leaves the batch as it was");
+        assert!(batch.is_empty(), "an invalid position leaves the batch unchanged");
         batch.push(&planes, &even, Wdl::DRAW).unwrap();
         batch.push(&planes, &[(1, 1.0)], Wdl::LOSS).unwrap();
         assert_eq!((batch.moves(0), batch.moves(1)), (&even[..], &[(1, 1.0)][..]));

@@ -1,4 +1,4 @@
-//! How fast the residual network is, and how well its integers agree with its floats, on positions
+//! Speed of the residual network, and the agreement of its integer and float versions, on positions
 //! of random games.
 
 use std::hint::black_box;
@@ -47,7 +47,7 @@ pub fn positions(config: Config, count: usize, seed: Seed) -> Batch {
                 let sum: f32 = policy.iter().map(|(_, share)| share).sum();
                 policy.iter_mut().for_each(|(_, share)| *share /= sum);
                 let value = [Wdl::WIN, Wdl::DRAW, Wdl::LOSS][targets.below(3)];
-                batch.push(&planes, &policy, value).expect("numbered moves that add up");
+                batch.push(&planes, &policy, value).expect("valid moves and probabilities");
             }
             game.play_unchecked(m);
         }
@@ -55,7 +55,7 @@ pub fn positions(config: Config, count: usize, seed: Seed) -> Batch {
     batch
 }
 
-/// Positions a second that a session judges, in batches of `size`.
+/// Positions per second evaluated by a session, in batches of `size`.
 pub fn inference(session: &mut Session, positions: &Batch, size: usize, time: Duration) -> f64 {
     let mut outputs = Outputs::default();
     let batches: Vec<&[f32]> =
@@ -66,8 +66,8 @@ pub fn inference(session: &mut Session, positions: &Batch, size: usize, time: Du
     })
 }
 
-/// Positions a second that a server of `threads` evaluators judges for searches on threads of
-/// their own, each with one position at a time.
+/// Positions per second evaluated by a server with `threads` evaluators, for searches that run on
+/// their own threads and each wait for one position at a time.
 pub fn served(network: &Network, searches: usize, threads: usize, time: Duration) -> f64 {
     let count = Arc::new(AtomicU64::new(0));
     let evaluator = || -> Box<dyn Evaluator> {
@@ -75,7 +75,7 @@ pub fn served(network: &Network, searches: usize, threads: usize, time: Duration
         Box::new(Counted { evaluator, count: Arc::clone(&count) })
     };
     let batch = searches.div_ceil(threads);
-    let params = ServerParams { batch, patience: Duration::from_millis(2) };
+    let params = ServerParams { batch, max_wait: Duration::from_millis(2) };
     let (_server, client) = Server::start((0..threads).map(|_| evaluator()).collect(), params);
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -99,14 +99,14 @@ pub fn served(network: &Network, searches: usize, threads: usize, time: Duration
         std::thread::sleep(time / 4);
         let (start, before) = (Instant::now(), count.load(Ordering::Relaxed));
         std::thread::sleep(time);
-        let judged = count.load(Ordering::Relaxed) - before;
+        let evaluated = count.load(Ordering::Relaxed) - before;
         let seconds = start.elapsed().as_secs_f64();
         is_over.store(true, Ordering::Relaxed);
-        judged as f64 / seconds
+        evaluated as f64 / seconds
     })
 }
 
-/// An evaluator that says how many leaves it has judged.
+/// Counts the leaves that it evaluates.
 struct Counted {
     evaluator: NetworkEvaluator,
     count: Arc<AtomicU64>,
@@ -123,18 +123,17 @@ impl Evaluator for Counted {
     }
 }
 
-/// How near two networks are to each other.
+/// How closely the outputs of two networks agree.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
-    /// Positions asked about.
     pub positions: usize,
-    /// The share of them where the same legal move has the largest logit.
+    /// The share of positions where the same legal move has the highest logit.
     pub top_move: f64,
-    /// The mean distance of their values.
+    /// The mean absolute difference of the values.
     pub value_distance: f64,
 }
 
-/// Asks two networks of one shape about the same positions.
+/// Compares two networks of the same shape on the same positions.
 pub fn agreement(one: &mut Session, other: &mut Session, positions: &Batch) -> Agreement {
     let (mut first, mut second) = (Outputs::default(), Outputs::default());
     one.run(positions.planes(), &mut first);
@@ -155,7 +154,7 @@ pub fn agreement(one: &mut Session, other: &mut Session, positions: &Batch) -> A
     Agreement { positions: count, top_move: share(same as f64), value_distance: share(distance) }
 }
 
-/// Positions a second that a trainer learns from.
+/// Positions per second of training.
 pub fn training(trainer: &mut Trainer, batch: &Batch, time: Duration) -> Result<f64, TrainError> {
     let mut failure = None;
     let speed = per_second(time, batch.len(), |_| {
@@ -164,8 +163,8 @@ pub fn training(trainer: &mut Trainer, batch: &Batch, time: Duration) -> Result<
     failure.map_or(Ok(speed), Err)
 }
 
-/// The speed of the median call, so that other programs that take the processor away now and then
-/// do not count. The first two calls fill caches.
+/// The speed of the median call, so that occasional interruptions by other programs do not count.
+/// The first two calls warm up the caches.
 fn per_second(time: Duration, items: usize, mut run: impl FnMut(usize)) -> f64 {
     run(0);
     run(1);

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 pub const MOVES: usize = 4672;
 /// Units between the value head's convolution and its output.
 pub const VALUE_HIDDEN: usize = 256;
-/// Keeps batch norm from dividing by zero.
+/// Avoids division by zero in batch norm.
 pub const NORM_EPSILON: f32 = 1e-5;
-/// Share of a batch's statistics that enters the running ones.
+/// The share of a batch's statistics in the update of the running ones.
 pub const NORM_MOMENTUM: f32 = 0.1;
 /// Channels of the policy head's convolution.
 pub(super) const POLICY_CHANNELS: usize = 2;
@@ -18,7 +18,7 @@ pub(super) const POLICY_CHANNELS: usize = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Input planes, which name the encoding: 119 `planes119`, 13 `planes13`, 9 `planes_krk`.
+    /// Input planes, which determine the encoding: 119 `planes119`, 13 `planes13`, 9 `planes_krk`.
     pub planes: usize,
     /// Residual blocks, 1 to 64.
     pub blocks: usize,
@@ -26,11 +26,10 @@ pub struct Config {
     pub filters: usize,
     /// Units of squeeze and excitation in each block; 0 for none.
     pub squeeze: usize,
-    /// What the value head says.
     pub value: ValueHead,
 }
 
-/// What the value head says.
+/// The output of the value head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueHead {
@@ -41,7 +40,7 @@ pub enum ValueHead {
 }
 
 impl ValueHead {
-    /// How many numbers it has.
+    /// The number of outputs.
     pub const fn outputs(self) -> usize {
         match self {
             ValueHead::Scalar => 1,
@@ -50,7 +49,6 @@ impl ValueHead {
     }
 }
 
-/// A shape that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {got}: expected {expected}")]
 pub struct ConfigError {
@@ -84,7 +82,7 @@ impl Config {
         Config { planes: 119, blocks, filters, squeeze: 0, value: ValueHead::Scalar }
     }
 
-    /// Says what is wrong with the shape, if anything is.
+    /// Checks that the shape is within the supported limits.
     pub fn check(&self) -> Result<(), ConfigError> {
         let refuse = |field, got, expected| Err(ConfigError { field, got, expected });
         if encoding(self.planes).is_none() {
@@ -102,7 +100,7 @@ impl Config {
         Ok(())
     }
 
-    /// How many numbers are trained. Running statistics are not among them.
+    /// The number of trained weights, without running statistics.
     pub fn parameters(&self) -> usize {
         let Config { planes, blocks, filters, squeeze, value } = *self;
         let convolution =
@@ -119,22 +117,22 @@ impl Config {
             + linear(VALUE_HIDDEN, value.outputs())
     }
 
-    /// The encoding of positions that it reads.
+    /// The encoding of positions for this shape.
     ///
     /// # Panics
     ///
-    /// Panics on a shape that [`Config::check`] refuses.
+    /// Panics on a shape that [`Config::check`] rejects.
     pub fn encoding(&self) -> Planes {
-        encoding(self.planes).expect("a checked shape names its encoding")
+        encoding(self.planes).expect("a checked shape has an encoding")
     }
 
-    /// 3×3 convolutions, the stem included.
+    /// The number of 3×3 convolutions, including the stem.
     pub(super) fn convolutions(&self) -> usize {
         2 * self.blocks + 1
     }
 }
 
-/// The encoding, plane by plane, with so many planes.
+/// The encoding with this many planes.
 fn encoding(planes: usize) -> Option<Planes> {
     let kinds = [Planes::Planes119, Planes::Planes13, Planes::PlanesKrk];
     kinds.into_iter().find(|kind| kind.count() == planes)
@@ -145,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_known_sizes() {
+    fn the_named_shapes_have_known_sizes() {
         let sizes = [
             (Config::toy(), 1_058_375),
             (Config::standard(), 10_790_983),
@@ -160,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_shapes_are_named() {
+    fn errors_name_what_is_wrong_with_a_shape() {
         let wrong = |change: fn(&mut Config)| {
             let mut config = Config::toy();
             change(&mut config);

@@ -1,4 +1,4 @@
-//! The seam to search: leaves in, chances and logits of legal moves out.
+//! The network as an evaluator for search.
 
 use selfmate_chess::Move;
 use selfmate_chess::env::ActionSpace;
@@ -6,11 +6,11 @@ use selfmate_encode::MoveSpace;
 use selfmate_search::{Evaluation, Evaluator, Leaf};
 
 use super::network::Network;
-use super::session::{Session, ThreadsError, chances};
+use super::session::{Session, ThreadsError, wdl_of_outputs};
 
-/// A residual network as search sees it. It judges whole batches; the larger, the faster.
+/// Evaluates leaves with a residual network. Larger batches are faster.
 ///
-/// A scalar value head knows no draws: its v becomes (1 + v) / 2 wins and (1 - v) / 2 losses.
+/// A scalar value head has no draws: its v becomes (1 + v) / 2 wins and (1 - v) / 2 losses.
 #[derive(Debug)]
 pub struct NetworkEvaluator {
     session: Session,
@@ -21,12 +21,12 @@ pub struct NetworkEvaluator {
 }
 
 impl NetworkEvaluator {
-    /// An evaluator on the caller's thread.
+    /// Runs on the caller's thread.
     pub fn new(network: &Network) -> NetworkEvaluator {
         NetworkEvaluator::of(Session::new(network))
     }
 
-    /// An evaluator that shares each batch among threads.
+    /// Divides each batch among threads.
     pub fn with_threads(
         network: &Network,
         threads: usize,
@@ -60,11 +60,12 @@ impl Evaluator for NetworkEvaluator {
             if leaf.need.policy() {
                 let position = leaf.game.position();
                 let number = |m: Move| MoveSpace::Az4672.index(position, m);
-                let numbers = leaf.legal.iter().map(|&m| number(m).expect("every move has one"));
+                let numbers =
+                    leaf.legal.iter().map(|&m| number(m).expect("every legal move has a number"));
                 moves.extend(numbers.map(|number| number as u16));
             }
         }
-        // The logits are written where the search will read them.
+        // The logits are written directly into the search's evaluations.
         for (evaluation, logits) in evaluations.iter_mut().zip(&mut *logits) {
             std::mem::swap(&mut evaluation.logits, logits);
         }
@@ -74,7 +75,7 @@ impl Evaluator for NetworkEvaluator {
         for (((evaluation, logits), value), leaf) in results {
             std::mem::swap(&mut evaluation.logits, logits);
             if leaf.need.value() {
-                evaluation.wdl = chances(config.value, value);
+                evaluation.wdl = wdl_of_outputs(config.value, value);
             }
         }
     }
@@ -95,7 +96,7 @@ mod tests {
     use crate::sparse::bench::leaves;
 
     #[test]
-    fn legal_logits_are_those_of_all_moves() {
+    fn legal_logits_match_the_full_policy() {
         let config = Config { blocks: 1, value: ValueHead::Wdl, ..Config::small() };
         let network = Network::new(&Weights::random(config, Seed::new(4)).unwrap());
         let mut leaves = leaves(5, Seed::new(4), Need::Both);

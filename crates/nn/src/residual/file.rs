@@ -35,28 +35,27 @@ impl From<ConfigError> for WeightsError {
     }
 }
 
-/// Weights as the bytes of a file.
+/// Encodes weights as a weight file.
 pub fn encode(weights: &Weights, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
     encode_parts(&[("", weights)], info)
 }
 
-/// Weights from the bytes of a file.
+/// Decodes a weight file.
 pub fn decode(bytes: &[u8]) -> Result<(Weights, WeightsInfo), WeightsError> {
     let (mut parts, info) = decode_parts(bytes, &[""])?;
-    Ok((parts.pop().expect("one name, one part"), info))
+    Ok((parts.pop().expect("one prefix gives one part"), info))
 }
 
-/// Writes a weight file: first beside its place, then into it.
+/// Writes a weight file through a temporary one, so that it is never incomplete.
 pub fn save(weights: &Weights, info: WeightsInfo, path: &Path) -> Result<(), WeightsError> {
     file::save(&encode(weights, info)?, path)
 }
 
-/// Reads a weight file.
 pub fn load(path: &Path) -> Result<(Weights, WeightsInfo), WeightsError> {
     file::load(path, decode)
 }
 
-/// Several sets of weights of one shape in one file, each with a prefix to its names.
+/// Encodes several sets of weights of one shape, each with a prefix to its tensor names.
 pub(crate) fn encode_parts(
     parts: &[(&str, &Weights)],
     info: WeightsInfo,
@@ -82,7 +81,7 @@ pub(crate) fn encode_parts(
     file::encode(&header, &stored)
 }
 
-/// Reads what [`encode_parts`] wrote with the same prefixes.
+/// Decodes the result of [`encode_parts`] with the same prefixes.
 pub(crate) fn decode_parts(
     bytes: &[u8],
     prefixes: &[&str],
@@ -101,7 +100,7 @@ pub(crate) fn decode_parts(
         (&header.moves, header.moves_version),
         (MoveSpace::Az4672.name(), MoveSpace::Az4672.version()),
     )?;
-    // A header may promise more than the file holds: nothing is allocated for it.
+    // A header may describe more weights than the file has; do not allocate memory for those.
     let most = tensors.iter().map(|(_, view)| view.data().len() / 4).sum::<usize>();
     if header.shape.parameters() > most {
         return Err(WeightsError::Tensors {
@@ -135,7 +134,7 @@ pub(crate) fn decode_parts(
     Ok((parts, WeightsInfo { step: header.step }))
 }
 
-/// A negative variance would play as a number that is none.
+/// A negative variance would give NaN in play.
 fn check_variances(weights: &Weights) -> Result<(), WeightsError> {
     for place in weights.layout().convolutions() {
         let values = weights.at(&place.norm.variance);

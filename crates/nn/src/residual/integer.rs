@@ -1,9 +1,9 @@
-//! The tower in bytes: 8-bit weights with a scale for each output, 8-bit activations with a scale
-//! for each convolution, taken from positions that the float network has seen.
+//! The tower in 8-bit integers: weights with a scale per output, activations with a scale per
+//! convolution, calibrated on positions evaluated by the float network.
 //!
-//! The stem and the heads stay in floats, and so does the sum that runs through the blocks: only
-//! what enters a convolution is rounded. Convolutions are direct, as Winograd's transforms would
-//! not fit into bytes.
+//! The stem, the heads and the residual sum stay in floats; only the inputs of convolutions are
+//! rounded. Convolutions are direct, because the values of Winograd's transforms do not fit in
+//! bytes.
 
 use super::config::Config;
 use super::kernel::{ByteFilters, ByteFinish, Floats, IntegerKernel, SIDE, bytes_of};
@@ -11,26 +11,25 @@ use super::network::{Folded, folded_norm};
 use super::squeeze::{Gate, GateState, gated};
 use super::weights::{Convolution, Weights};
 
-/// The blocks of a network in bytes.
+/// The blocks of a network in 8-bit integers.
 #[derive(Debug)]
 pub(super) struct IntegerTower {
     pub kernel: IntegerKernel,
     layers: Vec<IntegerLayer>,
 }
 
-/// A convolution of a block.
 #[derive(Debug)]
 struct IntegerLayer {
     filters: ByteFilters,
     scale: Vec<f32>,
     bias: Vec<f32>,
-    /// 1 over the unit of its input.
+    /// The inverse of the scale of its input.
     inverse: f32,
 }
 
-/// Room for one board.
+/// Buffers for one board.
 #[derive(Debug, Default)]
-pub(super) struct IntegerRoom {
+pub(super) struct IntegerScratch {
     boards: [Vec<u8>; 2],
     sums: Vec<i32>,
     floats: Floats,
@@ -38,20 +37,20 @@ pub(super) struct IntegerRoom {
 }
 
 impl IntegerTower {
-    /// Rounds weights. `largest` is the largest input of each convolution behind the stem.
+    /// Rounds weights. `largest` is the largest input of each convolution after the stem.
     pub fn new(weights: &Weights, largest: &[f32], kernel: IntegerKernel) -> IntegerTower {
-        let places = weights.layout().tower.iter().skip(1);
-        let layers = places
+        let convolutions = weights.layout().tower.iter().skip(1);
+        let layers = convolutions
             .zip(largest)
-            .map(|(place, largest)| IntegerLayer::new(weights, place, largest.max(1e-6) / 255.0));
+            .map(|(conv, largest)| IntegerLayer::new(weights, conv, largest.max(1e-6) / 255.0));
         IntegerTower { kernel, layers: layers.collect() }
     }
 
-    /// Brings the stem's output of one board through all blocks.
-    pub fn run(&self, folded: &Folded, tower: &mut [f32], room: &mut IntegerRoom) {
+    /// Runs the stem's output of one board through all blocks.
+    pub fn run(&self, folded: &Folded, tower: &mut [f32], scratch: &mut IntegerScratch) {
         let kernel = self.kernel;
-        room.fit(folded.config);
-        let IntegerRoom { boards: [outer, inner], sums, floats, gate: gate_room } = room;
+        scratch.fit(folded.config);
+        let IntegerScratch { boards: [outer, inner], sums, floats, gate: gate_scratch } = scratch;
         if let Some(first) = self.layers.first() {
             bytes_of(tower, first.inverse, outer);
         }
@@ -64,7 +63,7 @@ impl IntegerTower {
                 None => kernel.finish_add(sums, layers[1].finish(next), tower, outer),
                 Some(gate) => {
                     layers[1].floats(sums, floats);
-                    excite(gate, folded.config, floats, gate_room, tower);
+                    excite(gate, folded.config, floats, gate_scratch, tower);
                     bytes_of(tower, next, outer);
                 }
             }
@@ -72,24 +71,24 @@ impl IntegerTower {
     }
 }
 
-fn excite(gate: Gate, config: Config, board: &[f32], room: &mut Floats, tower: &mut [f32]) {
-    let mut state = GateState::new(room, config.filters, config.squeeze);
+fn excite(gate: Gate, config: Config, board: &[f32], scratch: &mut Floats, tower: &mut [f32]) {
+    let mut state = GateState::new(scratch, config.filters, config.squeeze);
     gate.open(board, &mut state);
     gated(board, state.gates, tower);
 }
 
 impl IntegerLayer {
-    fn new(weights: &Weights, place: &Convolution, unit: f32) -> IntegerLayer {
-        let (scale, bias) = folded_norm(weights, place);
-        let mut rounded = Vec::with_capacity(place.weight.len());
-        let mut units = Vec::with_capacity(place.outputs);
-        for (filter, scale) in weights.at(&place.weight).chunks_exact(place.inputs * 9).zip(scale) {
+    fn new(weights: &Weights, conv: &Convolution, unit: f32) -> IntegerLayer {
+        let (scale, bias) = folded_norm(weights, conv);
+        let mut rounded = Vec::with_capacity(conv.weight.len());
+        let mut units = Vec::with_capacity(conv.outputs);
+        for (filter, scale) in weights.at(&conv.weight).chunks_exact(conv.inputs * 9).zip(scale) {
             let largest = filter.iter().fold(0.0f32, |most, w| most.max((w * scale).abs()));
             let weight_unit = largest.max(1e-12) / 127.0;
             rounded.extend(filter.iter().map(|w| (w * scale / weight_unit).round() as i8));
             units.push(weight_unit * unit);
         }
-        let filters = ByteFilters::new(place.inputs, place.outputs, &rounded);
+        let filters = ByteFilters::new(conv.inputs, conv.outputs, &rounded);
         IntegerLayer { filters, scale: units, bias, inverse: 1.0 / unit }
     }
 
@@ -97,7 +96,7 @@ impl IntegerLayer {
         ByteFinish { scale: &self.scale, bias: &self.bias, inverse }
     }
 
-    /// Sums as floats.
+    /// Converts sums to floats.
     fn floats(&self, sums: &[i32], out: &mut [f32]) {
         let channels = self.bias.len();
         for (sums, out) in sums.chunks_exact(channels).zip(out.chunks_exact_mut(channels)) {
@@ -109,7 +108,7 @@ impl IntegerLayer {
     }
 }
 
-impl IntegerRoom {
+impl IntegerScratch {
     fn fit(&mut self, config: Config) {
         let filters = config.filters;
         if self.sums.len() != 64 * filters {

@@ -1,9 +1,9 @@
 //! The inner loops, for AVX-512, AVX2 and any processor.
 //!
-//! Unsafe code of the residual network stands only here and in the files below. Every loop is
-//! written once over [`vector::Vector`] and compiled for each kind of processor. Numbers may
-//! differ in the last bits between kinds, because vectors come with fused multiply-add; on one
-//! kind they depend on nothing but the input. Callers see slices; every function checks lengths.
+//! All unsafe code of the residual network is here and in the files below. Every loop is written
+//! once over [`vector::Vector`] and compiled for each kind of processor. Results may differ in the
+//! last bits between kinds, because vector code uses fused multiply-add; on one kind they depend
+//! only on the input. The interface uses slices, and every function checks lengths.
 
 mod element;
 mod floats;
@@ -24,42 +24,43 @@ pub(crate) use winograd::Tiles;
 
 use vector::{Plain, Vector};
 
-/// Channels are padded to a multiple of this many.
+/// Channels are padded to a multiple of this.
 pub(crate) const LANES: usize = 16;
 
 /// Which inner loops to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Plain Rust.
-    RemotePlayerSpec,
-    /// 256-bit vectors; only where [`Kernel::all`] finds them.
+    Portable,
+    /// 256-bit vectors; available when [`Kernel::all`] returns it.
     Avx2(Detected),
-    /// 512-bit vectors; only where [`Kernel::all`] finds them.
+    /// 512-bit vectors; available when [`Kernel::all`] returns it.
     Avx512(Detected),
 }
 
-/// Proof that the processor has what a kernel needs.
+/// Proof that the processor supports a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detected(());
 
-/// One call of an inner loop, its lengths checked.
+/// A call of an inner loop, with checked lengths.
 trait Call {
-    /// Runs it with one kind of vector.
+    /// Runs the loop with one kind of vector.
     ///
     /// # Safety
-    /// The processor must have what `V` needs, and the lengths must have been checked.
+    ///
+    /// The processor must support `V`, and the lengths must have been checked.
     unsafe fn run<V: Vector>(self);
 }
 
 impl Kernel {
-    /// The fastest kernels this processor has.
+    /// The fastest kernel for this processor.
     pub fn detect() -> Kernel {
-        *Kernel::all().last().expect("the portable one is always there")
+        *Kernel::all().last().expect("the portable kernel is always available")
     }
 
-    /// All kernels this processor has, the slowest first.
+    /// All kernels for this processor, slowest first.
     pub fn all() -> Vec<Kernel> {
-        let mut all = vec![Kernel::RemotePlayerSpec];
+        let mut all = vec![Kernel::Portable];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
@@ -72,10 +73,9 @@ impl Kernel {
         all
     }
 
-    /// A name for reports.
     pub fn name(self) -> &'static str {
         match self {
-            Kernel::RemotePlayerSpec => "portable",
+            Kernel::Portable => "portable",
             Kernel::Avx2(_) => "avx2",
             Kernel::Avx512(_) => "avx512",
         }
@@ -84,16 +84,17 @@ impl Kernel {
     #[inline]
     fn run(self, call: impl Call) {
         match self {
-            // SAFETY: plain vectors need nothing, and whoever made the call checked its lengths.
-            Kernel::RemotePlayerSpec => unsafe { call.run::<Plain>() },
+            // SAFETY: plain vectors need no processor features, and the creator of the call checked
+            // lengths.
+            Kernel::Portable => unsafe { call.run::<Plain>() },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Detected` exists only where the processor has AVX2 and fused multiply-add.
+            // SAFETY: `Detected` exists only when the processor has AVX2 and fused multiply-add.
             Kernel::Avx2(_) => unsafe { avx2(call) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Detected` exists only where the processor has AVX-512.
+            // SAFETY: `Detected` exists only when the processor has AVX-512.
             Kernel::Avx512(_) => unsafe { avx512(call) },
             #[cfg(not(target_arch = "x86_64"))]
-            // SAFETY: as the first.
+            // SAFETY: as for the first.
             _ => unsafe { call.run::<Plain>() },
         }
     }
@@ -104,7 +105,7 @@ impl Kernel {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn avx2<C: Call>(call: C) {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe { call.run::<vector::Avx2>() }
 }
 
@@ -113,7 +114,7 @@ unsafe fn avx2<C: Call>(call: C) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn avx512<C: Call>(call: C) {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe { call.run::<vector::Avx512>() }
 }
 

@@ -1,4 +1,4 @@
-//! The network for play: batch norm folded into the filters, everything packed for products.
+//! The network for inference: batch norm folded into the filters, all matrices packed.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use super::squeeze::Gate;
 use super::weights::{Convolution, Weights};
 use super::winograd::{ELEMENTS, Filters};
 
-/// Numbers that enter the policy's matrix: channel × 64 + square.
+/// Inputs of the policy's matrix: channel × 64 + square.
 pub(super) const POLICY_INPUTS: usize = POLICY_CHANNELS * 64;
 
-/// A residual network that plays, by way of a [`super::Session`]. Copies share the weights.
+/// A residual network for inference, run by a [`super::Session`]. Clones share the weights.
 #[derive(Clone, Debug)]
 pub struct Network {
     pub(super) folded: Arc<Folded>,
-    /// The blocks in bytes, if they are.
+    /// The blocks in 8-bit integers, if quantised.
     pub(super) integers: Option<Arc<IntegerTower>>,
     pub(super) kernel: Kernel,
 }
 
-/// Weights ready to be multiplied.
+/// Weights prepared for matrix products.
 #[derive(Debug)]
 pub(super) struct Folded {
     pub config: Config,
     pub stem: StemLayer,
     /// Two for each block.
     pub tower: Vec<Layer>,
-    /// The matrices of squeeze and excitation are used as they are.
+    /// The matrices of squeeze and excitation are used unchanged.
     pub weights: Weights,
-    /// The 1×1 convolutions of both heads, filters × 16: two columns of the policy, one of the
+    /// The 1×1 convolutions of both heads, filters × 16: two columns for the policy, one for the
     /// value, the rest 0.
     pub head: Floats,
     pub head_bias: [f32; LANES],
@@ -45,7 +45,6 @@ pub(super) struct Folded {
     pub hidden: Floats,
 }
 
-/// The first convolution.
 #[derive(Debug)]
 pub(super) struct StemLayer {
     taps: Floats,
@@ -53,32 +52,31 @@ pub(super) struct StemLayer {
     bias: Floats,
 }
 
-/// A convolution.
 #[derive(Debug)]
 pub(crate) struct Layer {
     filters: Filters,
-    /// Floats of a square of the input.
+    /// Floats per square of the input.
     channels: usize,
     weights: Floats,
     bias: Floats,
 }
 
 impl Network {
-    /// Prepares weights for the fastest kernels there are.
+    /// Uses the fastest kernel for this processor.
     pub fn new(weights: &Weights) -> Network {
         Network::with_kernel(weights, Kernel::detect())
     }
 
-    /// The same with chosen inner loops; results differ in the last bits.
+    /// Like [`Network::new`], with a chosen kernel; results differ in the last bits.
     pub fn with_kernel(weights: &Weights, kernel: Kernel) -> Network {
         let (config, layout) = (weights.config(), weights.layout());
         let filters = config.filters;
         let mut head = Floats::zeros(filters * LANES);
         let mut head_bias = [0.0; LANES];
         let mut column = 0;
-        for place in [&layout.policy, &layout.value] {
-            let (scale, shift) = folded_norm(weights, place);
-            let rows = weights.at(&place.weight).chunks_exact(filters);
+        for conv in [&layout.policy, &layout.value] {
+            let (scale, shift) = folded_norm(weights, conv);
+            let rows = weights.at(&conv.weight).chunks_exact(filters);
             for (row, (scale, shift)) in rows.zip(scale.iter().zip(&shift)) {
                 for (filter, weight) in row.iter().enumerate() {
                     head[filter * LANES + column] = weight * scale;
@@ -90,7 +88,7 @@ impl Network {
         let folded = Folded {
             config,
             stem: StemLayer::new(weights, &layout.tower[0]),
-            tower: layout.tower[1..].iter().map(|place| Layer::new(weights, place)).collect(),
+            tower: layout.tower[1..].iter().map(|conv| Layer::new(weights, conv)).collect(),
             weights: weights.clone(),
             head,
             head_bias,
@@ -100,9 +98,9 @@ impl Network {
         Network { folded: folded.into(), integers: None, kernel }
     }
 
-    /// The same network with its blocks in 8-bit integers: faster, a little less exact. `planes`
-    /// are positions like those it will see, the more the better: they say how large its
-    /// activations become.
+    /// Like [`Network::new`], with the blocks in 8-bit integers: faster and slightly less accurate.
+    /// `planes` are positions for calibration: they determine the range of the activations, so use
+    /// many that resemble those in play.
     ///
     /// # Panics
     ///
@@ -111,7 +109,7 @@ impl Network {
         Network::quantised_with(weights, planes, IntegerKernel::detect())
     }
 
-    /// The same with chosen inner loops; they change no bit of what happens in integers.
+    /// Like [`Network::quantised`], with chosen kernels; these do not change the integer results.
     pub(super) fn quantised_with(
         weights: &Weights,
         planes: &[f32],
@@ -128,35 +126,35 @@ impl Network {
         self.integers.is_some()
     }
 
-    /// The shape.
     pub fn config(&self) -> Config {
         self.folded.config
     }
 }
 
 impl Folded {
-    /// The gate of a block, if blocks have gates.
+    /// The gate of a block; `None` for networks without squeeze and excitation.
     pub fn gate(&self, block: usize) -> Option<Gate<'_>> {
-        let place = self.weights.layout().squeezes.get(block)?;
-        Some(Gate::new(&self.weights, place))
+        let conv = self.weights.layout().squeezes.get(block)?;
+        Some(Gate::new(&self.weights, conv))
     }
 }
 
 impl StemLayer {
-    fn new(weights: &Weights, place: &Convolution) -> StemLayer {
-        let &Convolution { inputs, outputs, .. } = place;
-        let (scale, shift) = folded_norm(weights, place);
+    fn new(weights: &Weights, conv: &Convolution) -> StemLayer {
+        let &Convolution { inputs, outputs, .. } = conv;
+        let (scale, shift) = folded_norm(weights, conv);
         let mut taps = Floats::zeros(inputs * 9 * outputs);
-        for (number, filter) in weights.at(&place.weight).as_chunks::<9>().0.iter().enumerate() {
+        for (number, filter) in weights.at(&conv.weight).as_chunks::<9>().0.iter().enumerate() {
             let (output, input) = (number / inputs, number % inputs);
             for (tap, weight) in filter.iter().enumerate() {
                 taps[(input * 9 + tap) * outputs + output] = weight * scale[output];
             }
         }
         let mut sums = Floats::zeros(taps.len());
-        for (place, sum) in sums.chunks_exact_mut(outputs).enumerate() {
-            let (input, edge) = (place / 9, place % 9);
-            // On the first rank the filter's first row looks over the edge, on the last its last.
+        for (index, sum) in sums.chunks_exact_mut(outputs).enumerate() {
+            let (input, edge) = (index / 9, index % 9);
+            // The filter's first row is off the board on the first rank, its last row on the last
+            // rank.
             let is_seen = |edge: usize, row: usize| edge + row != 0 && edge + row != 4;
             for tap in (0..9).filter(|tap| is_seen(edge / 3, tap / 3) && is_seen(edge % 3, tap % 3))
             {
@@ -169,26 +167,26 @@ impl StemLayer {
         StemLayer { taps, sums, bias }
     }
 
-    /// As the kernels want it.
+    /// In the form that the kernels use.
     pub fn parts(&self) -> Stem<'_> {
         Stem { taps: &self.taps, sums: &self.sums, bias: &self.bias }
     }
 }
 
 impl Layer {
-    fn new(weights: &Weights, place: &Convolution) -> Layer {
-        let filters = Filters { inputs: place.inputs, outputs: place.outputs };
-        let (scale, shift) = folded_norm(weights, place);
+    fn new(weights: &Weights, conv: &Convolution) -> Layer {
+        let filters = Filters { inputs: conv.inputs, outputs: conv.outputs };
+        let (scale, shift) = folded_norm(weights, conv);
         let mut transformed = Floats::zeros(ELEMENTS * filters.matrix());
-        filters.forward(weights.at(&place.weight), |output| scale[output], &mut transformed);
-        let mut bias = Floats::zeros(place.outputs);
+        filters.forward(weights.at(&conv.weight), |output| scale[output], &mut transformed);
+        let mut bias = Floats::zeros(conv.outputs);
         bias.copy_from_slice(&shift);
-        let channels = place.inputs.next_multiple_of(LANES);
+        let channels = conv.inputs.next_multiple_of(LANES);
         Layer { filters, channels, weights: transformed, bias }
     }
 
-    /// A convolution without norm: filters [out, in, 3, 3] and a bias for each output, of which
-    /// there is a multiple of 16.
+    /// A convolution without batch norm: filters [out, in, 3, 3] and a bias per output. The number
+    /// of outputs is a multiple of 16.
     pub fn plain(weights: &[f32], bias: &[f32], inputs: usize) -> Layer {
         let filters = Filters { inputs, outputs: bias.len() };
         let mut transformed = Floats::zeros(ELEMENTS * filters.matrix());
@@ -199,13 +197,13 @@ impl Layer {
         Layer { filters, channels, weights: transformed, bias: padded }
     }
 
-    /// Convolves boards into others, activated.
+    /// Convolves boards into others, with activation.
     pub fn run(
         &self,
         kernel: Kernel,
         count: usize,
         boards: &[f32],
-        tiles: &mut TileRoom,
+        tiles: &mut TileScratch,
         out: &mut [f32],
         end: End,
     ) {
@@ -217,13 +215,13 @@ impl Layer {
         kernel.output_boards(to, &tiles.products, out, finish);
     }
 
-    /// Convolves boards into themselves, not activated; as many channels come out as go in.
+    /// Convolves boards in place, without activation; inputs and outputs have the same channels.
     pub fn run_in_place(
         &self,
         kernel: Kernel,
         count: usize,
         boards: &mut [f32],
-        tiles: &mut TileRoom,
+        tiles: &mut TileScratch,
     ) {
         let to = self.products(kernel, count, boards, tiles);
         kernel.output_boards(to, &tiles.products, boards, Finish::Bias(&self.bias));
@@ -234,7 +232,7 @@ impl Layer {
         kernel: Kernel,
         count: usize,
         boards: &[f32],
-        TileRoom { tiles, products, threads }: &mut TileRoom,
+        TileScratch { tiles, products, threads }: &mut TileScratch,
     ) -> Tiles {
         let from = Tiles { boards: count, channels: self.channels };
         let to = Tiles { boards: count, channels: self.filters.outputs };
@@ -248,18 +246,18 @@ impl Layer {
     }
 }
 
-/// What follows a convolution.
+/// The operation after a convolution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// What is below 0 becomes 0.
+    /// ReLU.
     Relu,
-    /// The same after what was there is added.
+    /// Add the previous contents, then ReLU.
     AddRelu,
 }
 
-/// Room for the tiles of convolutions.
+/// Buffers for the tiles of convolutions.
 #[derive(Debug, Default)]
-pub(crate) struct TileRoom {
+pub(crate) struct TileScratch {
     pub tiles: Floats,
     pub products: Floats,
     /// Threads of the caller's pool that share the products of each convolution.
@@ -279,7 +277,7 @@ pub(super) fn multiply(
     }
 }
 
-/// The same on several threads: worth it only where one board is all there is to do.
+/// Like [`multiply`], on several threads. Only worth it for a single board.
 fn multiply_shared(
     kernel: Kernel,
     filters: Filters,
@@ -310,20 +308,20 @@ fn multiply_element(
     kernel.product(shape, left, right, product, to.channels);
 }
 
-/// A matrix [out, in] packed as the right side of a product.
+/// Packs a matrix [out, in] as the right side of a product.
 pub(crate) fn packed(matrix: &[f32], inputs: usize, outputs: usize) -> Floats {
     let mut out = Floats::zeros(Right::packed_len(inputs, outputs));
     for (output, row) in matrix.chunks_exact(inputs).enumerate() {
         for (input, value) in row.iter().enumerate() {
-            out[Right::place(inputs, outputs, input, output)] = *value;
+            out[Right::index(inputs, outputs, input, output)] = *value;
         }
     }
     out
 }
 
-/// Batch norm with running statistics as a factor and a term for each channel.
-pub(super) fn folded_norm(weights: &Weights, place: &Convolution) -> (Vec<f32>, Vec<f32>) {
-    let norm = &place.norm;
+/// Batch norm with running statistics, as a factor and a term for each channel.
+pub(super) fn folded_norm(weights: &Weights, conv: &Convolution) -> (Vec<f32>, Vec<f32>) {
+    let norm = &conv.norm;
     let variances = weights.at(&norm.variance).iter();
     let scale: Vec<f32> = variances
         .zip(weights.at(&norm.weight))

@@ -1,29 +1,28 @@
-//! From gradients to weights: stochastic gradient descent with momentum, or Adam.
+//! Optimisers: stochastic gradient descent with momentum, or Adam.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::weights::{Layout, Weights};
 
-/// Numbers that one thread moves at a time.
+/// Weights that one thread updates at a time.
 const PIECE: usize = 1 << 14;
 
-/// How weights follow gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Optimiser {
-    /// Momentum; decay is part of the gradient.
+    /// Momentum; weight decay is part of the gradient.
     Sgd {
-        /// Share of the last velocity that stays.
+        /// The share of the last velocity that is kept.
         momentum: f32,
     },
-    /// Adam with decoupled decay (Loshchilov and Hutter 2019).
+    /// Adam with decoupled weight decay (Loshchilov and Hutter 2019).
     Adam {
-        /// Memory of the first moment.
+        /// Decay rate of the first moment.
         beta1: f32,
-        /// Memory of the second moment.
+        /// Decay rate of the second moment.
         beta2: f32,
-        /// Keeps it from dividing by zero.
+        /// Avoids division by zero.
         epsilon: f32,
     },
 }
@@ -40,20 +39,20 @@ impl Optimiser {
     }
 }
 
-/// One step: everything but the numbers themselves.
+/// The parameters of one step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub optimiser: Optimiser,
-    /// Steps made before.
+    /// The number of steps before this one.
     pub steps: u64,
     pub learning_rate: f32,
     pub weight_decay: f32,
-    /// What clipping leaves of the gradient.
+    /// The factor from gradient clipping.
     pub scale: f32,
 }
 
 impl Step {
-    /// Moves the trained weights. `second` is used by Adam alone and may be empty without.
+    /// Updates the trained weights. `second` is used only by Adam and may be empty otherwise.
     pub fn apply(
         self,
         weights: &mut Weights,
@@ -107,7 +106,7 @@ impl Step {
     }
 }
 
-/// The length of the trained part of a vector, added up in a fixed order.
+/// The length of the trained part of a vector, summed in a fixed order.
 pub(super) fn norm(layout: &Layout, values: &[f32]) -> f32 {
     let squares = |values: &[f32]| -> f64 {
         let mut lanes = [0.0f32; 16];

@@ -1,4 +1,4 @@
-//! The network once more, in f64 and with no trick at all: the truth of tests.
+//! A plain f64 implementation of the network: the reference for tests.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ pub enum Statistics {
 }
 
 /// Policy logits and raw values of a batch.
-pub struct Judgement {
+pub struct ReferenceOutput {
     pub policy: Vec<Vec<f64>>,
     pub value: Vec<Vec<f64>>,
 }
@@ -31,7 +31,7 @@ pub struct Judgement {
 /// Channels × 64 for each position.
 type Boards = Vec<Vec<f64>>;
 
-/// Random weights whose norms are no identities.
+/// Random weights whose batch norms are not the identity.
 pub fn varied(config: Config, seed: u64) -> Weights {
     let mut weights = Weights::random(config, Seed::new(seed)).unwrap();
     let mut rng = Seed::new(seed).derive("varied").rng();
@@ -64,7 +64,7 @@ impl Reference {
         &self.tensors[name]
     }
 
-    pub fn judge(&self, planes: &[f32], statistics: Statistics) -> Judgement {
+    pub fn evaluate(&self, planes: &[f32], statistics: Statistics) -> ReferenceOutput {
         let config = self.config;
         let wide = |values: &[f32]| values.iter().map(|value| f64::from(*value)).collect();
         let input: Boards = planes.chunks_exact(config.planes * 64).map(wide).collect();
@@ -95,21 +95,21 @@ impl Reference {
             let hidden: Vec<f64> = hidden.into_iter().map(|unit| unit.max(0.0)).collect();
             self.linear(&hidden, "value.output")
         });
-        Judgement { policy, value: value.collect() }
+        ReferenceOutput { policy, value: value.collect() }
     }
 
-    /// The training loss with the weights of both parts 1.
+    /// The training loss, with weight 1 for both parts.
     pub fn loss(&self, batch: &Batch) -> [f64; 2] {
-        let judged = self.judge(batch.planes(), Statistics::Batch);
+        let expected = self.evaluate(batch.planes(), Statistics::Batch);
         let mut losses = [0.0; 2];
         for position in 0..batch.len() {
             let moves = batch.moves(position);
             let logits: Vec<f64> =
-                moves.iter().map(|(m, _)| judged.policy[position][usize::from(*m)]).collect();
+                moves.iter().map(|(m, _)| expected.policy[position][usize::from(*m)]).collect();
             let shares: Vec<f64> = moves.iter().map(|(_, share)| f64::from(*share)).collect();
             losses[0] += cross_entropy(&logits, &shares);
             let target = batch.value(position);
-            let raw = &judged.value[position];
+            let raw = &expected.value[position];
             losses[1] += match self.config.value {
                 ValueHead::Scalar => (raw[0].tanh() - f64::from(target.value())).powi(2),
                 ValueHead::Wdl => {
@@ -172,7 +172,7 @@ impl Reference {
     }
 }
 
-/// A plain convolution of one board; what is off the board is 0.
+/// A plain convolution of one board; squares off the board are 0.
 pub fn convolve(board: &[f64], weights: &[f64], outputs: usize, side: usize) -> Vec<f64> {
     let inputs = board.len() / 64;
     let reach = side as i32 / 2;
@@ -180,9 +180,9 @@ pub fn convolve(board: &[f64], weights: &[f64], outputs: usize, side: usize) -> 
     for output in 0..outputs {
         for input in 0..inputs {
             let filter = &weights[(output * inputs + input) * side * side..][..side * side];
-            for (place, weight) in filter.iter().enumerate() {
-                let up = (place / side) as i32 - reach;
-                let right = (place % side) as i32 - reach;
+            for (tap, weight) in filter.iter().enumerate() {
+                let up = (tap / side) as i32 - reach;
+                let right = (tap % side) as i32 - reach;
                 for rank in (-up).max(0)..8.min(8 - up) {
                     for file in (-right).max(0)..8.min(8 - right) {
                         out[output * 64 + (rank * 8 + file) as usize] +=
@@ -205,12 +205,12 @@ fn cross_entropy(logits: &[f64], shares: &[f64]) -> f64 {
     logits.iter().zip(shares).map(|(l, share)| share * (total.ln() + highest - l)).sum()
 }
 
-/// Largest distance between all policies, and between all values.
-pub fn distance(judged: &Judgement, policy: &[f32], value: &[f32]) -> (f64, f64) {
+/// The largest difference between policy logits, and between values.
+pub fn distance(expected: &ReferenceOutput, policy: &[f32], value: &[f32]) -> (f64, f64) {
     let far = |a: &[Vec<f64>], b: &[f32]| {
         let pairs = a.iter().flatten().zip(b);
         pairs.map(|(a, b)| (a - f64::from(*b)).abs()).fold(0.0, f64::max)
     };
-    assert_eq!(policy.len(), judged.policy.len() * MOVES);
-    (far(&judged.policy, policy), far(&judged.value, value))
+    assert_eq!(policy.len(), expected.policy.len() * MOVES);
+    (far(&expected.policy, policy), far(&expected.value, value))
 }

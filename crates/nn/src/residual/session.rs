@@ -1,29 +1,45 @@
-//! A network at work: room for its numbers, and threads that share a batch.
+//! Inference: a network with its buffers, and threads that share a batch.
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use selfmate_search::{Wdl, math};
 
 use super::config::{MOVES, VALUE_HIDDEN, ValueHead};
-use super::integer::IntegerRoom;
+use super::integer::IntegerScratch;
 use super::kernel::{Floats, LANES, Left, PANEL, Right, Shape, Tiles};
-use super::network::{End, Network, POLICY_INPUTS, TileRoom};
+use super::network::{End, Network, POLICY_INPUTS, TileScratch};
 use super::squeeze::{GateState, dot, gated};
 
-/// Boards whose tiles are multiplied together: their tiles stay in the second cache.
+/// Boards whose tiles are multiplied together, so that the tiles stay in the second-level cache.
 const BLOCK: usize = 8;
-/// Boards that go through the tower together: its weights are read once for all of them.
+/// Boards that go through the tower together, so that its weights are read once for all of them.
 const GROUP: usize = 32;
 
-/// A network with room to work in. Once it has seen its largest batch it allocates nothing.
+/// Runs a network. It allocates no memory after its largest batch.
+///
+/// ```
+/// use selfmate_chess::{Game, Seed};
+/// use selfmate_nn::residual::{Config, Network, Outputs, Session, Weights};
+///
+/// let config = Config { blocks: 1, filters: 16, ..Config::small() };
+/// let weights = Weights::random(config, Seed::new(1)).unwrap();
+/// let mut session = Session::new(&Network::new(&weights));
+///
+/// let mut planes = vec![0.0; config.planes * 64];
+/// config.encoding().encode(&Game::new(), &mut planes);
+/// let mut outputs = Outputs::default();
+/// session.run(&planes, &mut outputs);
+/// assert_eq!(outputs.policy.len(), 4672);
+/// assert!(outputs.wdl(0).value().abs() < 0.2);
+/// ```
 #[derive(Debug)]
 pub struct Session {
     network: Network,
-    rooms: Vec<Room>,
+    scratches: Vec<SessionScratch>,
     pool: Option<ThreadPool>,
 }
 
-/// Threads that could not be started.
+/// The threads could not be started.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {threads} threads: {message}")]
 pub struct ThreadsError {
@@ -31,31 +47,32 @@ pub struct ThreadsError {
     pub(super) message: String,
 }
 
-/// What a network says of a batch.
+/// The outputs for a batch.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
-    /// A logit for each move of `az4672`, 4672 for each position.
+    /// A logit for each move of `az4672`, 4672 per position.
     pub policy: Vec<f32>,
-    /// The value head before tanh (scalar) or softmax (win, draw, loss).
+    /// The value head's outputs before tanh (scalar) or softmax (win, draw, loss).
     pub value: Vec<f32>,
     head: Option<ValueHead>,
 }
 
 impl Outputs {
-    /// The chances in one position. A scalar knows no draws: v is (1 + v) / 2 wins.
+    /// The win, draw and loss probabilities of one position, for its side to move. A scalar head
+    /// has no draws: v becomes (1 + v) / 2 wins.
     ///
     /// # Panics
     ///
-    /// Panics beyond the batch.
+    /// Panics when `index` is not in the batch.
     pub fn wdl(&self, index: usize) -> Wdl {
         let head = self.head.unwrap_or(ValueHead::Scalar);
         let outputs = head.outputs();
-        chances(head, &self.value[index * outputs..(index + 1) * outputs])
+        wdl_of_outputs(head, &self.value[index * outputs..(index + 1) * outputs])
     }
 }
 
-/// The chances behind the outputs of a value head.
-pub(crate) fn chances(head: ValueHead, outputs: &[f32]) -> Wdl {
+/// Win, draw and loss probabilities from the outputs of a value head.
+pub(crate) fn wdl_of_outputs(head: ValueHead, outputs: &[f32]) -> Wdl {
     match head {
         ValueHead::Scalar => Wdl::new(outputs[0].tanh(), 0.0),
         ValueHead::Wdl => {
@@ -67,29 +84,28 @@ pub(crate) fn chances(head: ValueHead, outputs: &[f32]) -> Wdl {
 }
 
 impl Session {
-    /// A session on the caller's thread.
+    /// Runs on the caller's thread.
     pub fn new(network: &Network) -> Session {
-        Session { network: network.clone(), rooms: vec![Room::default()], pool: None }
+        Session { network: network.clone(), scratches: vec![SessionScratch::default()], pool: None }
     }
 
-    /// A session that cuts each batch into one part for each thread, and a single position's
-    /// products likewise. The results are the same.
+    /// Divides each batch into one part per thread, and the products of a single position likewise.
+    /// The results are the same.
     pub fn with_threads(network: &Network, threads: usize) -> Result<Session, ThreadsError> {
         if threads <= 1 {
             return Ok(Session::new(network));
         }
         let pool = ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(|error| ThreadsError { threads, message: error.to_string() })?;
-        let rooms = (0..threads).map(|_| Room::default()).collect();
-        Ok(Session { network: network.clone(), rooms, pool: Some(pool) })
+        let scratches = (0..threads).map(|_| SessionScratch::default()).collect();
+        Ok(Session { network: network.clone(), scratches, pool: Some(pool) })
     }
 
-    /// The network.
     pub fn network(&self) -> &Network {
         &self.network
     }
 
-    /// Judges a batch: planes × 64 numbers for each position, as `encode` makes them.
+    /// Evaluates a batch: planes × 64 numbers per position, as encoded by `encode`.
     ///
     /// # Panics
     ///
@@ -104,46 +120,51 @@ impl Session {
         let share = self.share(count);
         let slices = outputs.policy.chunks_mut(share * MOVES);
         let slices = slices.zip(outputs.value.chunks_mut(share * value_outputs));
-        self.each_part(planes, share, slices, |network, room, planes, (policy, value)| {
-            room.features(network, planes);
-            room.policy(network, policy);
-            room.value(network, value);
+        self.each_part(planes, share, slices, |network, scratch, planes, (policy, value)| {
+            scratch.features(network, planes);
+            scratch.policy(network, policy);
+            scratch.value(network, value);
         });
     }
 
-    /// Judges a batch, but of the policy only the moves in `asked`: `logits` gets as many numbers
-    /// as there are in all its lists.
+    /// Evaluates a batch, but computes only the logits of the moves in `requested`. `logits` must have
+    /// one list for each position.
     pub(super) fn run_moves(
         &mut self,
         planes: &[f32],
-        asked: &[Vec<u16>],
+        requested: &[Vec<u16>],
         logits: &mut [Vec<f32>],
         value: &mut Vec<f32>,
     ) {
         let count = self.count(planes);
-        assert!(asked.len() == count && logits.len() == count, "{count} positions");
+        assert!(requested.len() == count && logits.len() == count, "{count} positions");
         let value_outputs = self.network.config().value.outputs();
         value.resize(count * value_outputs, 0.0);
         let share = self.share(count);
-        let slices = asked.chunks(share).zip(logits.chunks_mut(share));
+        let slices = requested.chunks(share).zip(logits.chunks_mut(share));
         let slices = slices.zip(value.chunks_mut(share * value_outputs));
-        self.each_part(planes, share, slices, |network, room, planes, ((asked, logits), value)| {
-            room.features(network, planes);
-            for ((moves, logits), row) in
-                asked.iter().zip(logits).zip(room.policy.chunks_exact(POLICY_INPUTS))
-            {
-                let layout = network.folded.weights.layout();
-                let weights = network.folded.weights.at(&layout.policy_linear.weight);
-                let bias = network.folded.weights.at(&layout.policy_linear.bias);
-                logits.clear();
-                logits.extend(moves.iter().map(|&number| {
-                    let number = usize::from(number);
-                    let start = number * POLICY_INPUTS;
-                    dot(&weights[start..start + POLICY_INPUTS], row) + bias[number]
-                }));
-            }
-            room.value(network, value);
-        });
+        self.each_part(
+            planes,
+            share,
+            slices,
+            |network, scratch, planes, ((requested, logits), value)| {
+                scratch.features(network, planes);
+                for ((moves, logits), row) in
+                    requested.iter().zip(logits).zip(scratch.policy.chunks_exact(POLICY_INPUTS))
+                {
+                    let layout = network.folded.weights.layout();
+                    let weights = network.folded.weights.at(&layout.policy_linear.weight);
+                    let bias = network.folded.weights.at(&layout.policy_linear.bias);
+                    logits.clear();
+                    logits.extend(moves.iter().map(|&number| {
+                        let number = usize::from(number);
+                        let start = number * POLICY_INPUTS;
+                        dot(&weights[start..start + POLICY_INPUTS], row) + bias[number]
+                    }));
+                }
+                scratch.value(network, value);
+            },
+        );
     }
 
     fn count(&self, planes: &[f32]) -> usize {
@@ -152,57 +173,59 @@ impl Session {
         planes.len() / size
     }
 
-    /// Positions of each part.
+    /// Positions per part.
     fn share(&self, count: usize) -> usize {
-        count.div_ceil(self.rooms.len()).max(1)
+        count.div_ceil(self.scratches.len()).max(1)
     }
 
-    /// Runs every part in a room of its own.
+    /// Runs every part with its own buffers.
     fn each_part<T: Send>(
         &mut self,
         planes: &[f32],
         share: usize,
         slices: impl Iterator<Item = T> + Send,
-        run: impl Fn(&Network, &mut Room, &[f32], T) + Sync,
+        run: impl Fn(&Network, &mut SessionScratch, &[f32], T) + Sync,
     ) {
         let (network, run) = (&self.network, &run);
         let parts = planes.chunks(share * network.config().planes * 64);
-        let parts = parts.zip(slices).zip(&mut self.rooms);
+        let parts = parts.zip(slices).zip(&mut self.scratches);
         let alone = planes.len() <= network.config().planes * 64;
         match &self.pool {
-            None => parts.for_each(|((planes, slice), room)| run(network, room, planes, slice)),
+            None => {
+                parts.for_each(|((planes, slice), scratch)| run(network, scratch, planes, slice));
+            }
             Some(pool) => pool.in_place_scope(|scope| {
-                for ((planes, slice), room) in parts {
-                    room.tiles.threads = if alone { pool.current_num_threads() } else { 1 };
-                    scope.spawn(move |_| run(network, room, planes, slice));
+                for ((planes, slice), scratch) in parts {
+                    scratch.tiles.threads = if alone { pool.current_num_threads() } else { 1 };
+                    scope.spawn(move |_| run(network, scratch, planes, slice));
                 }
             }),
         }
     }
 }
 
-/// Room for the numbers of one thread.
+/// The buffers of one thread.
 #[derive(Debug, Default)]
-struct Room {
+struct SessionScratch {
     /// For the stem.
     edges: Floats,
-    /// The tower's state.
+    /// The state of the tower.
     tower: Floats,
     /// Between the convolutions of a block.
     between: Floats,
-    tiles: TileRoom,
+    tiles: TileScratch,
     /// Means, units and gates.
     gate: Floats,
     head: Floats,
-    /// What enters the policy's matrix, 128 for each position.
+    /// Inputs of the policy's matrix, 128 per position.
     policy: Floats,
-    /// What enters the value's matrix, 64 for each position.
+    /// Inputs of the value's matrix, 64 per position.
     value: Floats,
     hidden: Floats,
-    integers: IntegerRoom,
+    integers: IntegerScratch,
 }
 
-impl Room {
+impl SessionScratch {
     fn grow(&mut self, network: &Network, count: usize) {
         let config = network.config();
         let filters = config.filters;
@@ -219,7 +242,7 @@ impl Room {
         self.hidden.grow(count * VALUE_HIDDEN);
     }
 
-    /// Fills what enters the matrices of both heads.
+    /// Computes the inputs of both heads' matrices.
     fn features(&mut self, network: &Network, planes: &[f32]) {
         let size = network.config().planes * 64;
         self.grow(network, planes.len() / size);
@@ -239,7 +262,7 @@ impl Room {
         }
     }
 
-    /// Brings a group of positions through the stem.
+    /// Runs a group of positions through the stem.
     fn stem(&mut self, network: &Network, planes: &[f32]) {
         let (folded, kernel) = (&*network.folded, network.kernel);
         let boards = self.tower.chunks_exact_mut(64 * folded.config.filters);
@@ -248,8 +271,8 @@ impl Room {
         }
     }
 
-    /// Brings a group of positions through the tower; `observe` sees what enters each convolution
-    /// behind the stem.
+    /// Runs a group of positions through the tower. `observe` gets the input of each convolution
+    /// after the stem.
     fn tower(&mut self, network: &Network, planes: &[f32], mut observe: impl FnMut(usize, &[f32])) {
         self.stem(network, planes);
         let (folded, kernel) = (&*network.folded, network.kernel);
@@ -272,7 +295,7 @@ impl Room {
                     layers[1].run(kernel, count, from, &mut self.tiles, to, End::AddRelu);
                     continue;
                 };
-                // The input has become tiles before the output is written over it.
+                // The input was already transformed to tiles when the output overwrites it.
                 layers[1].run_in_place(kernel, count, from, &mut self.tiles);
                 let mut state = GateState::new(&mut self.gate, filters, folded.config.squeeze);
                 for (from, to) in from.chunks_exact(board).zip(to.chunks_exact_mut(board)) {
@@ -295,9 +318,9 @@ impl Room {
             kernel.product(shape, left, right, &mut self.head, LANES);
             for board in 0..boards {
                 let squares = &self.head[board * 64 * LANES..(board + 1) * 64 * LANES];
-                let place = first + start + board;
-                let policy = &mut self.policy[place * POLICY_INPUTS..(place + 1) * POLICY_INPUTS];
-                let value = &mut self.value[place * 64..(place + 1) * 64];
+                let index = first + start + board;
+                let policy = &mut self.policy[index * POLICY_INPUTS..(index + 1) * POLICY_INPUTS];
+                let value = &mut self.value[index * 64..(index + 1) * 64];
                 let activated = |row: &[f32], c: usize| (row[c] + folded.head_bias[c]).max(0.0);
                 for (square, row) in squares.chunks_exact(LANES).enumerate() {
                     policy[square] = activated(row, 0);
@@ -308,7 +331,7 @@ impl Room {
         }
     }
 
-    /// Every logit of the policy.
+    /// All logits of the policy.
     fn policy(&mut self, network: &Network, out: &mut [f32]) {
         let folded = &*network.folded;
         let bias = folded.weights.at(&folded.weights.layout().policy_linear.bias);
@@ -317,24 +340,24 @@ impl Room {
         }
         let rows = out.len() / MOVES;
         let left = Left::rows(&self.policy, POLICY_INPUTS);
-        let add = |columns: &mut [f32], place: usize, width: usize| {
+        let add = |columns: &mut [f32], offset: usize, width: usize| {
             let shape = Shape { rows, depth: POLICY_INPUTS, columns: width };
-            let right = Right::packed(&folded.policy[place..], POLICY_INPUTS, width);
+            let right = Right::packed(&folded.policy[offset..], POLICY_INPUTS, width);
             network.kernel.product_add(shape, left, right, columns, MOVES.min(columns.len()));
         };
-        // A single row's columns can be cut where the panels of the matrix end.
+        // The columns of a single row can be divided at the panels of the matrix.
         if self.tiles.threads > 1 && rows == 1 {
             let width = (MOVES / PANEL).div_ceil(self.tiles.threads) * PANEL;
             out.par_chunks_mut(width).enumerate().for_each(|(part, columns)| {
-                let place = Right::place(POLICY_INPUTS, MOVES, 0, part * width);
-                add(columns, place, columns.len());
+                let offset = Right::index(POLICY_INPUTS, MOVES, 0, part * width);
+                add(columns, offset, columns.len());
             });
         } else {
             add(out, 0, MOVES);
         }
     }
 
-    /// The value head.
+    /// The outputs of the value head.
     fn value(&mut self, network: &Network, out: &mut [f32]) {
         let (folded, layout) = (&*network.folded, network.folded.weights.layout());
         let outputs = folded.config.value.outputs();
@@ -362,23 +385,23 @@ impl Room {
     }
 }
 
-/// The largest input of each convolution behind the stem, over all positions.
+/// The largest input of each convolution after the stem, over all positions.
 pub(super) fn largest_inputs(network: &Network, planes: &[f32]) -> Vec<f32> {
     let config = network.config();
     let size = config.planes * 64;
     assert!(planes.len().is_multiple_of(size), "{} numbers: positions of {size}", planes.len());
     let mut largest = vec![0.0f32; 2 * config.blocks];
-    let mut room = Room::default();
-    room.grow(network, GROUP);
+    let mut scratch = SessionScratch::default();
+    scratch.grow(network, GROUP);
     for planes in planes.chunks(GROUP * size) {
-        room.tower(network, planes, |layer, inputs| {
+        scratch.tower(network, planes, |layer, inputs| {
             largest[layer] = inputs.iter().copied().fold(largest[layer], f32::max);
         });
     }
     largest
 }
 
-/// Turns planes of squares into squares of planes; missing planes up to a multiple of 16 are 0.
+/// Converts planes of squares to squares of planes, padded with zeros to a multiple of 16 planes.
 pub(crate) fn boards_of(planes: &[f32], count: usize, boards: &mut [f32]) {
     let channels = count.next_multiple_of(LANES);
     let positions = planes.len() / (count * 64);

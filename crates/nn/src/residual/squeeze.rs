@@ -1,4 +1,4 @@
-//! Squeeze and excitation (Hu et al. 2018): a gate for each channel, from the means of all.
+//! Squeeze and excitation (Hu et al. 2018): a gate per channel, from the means of all channels.
 
 use super::weights::{Squeeze, Weights};
 
@@ -13,7 +13,7 @@ pub(super) struct Gate<'a> {
     pub expand_bias: &'a [f32],
 }
 
-/// What a gate remembers of one board: `filters` means, `squeeze` units, `filters` gates.
+/// The intermediate results for one board: `filters` means, `squeeze` units, `filters` gates.
 #[derive(Debug)]
 pub(super) struct GateState<'a> {
     pub means: &'a mut [f32],
@@ -34,7 +34,7 @@ impl<'a> GateState<'a> {
     }
 }
 
-/// Derivatives by the two matrices, in the places of [`Gate`].
+/// Derivatives by the matrices and biases of [`Gate`].
 #[derive(Debug)]
 pub(super) struct GateGradient<'a> {
     pub reduce: &'a mut [f32],
@@ -44,16 +44,16 @@ pub(super) struct GateGradient<'a> {
 }
 
 impl<'a> Gate<'a> {
-    pub fn new(weights: &'a Weights, place: &Squeeze) -> Gate<'a> {
+    pub fn new(weights: &'a Weights, squeeze: &Squeeze) -> Gate<'a> {
         Gate {
-            reduce: weights.at(&place.reduce.weight),
-            reduce_bias: weights.at(&place.reduce.bias),
-            expand: weights.at(&place.expand.weight),
-            expand_bias: weights.at(&place.expand.bias),
+            reduce: weights.at(&squeeze.reduce.weight),
+            reduce_bias: weights.at(&squeeze.reduce.bias),
+            expand: weights.at(&squeeze.expand.weight),
+            expand_bias: weights.at(&squeeze.expand.bias),
         }
     }
 
-    /// The gates of a board, which is 64 rows of channels.
+    /// Computes the gates of a board, which is 64 rows of channels.
     pub fn open(&self, board: &[f32], state: &mut GateState) {
         let (filters, squeeze) = (self.expand_bias.len(), self.reduce_bias.len());
         state.means.fill(0.0);
@@ -70,7 +70,7 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Derivatives by the gated board become derivatives by the board, in place.
+    /// Transforms derivatives by the gated board to derivatives by the board, in place.
     pub fn back(
         &self,
         state: &GateState,
@@ -115,7 +115,7 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Lets a board through its gates, adds what came before, and cuts what is below 0.
+/// Multiplies a board by its gates, adds the previous contents of `out`, and applies ReLU.
 pub(super) fn gated(board: &[f32], gates: &[f32], out: &mut [f32]) {
     let filters = gates.len();
     for (square, out) in board.chunks_exact(filters).zip(out.chunks_exact_mut(filters)) {
@@ -132,7 +132,7 @@ pub(super) fn add_scaled(out: &mut [f32], row: &[f32], scale: f32) {
     }
 }
 
-/// A dot product in eight sums, which vectorises and has a fixed order.
+/// A dot product with eight partial sums: vectorisable, in a fixed order.
 pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0f32; 8];
     let (chunks, rest) = a.as_chunks::<8>();

@@ -1,8 +1,8 @@
-//! The trainer: batches in, better weights out, the same bits with any number of threads.
+//! The trainer: the same bits with any number of threads.
 //!
-//! A batch is cut into segments, as many for one thread as for many; each adds up its share of
-//! every sum in the order of its positions, and the shares are added in the order of segments.
-//! Statistics of batch norm need the whole batch, so segments meet after every convolution.
+//! A batch is divided into segments, independent of the number of threads. Each segment sums in the
+//! order of its positions, and the sums are added in the order of segments. Batch norm needs
+//! statistics of the whole batch, so all segments synchronise after every convolution.
 
 mod head;
 mod norm;
@@ -30,19 +30,18 @@ use crate::file::{WeightsError, WeightsInfo};
 use head::Head;
 use norm::BatchNorm;
 use prepared::Prepared;
-use segment::{Room, Segment};
+use segment::{Segment, ThreadScratch};
 
-/// How to learn. The learning rate is given with each batch, so that any schedule will do.
+/// Training settings. The learning rate is passed with each batch, which allows any schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainingConfig {
-    /// How weights follow gradients.
     pub optimiser: Optimiser,
-    /// Share of every trained weight that is added to its gradient.
+    /// The share of every trained weight that is added to its gradient.
     pub weight_decay: f32,
-    /// The longest mean gradient; longer ones are shortened.
+    /// The maximum length of the mean gradient.
     pub clip_norm: f32,
-    /// Share of the weights that enters their moving average with each batch.
+    /// The share of the weights in their moving average, per batch.
     pub average_rate: f32,
     /// Weight of the policy's cross entropy.
     pub policy_weight: f32,
@@ -63,69 +62,50 @@ impl Default for TrainingConfig {
     }
 }
 
-/// Mean losses of a batch, before the weights moved.
+/// Mean losses of a batch, before the update.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Losses {
     /// Cross entropy of the policy over the legal moves.
     pub policy: f32,
     /// Squared error or cross entropy of the value.
     pub value: f32,
-    /// Length of the mean gradient, before it was clipped.
+    /// Length of the mean gradient before clipping.
     pub gradient_norm: f32,
     /// Length of all trained weights.
     pub weight_norm: f32,
 }
 
-/// A batch that cannot be learned from.
+/// Why a training step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// No positions.
     #[error("the batch is empty")]
     Empty,
     /// Positions of another encoding.
-    #[error("positions of {got} numbers: expected {expected}")]
-    Planes {
-        /// How many there are.
-        got: usize,
-        /// How many there should be.
-        expected: usize,
-    },
-    /// Threads that could not be started.
+    #[error("positions of {got} numbers: expected {expected}, as in the network's encoding")]
+    Planes { got: usize, expected: usize },
     #[error(transparent)]
     Threads(#[from] ThreadsError),
-    /// A loss or gradient that is no number; the weights are as before the batch.
+    /// A loss or gradient that is not finite. The weights are unchanged.
     #[error("step {step}: policy loss {policy}, value loss {value}, gradient norm {gradient_norm}")]
-    NotFinite {
-        /// The step.
-        step: u64,
-        /// The policy loss.
-        policy: f32,
-        /// The value loss.
-        value: f32,
-        /// The length of the gradient.
-        gradient_norm: f32,
-    },
-    /// A shape that cannot be built.
+    NotFinite { step: u64, policy: f32, value: f32, gradient_norm: f32 },
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A state that cannot be read.
-    #[error("cannot go on from this training state: {0}")]
+    /// An invalid training state.
+    #[error("cannot resume from this training state: {0}")]
     State(#[from] WeightsError),
-    /// A device that cannot be had, or that gave up.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
-/// Prefixes of moments in a state.
+/// Prefixes of the moments in a training state.
 pub(crate) const FIRST: &str = "first.";
 pub(crate) const SECOND: &str = "second.";
 
-/// Weights in training.
 #[derive(Debug)]
 pub struct Trainer {
     weights: Weights,
     first: Weights,
-    /// Adam's alone.
+    /// Adam only.
     second: Option<Weights>,
     average: Weights,
     gradient: Weights,
@@ -136,7 +116,7 @@ pub struct Trainer {
     work: Work,
 }
 
-/// Everything that a step needs for a while.
+/// The buffers of a step.
 #[derive(Debug)]
 struct Work {
     prepared: Prepared,
@@ -145,11 +125,10 @@ struct Work {
     head_norm: BatchNorm,
     segments: Vec<Segment>,
     /// One for each thread.
-    rooms: Vec<Room>,
+    scratches: Vec<ThreadScratch>,
 }
 
 impl Trainer {
-    /// Starts to train weights on so many threads.
     pub fn new(
         weights: Weights,
         config: TrainingConfig,
@@ -171,7 +150,7 @@ impl Trainer {
                 norms: vec![BatchNorm::new(shape.filters); shape.convolutions()],
                 head_norm: BatchNorm::new(LANES),
                 segments: Vec::new(),
-                rooms: (0..threads).map(|_| Room::new(shape)).collect(),
+                scratches: (0..threads).map(|_| ThreadScratch::new(shape)).collect(),
             },
             weights,
             config,
@@ -181,7 +160,7 @@ impl Trainer {
         })
     }
 
-    /// Learns from one batch.
+    /// Trains on one batch.
     pub fn step(&mut self, batch: &Batch, learning_rate: f32) -> Result<Losses, TrainError> {
         let losses = self.differentiate(batch)?;
         let clip = self.config.clip_norm / losses.gradient_norm.max(f32::MIN_POSITIVE);
@@ -195,7 +174,7 @@ impl Trainer {
         let Trainer { weights, gradient, first, second, pool, .. } = self;
         let second = second.as_mut().map_or(&mut [][..], |second| &mut second.values[..]);
         pool.install(|| step.apply(weights, &gradient.values, &mut first.values, second));
-        self.remember_statistics(batch.len() * 64);
+        self.update_running_statistics(batch.len() * 64);
         self.steps += 1;
         if average::is_due(self.steps) {
             average::mix(&mut self.average, &self.weights, self.config.average_rate, self.steps);
@@ -203,8 +182,8 @@ impl Trainer {
         Ok(losses)
     }
 
-    /// The losses of a batch and their mean gradient, unclipped and without decay. Nothing is
-    /// learned.
+    /// The losses of a batch and their mean gradient, unclipped and without weight decay. Changes
+    /// nothing.
     pub fn gradient(&mut self, batch: &Batch) -> Result<(Losses, &Weights), TrainError> {
         let losses = self.differentiate(batch)?;
         Ok((losses, &self.gradient))
@@ -215,17 +194,17 @@ impl Trainer {
         &self.weights
     }
 
-    /// The moving average of the weights: what should play.
+    /// The moving average of the weights, which should be used for play.
     pub fn average(&self) -> &Weights {
         &self.average
     }
 
-    /// Batches learned from.
+    /// The number of batches trained on.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Everything needed to go on as if nothing had happened: weights, moments and average.
+    /// The complete training state: weights, moments and average.
     pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
         let mut parts = vec![("", &self.weights), (FIRST, &self.first)];
         parts.extend(self.second.as_ref().map(|second| (SECOND, second)));
@@ -233,7 +212,7 @@ impl Trainer {
         file::encode_parts(&parts, WeightsInfo { step: self.steps })
     }
 
-    /// Goes on from a state of the same optimiser.
+    /// Resumes from a state of the same optimiser.
     pub fn restore(
         state: &[u8],
         config: TrainingConfig,
@@ -244,18 +223,17 @@ impl Trainer {
             Optimiser::Adam { .. } => &["", FIRST, SECOND, AVERAGE],
         };
         let (mut parts, info) = file::decode_parts(state, prefixes)?;
-        let average = parts.pop().expect("as many parts as names");
+        let average = parts.pop().expect("one part for each name");
         let mut parts = parts.into_iter();
-        let weights = parts.next().expect("as many parts as names");
+        let weights = parts.next().expect("one part for each name");
         let mut trainer = Trainer::new(weights, config, threads)?;
-        trainer.first = parts.next().expect("as many parts as names");
+        trainer.first = parts.next().expect("one part for each name");
         trainer.second = parts.next();
         trainer.average = average;
         trainer.steps = info.step;
         Ok(trainer)
     }
 
-    /// Fills the gradient.
     fn differentiate(&mut self, batch: &Batch) -> Result<Losses, TrainError> {
         let expected = self.weights.config().planes * 64;
         if batch.is_empty() {
@@ -278,23 +256,23 @@ impl Trainer {
         Ok(Losses { policy, value, gradient_norm, weight_norm })
     }
 
-    /// Lets the statistics of a batch into the running ones.
-    fn remember_statistics(&mut self, squares: usize) {
+    /// Updates the running statistics with those of the batch.
+    fn update_running_statistics(&mut self, squares: usize) {
         let layout = self.weights.layout().clone();
         let unbiased = squares as f64 / (squares as f64 - 1.0);
         let values = &mut self.weights.values;
-        let mut mix = |place: &Norm, norm: &BatchNorm, first: usize| {
+        let mut mix = |layout: &Norm, norm: &BatchNorm, first: usize| {
             let towards = |old: &mut f32, new: f32| *old += NORM_MOMENTUM * (new - *old);
-            for (channel, index) in place.mean.clone().enumerate() {
+            for (channel, index) in layout.mean.clone().enumerate() {
                 towards(&mut values[index], norm.mean[first + channel]);
             }
-            for (channel, index) in place.variance.clone().enumerate() {
+            for (channel, index) in layout.variance.clone().enumerate() {
                 let variance = norm.variance[first + channel] * unbiased;
                 towards(&mut values[index], variance as f32);
             }
         };
-        for (place, norm) in layout.tower.iter().zip(&self.work.norms) {
-            mix(&place.norm, norm, 0);
+        for (conv, norm) in layout.tower.iter().zip(&self.work.norms) {
+            mix(&conv.norm, norm, 0);
         }
         mix(&layout.policy.norm, &self.work.head_norm, 0);
         mix(&layout.value.norm, &self.work.head_norm, layout.policy.outputs);
@@ -302,7 +280,7 @@ impl Trainer {
 }
 
 impl Work {
-    /// Forwards and backwards: the sums of both losses, and the mean gradient.
+    /// Forward and backward pass: the sums of both losses, and the mean gradient.
     fn differentiate(
         &mut self,
         kernel: Kernel,
@@ -315,29 +293,33 @@ impl Work {
         let squares = batch.len() * 64;
         Segment::cut(&mut self.segments, layout.config, batch.len());
         self.prepared.fill(weights);
-        let Work { prepared, norms, head_norm, segments, rooms } = self;
+        let Work { prepared, norms, head_norm, segments, scratches } = self;
         let tower = tower::Tower { kernel, weights, prepared, batch };
 
         let last = layout.tower.len();
-        for (layer, place) in layout.tower.iter().enumerate() {
+        for (layer, conv) in layout.tower.iter().enumerate() {
             let (before, after) = norms.split_at_mut(layer);
-            each(segments, rooms, |segment, room| tower.forward(segment, room, layer, before));
-            after[0].forward(segments, squares, |norm| norm.affine(weights, &[&place.norm]));
+            each(segments, scratches, |segment, scratch| {
+                tower.forward(segment, scratch, layer, before);
+            });
+            after[0].forward(segments, squares, |norm| norm.affine(weights, &[&conv.norm]));
         }
         let head = Head { tower: &tower, config };
-        each(segments, rooms, |segment, _| head.convolve(segment, norms));
-        let places = [&layout.policy.norm, &layout.value.norm];
-        head_norm.forward(segments, squares, |norm| norm.affine(weights, &places));
-        each(segments, rooms, |segment, _| head.judge(segment, head_norm));
-        head_norm.backward(segments, squares, gradient, &places);
-        each(segments, rooms, |segment, room| head.back(segment, room, head_norm, norms));
+        each(segments, scratches, |segment, _| head.convolve(segment, norms));
+        let head_norms = [&layout.policy.norm, &layout.value.norm];
+        head_norm.forward(segments, squares, |norm| norm.affine(weights, &head_norms));
+        each(segments, scratches, |segment, _| head.losses(segment, head_norm));
+        head_norm.backward(segments, squares, gradient, &head_norms);
+        each(segments, scratches, |segment, scratch| head.back(segment, scratch, head_norm, norms));
 
         for layer in (0..last).rev() {
-            let place = &layout.tower[layer];
-            norms[layer].backward(segments, squares, gradient, &[&place.norm]);
-            each(segments, rooms, |segment, room| tower.backward(segment, room, layer, norms));
-            let filters = &mut gradient.values[place.weight.clone()];
-            add_filters(segments, place.inputs, place.outputs, filters);
+            let conv = &layout.tower[layer];
+            norms[layer].backward(segments, squares, gradient, &[&conv.norm]);
+            each(segments, scratches, |segment, scratch| {
+                tower.backward(segment, scratch, layer, norms);
+            });
+            let filters = &mut gradient.values[conv.weight.clone()];
+            add_filters(segments, conv.inputs, conv.outputs, filters);
         }
         for segment in &*segments {
             segment.small.copy_or_add(segment.first == 0, &layout, &mut gradient.values);
@@ -348,22 +330,22 @@ impl Work {
     }
 }
 
-/// Has every segment worked on, a run of them by each thread.
+/// Runs `work` on every segment; each thread takes a consecutive run of them.
 fn each(
     segments: &mut [Segment],
-    rooms: &mut [Room],
-    work: impl Fn(&mut Segment, &mut Room) + Sync,
+    scratches: &mut [ThreadScratch],
+    work: impl Fn(&mut Segment, &mut ThreadScratch) + Sync,
 ) {
-    let share = segments.len().div_ceil(rooms.len());
-    let runs = segments.par_chunks_mut(share).zip(rooms.par_iter_mut());
-    runs.with_max_len(1).for_each(|(segments, room)| {
+    let share = segments.len().div_ceil(scratches.len());
+    let runs = segments.par_chunks_mut(share).zip(scratches.par_iter_mut());
+    runs.with_max_len(1).for_each(|(segments, scratch)| {
         for segment in segments {
-            work(segment, room);
+            work(segment, scratch);
         }
     });
 }
 
-/// Derivatives by transformed filters, segment by segment, become derivatives by filters.
+/// Transforms derivatives by transformed filters, segment by segment, to derivatives by filters.
 fn add_filters(segments: &[Segment], inputs: usize, outputs: usize, out: &mut [f32]) {
     let matrix = inputs * outputs;
     out.par_chunks_mut(LANES * inputs * 9).enumerate().for_each(|(group, out)| {
@@ -386,8 +368,8 @@ fn add_filters(segments: &[Segment], inputs: usize, outputs: usize, out: &mut [f
     });
 }
 
-/// Derivatives by the policy's matrix: every row is added up in the order of the batch.
-fn policy_matrix(segments: &[Segment], place: &super::weights::Linear, gradient: &mut [f32]) {
+/// Derivatives by the policy's matrix: every row is summed in the order of the batch.
+fn policy_matrix(segments: &[Segment], linear: &super::weights::Linear, gradient: &mut [f32]) {
     let entries = || {
         segments.iter().flat_map(|segment| {
             segment.moves.iter().map(move |entry| {
@@ -411,7 +393,7 @@ fn policy_matrix(segments: &[Segment], place: &super::weights::Linear, gradient:
         next[number] += 1;
     }
     let (weights, bias) =
-        gradient[place.weight.start..place.bias.end].split_at_mut(place.weight.len());
+        gradient[linear.weight.start..linear.bias.end].split_at_mut(linear.weight.len());
     let rows = weights.par_chunks_mut(POLICY_INPUTS).zip(bias).enumerate().with_min_len(64);
     rows.for_each(|(number, (row, bias))| {
         row.fill(0.0);

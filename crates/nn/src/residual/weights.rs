@@ -1,7 +1,7 @@
-//! The f32 master weights under their names, and their first values.
+//! The f32 master weights by name, and their initialisation.
 //!
-//! All tensors stand in one vector, in the order of their names' table, so that gradients and
-//! moments are vectors of the same length.
+//! All tensors are stored in one vector, in the order of [`Layout`], so that gradients and moments
+//! are vectors of the same length.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,16 +17,14 @@ pub struct Weights {
     pub(super) values: Vec<f32>,
 }
 
-/// One tensor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tensor<'a> {
-    /// Its name, such as `stem.conv.weight`.
+    /// For example `stem.conv.weight`.
     pub name: &'a str,
-    /// Its shape.
     pub shape: &'a [usize],
-    /// Its numbers, the last dimension fastest.
+    /// The last dimension varies fastest.
     pub values: &'a [f32],
-    /// False for running statistics, which no gradient moves.
+    /// False for running statistics, which have no gradient.
     pub trained: bool,
 }
 
@@ -37,8 +35,8 @@ impl PartialEq for Weights {
 }
 
 impl Weights {
-    /// Random weights (He et al. 2015); the last layers are small, so that a fresh network knows
-    /// nothing and says so.
+    /// Random weights (He et al. 2015). The last layers are small, so that a new network has an
+    /// almost uniform policy and values near zero.
     pub fn random(config: Config, seed: Seed) -> Result<Weights, ConfigError> {
         let mut weights = Weights::zeros(config)?;
         let seed = seed.derive("residual");
@@ -58,14 +56,12 @@ impl Weights {
         Ok(weights)
     }
 
-    /// All zero.
     pub fn zeros(config: Config) -> Result<Weights, ConfigError> {
         config.check()?;
         let layout = Layout::new(config);
         Ok(Weights { values: vec![0.0; layout.len], layout: layout.into() })
     }
 
-    /// The shape.
     pub fn config(&self) -> Config {
         self.layout.config
     }
@@ -80,36 +76,33 @@ impl Weights {
         })
     }
 
-    /// The tensor with this name.
     pub fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
         self.tensors().find(|tensor| tensor.name == name)
     }
 
-    /// The numbers of the tensor with this name.
+    /// The values of the tensor with this name.
     pub fn tensor_mut(&mut self, name: &str) -> Option<&mut [f32]> {
         let entry = self.layout.entries.iter().find(|entry| entry.name == name)?;
         Some(&mut self.values[entry.range.clone()])
     }
 
-    /// Where everything stands.
     pub(super) fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// The numbers of a place.
-    pub(super) fn at(&self, place: &Range<usize>) -> &[f32] {
-        &self.values[place.clone()]
+    pub(super) fn at(&self, range: &Range<usize>) -> &[f32] {
+        &self.values[range.clone()]
     }
 }
 
-/// Where every tensor stands in the one vector.
+/// The ranges of all tensors in the vector.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub config: Config,
     pub entries: Vec<Entry>,
     /// The stem, then two for each block.
     pub tower: Vec<Convolution>,
-    /// One for each block, unless there is none at all.
+    /// One for each block; empty without squeeze and excitation.
     pub squeezes: Vec<Squeeze>,
     pub policy: Convolution,
     pub policy_linear: Linear,
@@ -127,7 +120,7 @@ pub(super) struct Entry {
     pub trained: bool,
 }
 
-/// A convolution and the norm behind it.
+/// A convolution and its batch norm.
 #[derive(Clone, Debug)]
 pub(super) struct Convolution {
     pub inputs: usize,
@@ -136,7 +129,7 @@ pub(super) struct Convolution {
     pub norm: Norm,
 }
 
-/// Places of a batch norm.
+/// The ranges of a batch norm's tensors.
 #[derive(Clone, Debug)]
 pub(super) struct Norm {
     pub weight: Range<usize>,
@@ -145,14 +138,14 @@ pub(super) struct Norm {
     pub variance: Range<usize>,
 }
 
-/// Places of a matrix with its bias.
+/// The ranges of a matrix and its bias.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
     pub weight: Range<usize>,
     pub bias: Range<usize>,
 }
 
-/// Places of a block's squeeze and excitation.
+/// The ranges of a block's squeeze and excitation.
 #[derive(Clone, Debug)]
 pub(super) struct Squeeze {
     pub reduce: Linear,
@@ -192,7 +185,7 @@ impl Layout {
         }
     }
 
-    /// Every convolution: the tower's, then those of the heads.
+    /// Every convolution: those of the tower, then those of the heads.
     pub fn convolutions(&self) -> impl Iterator<Item = &Convolution> {
         self.tower.iter().chain([&self.policy, &self.value])
     }
@@ -240,7 +233,7 @@ impl Entries {
     }
 }
 
-/// Normal draws with this deviation, cut at three of them.
+/// Normal samples with this deviation, truncated at three deviations.
 fn fill(values: &mut [f32], rng: &mut Rng, deviation: f32) {
     for value in values {
         *value = (rng.normal() as f32).clamp(-3.0, 3.0) * deviation;
@@ -252,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trained_numbers_are_the_parameters() {
+    fn parameters_counts_the_trained_weights() {
         for squeeze in [0, 8] {
             let config = Config { squeeze, ..Config::small() };
             let weights = Weights::random(config, Seed::new(1)).unwrap();
@@ -264,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_shapes_are_those_of_the_format() {
+    fn names_and_shapes_match_the_file_format() {
         let config = Config { squeeze: 8, ..Config::small() };
         let weights = Weights::random(config, Seed::new(1)).unwrap();
         let shapes: &[(&str, &[usize])] = &[

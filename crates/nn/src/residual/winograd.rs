@@ -1,14 +1,14 @@
-//! Filters in Winograd's domain: U = G g Gᵀ, packed for products, and derivatives back.
+//! Filters in Winograd's domain: U = G g Gᵀ, packed for products, and the derivatives back.
 //!
-//! The transforms of boards stand in `kernel/winograd`; see there for the whole formula. Sixteen
-//! filters are transformed side by side.
+//! The transforms of boards, and the full formula, are in `kernel/winograd`. Sixteen filters are
+//! transformed side by side.
 
 use super::kernel::{LANES, Right};
 
 /// Matrices of a transformed filter.
 pub(super) const ELEMENTS: usize = 36;
 
-/// A number of each of sixteen filters.
+/// One number of each of sixteen filters.
 pub(super) type Lanes = [f32; LANES];
 
 const G: [[f32; 3]; 6] = [
@@ -20,12 +20,12 @@ const G: [[f32; 3]; 6] = [
     [0.0, 0.0, 1.0],
 ];
 
-/// How large the 36 matrices of a convolution are, and how they are packed.
+/// The sizes of the 36 matrices of a convolution, which determine their packing.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Filters {
-    /// Channels in: the depth of forward products.
+    /// Input channels: the depth of forward products.
     pub inputs: usize,
-    /// Channels out, a multiple of 16.
+    /// Output channels, a multiple of 16.
     pub outputs: usize,
 }
 
@@ -48,13 +48,13 @@ impl Filters {
                         tap[lane] = value * scale;
                     }
                 }
-                let place = Right::place(inputs, outputs, input, first);
-                transform(&taps, &mut out[place..], self.matrix());
+                let index = Right::index(inputs, outputs, input, first);
+                transform(&taps, &mut out[index..], self.matrix());
             }
         }
     }
 
-    /// The same transposed, outputs × inputs, for products backwards. Inputs are a multiple of 16.
+    /// The same transposed, outputs × inputs, for backward products. Inputs are a multiple of 16.
     pub fn backward(self, weights: &[f32], out: &mut [f32]) {
         let Filters { inputs, outputs } = self;
         for output in 0..outputs {
@@ -67,14 +67,14 @@ impl Filters {
                         tap[lane] = *value;
                     }
                 }
-                let place = Right::place(outputs, inputs, output, first);
-                transform(&taps, &mut out[place..], Right::packed_len(outputs, inputs));
+                let index = Right::index(outputs, inputs, output, first);
+                transform(&taps, &mut out[index..], Right::packed_len(outputs, inputs));
             }
         }
     }
 }
 
-/// G g Gᵀ, each element to its matrix.
+/// Writes each element of G g Gᵀ to its matrix.
 fn transform(taps: &[Lanes; 9], out: &mut [f32], matrix: usize) {
     let mut half = [[[0.0; LANES]; 3]; 6];
     for (half, g) in half.iter_mut().zip(G) {
@@ -91,7 +91,7 @@ fn transform(taps: &[Lanes; 9], out: &mut [f32], matrix: usize) {
     }
 }
 
-/// Derivatives by transformed filters become derivatives by the filters: Gᵀ u G.
+/// Transforms derivatives by transformed filters to derivatives by the filters: Gᵀ u G.
 pub(super) fn gradient(elements: &[Lanes; ELEMENTS]) -> [Lanes; 9] {
     let mut half = [[[0.0; LANES]; 6]; 3];
     for (row, half) in half.iter_mut().enumerate() {
@@ -110,7 +110,7 @@ pub(super) fn gradient(elements: &[Lanes; ELEMENTS]) -> [Lanes; 9] {
     out
 }
 
-/// Lanes times factors, added up.
+/// The sum of lanes times factors.
 #[inline(always)]
 fn sum<const N: usize>(factors: [f32; N], lanes: [&Lanes; N]) -> Lanes {
     let mut out = [0.0; LANES];

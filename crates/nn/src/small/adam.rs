@@ -5,17 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::parameters::Parameters;
 
-/// How weights follow their gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdamConfig {
-    /// Memory of the first moment.
+    /// Decay rate of the first moment.
     pub beta1: f32,
-    /// Memory of the second moment.
+    /// Decay rate of the second moment.
     pub beta2: f32,
-    /// Keeps Adam from dividing by zero.
+    /// Avoids division by zero.
     pub epsilon: f32,
-    /// The longest gradient; longer ones are shortened.
+    /// The maximum length of the gradient.
     pub clip_norm: f32,
 }
 
@@ -25,26 +24,26 @@ impl Default for AdamConfig {
     }
 }
 
-/// The moments of all weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adam {
-    /// Means of the gradient.
+    /// Moving average of the gradient.
     pub first: Parameters,
-    /// Means of its square.
+    /// Moving average of its square.
     pub second: Parameters,
 }
 
-/// Numbers that are added up together: fixed, so that sums do not depend on threads.
+/// Numbers that are summed together: fixed, so that sums do not depend on threads.
 const CHUNK: usize = 1 << 14;
 
 impl Adam {
-    /// For weights that have learned nothing yet.
+    /// Zero moments, for the first step.
     pub fn new(weights: &Parameters) -> Adam {
         let zeros = Parameters::zeros(weights.layout());
         Adam { first: zeros.clone(), second: zeros }
     }
 
-    /// Changes the weights by their `step`-th gradient, from 1; returns its length before clipping.
+    /// Updates the weights with the gradient of step number `step`, starting at 1. Returns the
+    /// length of the gradient before clipping.
     pub fn step(
         &mut self,
         weights: &mut Parameters,
@@ -77,7 +76,6 @@ impl Adam {
     }
 }
 
-/// The length of a gradient.
 fn norm(gradient: &Parameters) -> f32 {
     let square = |values: &[f32]| values.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>();
     let sums: Vec<f64> = gradient.values.par_chunks(CHUNK).map(square).collect();
@@ -90,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_step_is_as_long_as_the_rate_and_long_gradients_are_clipped() {
+    fn the_first_step_has_the_learning_rate_and_long_gradients_are_clipped() {
         let mut weights = Parameters::zeros(&Layout::new(&[("a", &[2])]));
         let mut gradient = weights.clone();
         gradient.values.copy_from_slice(&[30.0, -40.0]);
@@ -102,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_the_bottom_of_a_bowl() {
+    fn it_finds_the_minimum_of_a_quadratic() {
         let mut weights = Parameters::zeros(&Layout::new(&[("a", &[3])]));
         let mut adam = Adam::new(&weights);
         let bottom = [1.0, -2.0, 3.0];

@@ -1,4 +1,4 @@
-//! Files of small networks: the architecture and its shape in the header, one tensor for each part.
+//! Files of small networks: architecture and shape in the header, one tensor for each part.
 
 use safetensors::tensor::{Dtype, SafeTensors};
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ struct Header<C> {
     step: u64,
 }
 
-/// Sets of weights in one file, each with a prefix to its names.
+/// Encodes sets of weights in one file, each with a prefix to its tensor names.
 pub(crate) fn encode<C: Serialize>(
     architecture: &str,
     shape: C,
@@ -46,7 +46,7 @@ pub(crate) fn decode<'a, C: DeserializeOwned>(
     Ok((header.shape, header.step, tensors))
 }
 
-/// Fills weights from the tensors whose names have this prefix.
+/// Reads weights from the tensors with this prefix.
 pub(crate) fn read_part(
     tensors: &SafeTensors<'_>,
     prefix: &str,

@@ -1,5 +1,5 @@
-//! Products of small matrices, row by row in memory. One plain code, compiled once for every
-//! processor and once for those with AVX2 and fused multiply-add.
+//! Products of small row-major matrices. The same code is compiled for every processor and for
+//! those with AVX2 and fused multiply-add.
 //!
 //! The order of all additions is fixed, so results do not depend on threads; the two builds differ
 //! in the last bits.
@@ -8,7 +8,7 @@
 const ROWS: usize = 4;
 const COLUMNS: usize = 16;
 
-/// Whether this processor has what the faster build needs.
+/// Whether this processor supports the faster build.
 #[cfg(target_arch = "x86_64")]
 fn is_fast() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
@@ -56,10 +56,10 @@ fn dots_fast(a: &[f32], b: &[f32], c: &mut [f32], size: (usize, usize, usize)) {
     dots::<true>(a, b, c, size);
 }
 
-/// `x · y + z`, in one step where the processor can.
+/// `x · y + z`, fused when the processor supports it.
 #[inline(always)]
 fn fused<const FMA: bool>(x: f32, y: f32, z: f32) -> f32 {
-    // Without the instruction `mul_add` would be a call.
+    // Without the instruction, `mul_add` would be a function call.
     if FMA { x.mul_add(y, z) } else { x * y + z }
 }
 
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_are_those_of_the_definition() {
+    fn products_match_the_definition() {
         let mut rng = Seed::new(1).rng();
         let mut noise =
             |count: usize| -> Vec<f32> { (0..count).map(|_| rng.normal() as f32).collect() };
@@ -158,7 +158,7 @@ mod tests {
                 }
             }
             let transposed: Vec<f32> =
-                (0..n * k).map(|place| b[(place % k) * n + place / k]).collect();
+                (0..n * k).map(|index| b[(index % k) * n + index / k]).collect();
             let mut first = start.clone();
             multiply(&a, &b, &mut first, (m, k, n));
             let mut second = start.clone();

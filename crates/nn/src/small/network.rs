@@ -1,4 +1,4 @@
-//! A small network of any shape: its weights, and its files.
+//! A small network of any shape: its weights and its files.
 
 use std::sync::Arc;
 
@@ -10,21 +10,19 @@ use super::file;
 use super::parameters::{Layout, Parameters};
 use crate::file::{WeightsError, WeightsInfo};
 
-/// What a kind of small network looks like.
+/// The shape of a kind of small network.
 pub trait Shape: Copy + Serialize + DeserializeOwned {
-    /// The name of the kind in files.
+    /// The name of the architecture in files.
     const ARCHITECTURE: &'static str;
-    /// Why there is no such network.
+    /// Why a shape is invalid.
     type Error: std::fmt::Display;
 
-    /// Says what is wrong with the shape, if anything is.
+    /// Checks that the shape is within the supported limits.
     fn check(&self) -> Result<(), Self::Error>;
 
-    /// Where the weights are.
     fn layout(&self) -> Arc<Layout>;
 }
 
-/// A network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network<S> {
     pub(crate) config: S,
@@ -32,23 +30,22 @@ pub struct Network<S> {
 }
 
 impl<S: Shape> Network<S> {
-    /// A network of this shape whose weights are all zero.
+    /// A network of this shape with all weights zero.
     pub(crate) fn zeros(config: S) -> Result<Network<S>, S::Error> {
         config.check()?;
         Ok(Network { config, weights: Parameters::zeros(&config.layout()) })
     }
 
-    /// The shape.
     pub fn config(&self) -> S {
         self.config
     }
 
-    /// How many weights there are.
+    /// The number of weights.
     pub fn parameters(&self) -> usize {
         self.weights.len()
     }
 
-    /// The bytes of a file.
+    /// Encodes the network as a file.
     pub fn encode(&self, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
         self.encode_as(S::ARCHITECTURE, info)
     }
@@ -70,16 +67,16 @@ impl<S: Shape> Network<S> {
         Ok((network, WeightsInfo { step }))
     }
 
-    /// A network from the bytes of a file.
+    /// Decodes a file.
     pub fn decode(bytes: &[u8]) -> Result<(Network<S>, WeightsInfo), WeightsError> {
         let (network, step, _) = Network::decode_set(bytes, "")?;
         Ok((network, WeightsInfo { step }))
     }
 
-    /// Several networks of one shape in one file.
+    /// Encodes several networks of one shape in one file.
     pub fn encode_many(networks: &[Network<S>]) -> Result<Vec<u8>, WeightsError> {
         let Some(first) = networks.first() else {
-            return Err(WeightsError::Config("a file of no networks".to_owned()));
+            return Err(WeightsError::Config("cannot write a file without networks".to_owned()));
         };
         let prefixes: Vec<String> = (0..networks.len()).map(|index| format!("{index}.")).collect();
         let weights = networks.iter().map(|network| &network.weights);
@@ -88,7 +85,7 @@ impl<S: Shape> Network<S> {
         file::encode(S::ARCHITECTURE, first.config, 0, &sets)
     }
 
-    /// The networks of a file that [`Network::encode_many`] wrote.
+    /// Decodes a file written by [`Network::encode_many`].
     pub fn decode_many(bytes: &[u8]) -> Result<Vec<Network<S>>, WeightsError> {
         let (first, _, tensors) = Network::<S>::decode_set(bytes, "0.")?;
         let parts = first.weights.tensors().count();

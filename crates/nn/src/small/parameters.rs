@@ -1,10 +1,10 @@
-//! All weights of a network as one list of numbers with named parts.
+//! All weights of a network in one vector with named parts.
 
 use std::sync::Arc;
 
 use selfmate_chess::Rng;
 
-/// Names, shapes and places of the parts.
+/// Names, shapes and ranges of the parts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     parts: Vec<Part>,
@@ -19,7 +19,6 @@ struct Part {
     length: usize,
 }
 
-/// The weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameters {
     layout: Arc<Layout>,
@@ -49,39 +48,35 @@ impl Layout {
 }
 
 impl Parameters {
-    /// Zeros.
     pub fn zeros(layout: &Arc<Layout>) -> Parameters {
         Parameters { values: vec![0.0; layout.length], layout: Arc::clone(layout) }
     }
 
-    /// How many numbers there are.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// True for a network without weights.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// The layout.
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }
 
-    /// A part by its place in the layout.
+    /// A part by its index in the layout.
     pub fn part(&self, index: usize) -> &[f32] {
         let part = &self.layout.parts[index];
         &self.values[part.first..][..part.length]
     }
 
-    /// A part, to be changed in place.
+    /// A mutable part by its index in the layout.
     pub fn part_mut(&mut self, index: usize) -> &mut [f32] {
         let part = &self.layout.parts[index];
         &mut self.values[part.first..][..part.length]
     }
 
-    /// Several parts at once, to be changed in place; in the order of the layout, from the first.
+    /// All parts, mutable, in the order of the layout.
     pub fn parts_mut(&mut self) -> Vec<&mut [f32]> {
         let mut rest = self.values.as_mut_slice();
         let mut parts = Vec::with_capacity(self.layout.parts.len());
@@ -93,8 +88,8 @@ impl Parameters {
         parts
     }
 
-    /// Fills a part with normal noise of variance 2 / `inputs`, as suits what a ReLU follows
-    /// (He et al. 2015), times `scale`.
+    /// Fills a part with normal noise of variance 2 / `inputs`, times `scale`. This suits layers
+    /// followed by ReLU (He et al. 2015).
     pub fn randomise(&mut self, index: usize, inputs: usize, scale: f32, rng: &mut Rng) {
         let spread = scale * (2.0 / inputs as f32).sqrt();
         for value in self.part_mut(index) {
@@ -102,7 +97,7 @@ impl Parameters {
         }
     }
 
-    /// Names, shapes and numbers of all parts.
+    /// Names, shapes and values of all parts.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &[f32])> {
         let values = |part: &Part| &self.values[part.first..][..part.length];
         self.layout
@@ -117,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_lie_one_after_the_other() {
+    fn parts_are_stored_one_after_the_other() {
         let layout = Layout::new(&[("a", &[2, 3]), ("b", &[4])]);
         let mut parameters = Parameters::zeros(&layout);
         parameters.part_mut(1).fill(2.0);

@@ -1,4 +1,4 @@
-//! A small network in training: gradients in, better weights out.
+//! Training of a small network.
 
 use super::adam::{Adam, AdamConfig};
 use super::network::{Network, Shape};
@@ -6,7 +6,6 @@ use super::parameters::Parameters;
 use super::{encode, read_part};
 use crate::file::WeightsError;
 
-/// A network in training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trainer<S> {
     network: Network<S>,
@@ -14,43 +13,39 @@ pub struct Trainer<S> {
     step: u64,
 }
 
-/// Why a batch cannot be learned from; the weights are as before it.
+/// Why a training step failed. The weights are unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum TrainError {
-    /// No lessons.
     #[error("the batch is empty")]
     Empty,
-    /// A loss or a gradient that is no number.
-    #[error("step {step}: a batch of loss {loss} cannot be learned")]
-    NotFinite {
-        /// The step.
-        step: u64,
-        /// The loss.
-        loss: f64,
-    },
+    /// A loss or gradient that is not finite.
+    #[error(
+        "step {step}: the loss is {loss} or the gradient is not finite; the weights are unchanged"
+    )]
+    NotFinite { step: u64, loss: f64 },
 }
 
-/// Names of Adam's moments in files.
+/// Prefixes of Adam's moments in files.
 const FIRST: &str = "first.";
 const SECOND: &str = "second.";
 
 impl<S: Shape> Trainer<S> {
-    /// Starts to train a network.
     pub fn new(network: Network<S>) -> Trainer<S> {
         Trainer { adam: Adam::new(&network.weights), network, step: 0 }
     }
 
-    /// The network as it is now.
+    /// The network in its current state.
     pub fn network(&self) -> &Network<S> {
         &self.network
     }
 
-    /// How many batches have been learned.
+    /// The number of batches trained on.
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// Follows the gradient of a batch with this loss; the gradient's length before clipping.
+    /// Updates the weights with the gradient of a batch. Returns the length of the gradient before
+    /// clipping.
     pub(crate) fn follow(
         &mut self,
         loss: f64,
@@ -65,14 +60,14 @@ impl<S: Shape> Trainer<S> {
         Ok(self.adam.step(&mut self.network.weights, gradient, adam, rate, self.step))
     }
 
-    /// Everything needed to go on as if nothing had happened.
+    /// The complete training state.
     pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
         let Trainer { network, adam, step } = self;
         let sets = [("", &network.weights), (FIRST, &adam.first), (SECOND, &adam.second)];
         encode(S::ARCHITECTURE, network.config, *step, &sets)
     }
 
-    /// Goes on from a state.
+    /// Resumes from a training state.
     pub fn restore(bytes: &[u8]) -> Result<Trainer<S>, WeightsError> {
         let (network, step, tensors) = Network::<S>::decode_set(bytes, "")?;
         let mut adam = Adam::new(&network.weights);

@@ -1,19 +1,18 @@
-//! The sums of the wide layer, carried from one position to the next.
+//! Incremental sums of the wide layer.
 //!
-//! Positions that a search judges one after the other have most features in common, if they
-//! are seen from the same side. So the last sums are kept for each way to see a board, and only
-//! the rows of features that differ are added or taken away. Integers do not drift: the sums
-//! are the same as if they had been added up anew.
+//! Consecutive positions of a search share most features if they are seen from the same side. The
+//! latest sums are kept for each orientation of the board, and only the rows of changed features
+//! are added or subtracted. Integers do not drift: the sums equal those computed from scratch.
 
 use selfmate_chess::{Chess, Position};
 use selfmate_encode::sparse::{FeatureSet, Features, Threats};
 
 use super::kernel::Lines;
 
-/// The latest sums for each way to see a board.
+/// The latest sums for each orientation of the board.
 #[derive(Clone, Debug)]
 pub(super) struct Accumulators {
-    /// By side to move and mirroring: a board seen another way has other features throughout.
+    /// By side to move and mirroring: another orientation has entirely different features.
     latest: [Accumulator; 4],
 }
 
@@ -24,25 +23,25 @@ struct Accumulator {
     sums: Lines,
 }
 
-/// How to get from sums of an earlier position to those of this one.
+/// The difference between the sums of an earlier position and those of this one.
 pub(super) struct Step<'a> {
-    /// Features whose rows are to be added.
+    /// Features whose rows must be added.
     pub added: Features,
-    /// Features whose rows are to be taken away.
+    /// Features whose rows must be subtracted.
     pub removed: Features,
-    /// The sums; whoever asks for a step has to take it.
+    /// The sums. The caller must apply the step to them.
     pub sums: &'a mut [i16],
 }
 
 impl Accumulators {
-    /// Sums of no features at all: the bias.
+    /// Sums without any feature: the bias.
     pub fn new(bias: &Lines) -> Accumulators {
         let sums = bias.clone();
         let empty = Accumulator { features: FeatureSet::EMPTY, count: 0, sums };
         Accumulators { latest: std::array::from_fn(|_| empty.clone()) }
     }
 
-    /// The shortest way to a position, from earlier sums or from the bias.
+    /// The shortest update to a position, from earlier sums or from the bias.
     pub fn step(&mut self, position: &Chess, bias: &Lines) -> Step<'_> {
         let threats = Threats::of(position);
         let white = position.turn().is_white();

@@ -1,4 +1,4 @@
-//! How fast the parts are, on positions of random games. For `selfmate bench`.
+//! Speed of the parts of the network on positions of random games. For `selfmate bench`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use selfmate_search::{Evaluation, Evaluator, Leaf, Need, Wdl};
 use super::sample::Sample;
 use super::trainer::{TrainError, Trainer};
 
-/// Leaves from random games, every one with legal moves.
+/// Leaves of random games, all with legal moves.
 pub fn leaves(count: usize, seed: Seed, need: Need) -> Vec<Leaf> {
     let mut leaves = Vec::with_capacity(count);
     for number in 0.. {
@@ -43,12 +43,13 @@ pub fn samples(count: usize, seed: Seed) -> Vec<Sample> {
         let sum: f32 = policy.iter().sum();
         policy.iter_mut().for_each(|p| *p /= sum.max(f32::MIN_POSITIVE));
         let wdl = Wdl::new(rng.unit() as f32 * 2.0 - 1.0, 0.2);
-        Sample::new(&leaf.game, &leaf.legal, &policy, wdl).expect("one share for each move")
+        Sample::new(&leaf.game, &leaf.legal, &policy, wdl)
+            .expect("one probability for each legal move")
     };
     leaves(count, seed, Need::Both).into_iter().map(sample).collect()
 }
 
-/// Evaluations a second, one at a time as a search asks for them.
+/// Evaluations per second, one at a time as in a search.
 pub fn evaluations(evaluator: &mut dyn Evaluator, leaves: &[Leaf], time: Duration) -> f64 {
     let mut evaluations = [Evaluation::default()];
     per_second(time, leaves.chunks(CHUNK), <[Leaf]>::len, |leaves| {
@@ -59,7 +60,7 @@ pub fn evaluations(evaluator: &mut dyn Evaluator, leaves: &[Leaf], time: Duratio
     })
 }
 
-/// Extractions of features a second.
+/// Feature extractions per second.
 pub fn features(leaves: &[Leaf], time: Duration) -> f64 {
     per_second(time, leaves.chunks(CHUNK), <[Leaf]>::len, |leaves| {
         for leaf in leaves {
@@ -68,7 +69,7 @@ pub fn features(leaves: &[Leaf], time: Duration) -> f64 {
     })
 }
 
-/// Positions a second whose legal moves get their rows.
+/// Positions per second whose legal moves are mapped to rows.
 pub fn move_rows(leaves: &[Leaf], time: Duration) -> f64 {
     per_second(time, leaves.chunks(CHUNK), <[Leaf]>::len, |leaves| {
         for leaf in leaves {
@@ -81,7 +82,7 @@ pub fn move_rows(leaves: &[Leaf], time: Duration) -> f64 {
     })
 }
 
-/// Positions a second that a trainer learns from.
+/// Positions per second of training.
 pub fn training(
     trainer: &mut Trainer,
     samples: &[Sample],
@@ -105,8 +106,7 @@ pub fn training(
 /// Leaves that are timed together.
 const CHUNK: usize = 100;
 
-/// Goes round and round the chunks until the time is up: the speed of the median chunk, so that
-/// other programs that take the processor away now and then do not count.
+/// The speed of the median chunk, so that occasional interruptions by other programs do not count.
 fn per_second<T: Copy>(
     time: Duration,
     chunks: impl Iterator<Item = T> + Clone,
@@ -122,7 +122,7 @@ fn per_second<T: Copy>(
             seconds.push(start.elapsed().as_secs_f64() / items(chunk) as f64);
         }
     }
-    // The first round fills the caches.
+    // The first round warms up the caches.
     let mut seconds = seconds.split_off(seconds.len().min(chunks.count()) / 2);
     seconds.sort_by(f64::total_cmp);
     seconds.get(seconds.len() / 2).map_or(0.0, |median| 1.0 / median)

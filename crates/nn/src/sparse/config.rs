@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SparseConfig {
-    /// Units of the wide layer: a multiple of 64, at most 1024 so that integer sums cannot overflow.
+    /// Units of the wide layer: a multiple of 64, at most 1024 so that integer sums cannot
+    /// overflow.
     pub hidden: usize,
     /// Units between the wide layer and the value: a multiple of 8, at most 64.
     pub value_hidden: usize,
-    /// What the value head says.
     pub value_head: ValueHead,
 }
 
-/// What the value head says.
+/// The output of the value head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueHead {
     /// Three classes: win, draw, loss.
     Wdl,
-    /// One number: the expected score. Draws are then half a win and half a loss.
+    /// One number: the expected score. Draws count as half a win and half a loss.
     Score,
 }
 
 impl ValueHead {
-    /// How many logits it has.
+    /// The number of logits.
     pub fn outputs(self) -> usize {
         match self {
             ValueHead::Wdl => 3,
@@ -35,7 +35,6 @@ impl ValueHead {
     }
 }
 
-/// A shape that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {got}: expected a multiple of {step} from {step} to {most}")]
 pub struct ConfigError {
@@ -52,7 +51,7 @@ impl Default for SparseConfig {
 }
 
 impl SparseConfig {
-    /// Says what is wrong with the shape, if anything is.
+    /// Checks that the shape is within the supported limits.
     pub fn check(&self) -> Result<(), ConfigError> {
         let fields =
             [("hidden", self.hidden, 64, 1024), ("value_hidden", self.value_hidden, 8, 64)];
@@ -64,7 +63,7 @@ impl SparseConfig {
         Ok(())
     }
 
-    /// How many weights a network of this shape has.
+    /// The number of weights.
     pub fn parameters(&self) -> usize {
         let (hidden, middle, outputs) = (self.hidden, self.value_hidden, self.value_head.outputs());
         let value = (hidden + 1) * middle + (middle + 1) * outputs;

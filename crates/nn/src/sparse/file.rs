@@ -1,4 +1,4 @@
-//! Weight files of the sparse network, in floats or as they are played.
+//! Weight files of the sparse network, in floats or quantised.
 
 use std::path::Path;
 
@@ -36,45 +36,43 @@ impl From<ConfigError> for WeightsError {
     }
 }
 
-/// Weights as the bytes of a file.
+/// Encodes weights as a weight file.
 pub fn encode(weights: &Weights, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
     encode_parts(&[("", weights)], info, Precision::Float)
 }
 
-/// Weights as the bytes of a file half as large, rounded as a [`super::Network`] rounds them: it
-/// plays the same.
+/// Encodes weights as a file of half the size, rounded as in [`super::Network`], so that it plays
+/// the same.
 pub fn encode_for_play(weights: &Weights, info: WeightsInfo) -> Result<Vec<u8>, WeightsError> {
     let mut weights = weights.clone();
     weights.clip();
     encode_parts(&[("", &weights)], info, Precision::Play)
 }
 
-/// How exactly matrices are stored.
+/// The precision of stored matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Precision {
-    /// As they are.
     Float,
-    /// In 16 bits, in units of 1/1024.
+    /// 16 bits, in units of 1/1024.
     Play,
 }
 
-/// Weights from the bytes of a file.
+/// Decodes a weight file.
 pub fn decode(bytes: &[u8]) -> Result<(Weights, WeightsInfo), WeightsError> {
     let (mut parts, info) = decode_parts(bytes, &[""])?;
-    Ok((parts.pop().expect("one name, one part"), info))
+    Ok((parts.pop().expect("one prefix gives one part"), info))
 }
 
-/// Writes a weight file: first beside its place, then into it.
+/// Writes a weight file through a temporary one, so that it is never incomplete.
 pub fn save(weights: &Weights, info: WeightsInfo, path: &Path) -> Result<(), WeightsError> {
     file::save(&encode(weights, info)?, path)
 }
 
-/// Reads a weight file.
 pub fn load(path: &Path) -> Result<(Weights, WeightsInfo), WeightsError> {
     file::load(path, decode)
 }
 
-/// Several sets of weights of one shape in one file, each with a prefix to its names.
+/// Encodes several sets of weights of one shape, each with a prefix to its tensor names.
 pub(super) fn encode_parts(
     parts: &[(&str, &Weights)],
     info: WeightsInfo,
@@ -106,7 +104,7 @@ pub(super) fn encode_parts(
     file::encode(&header, &stored)
 }
 
-/// Reads what [`encode_parts`] wrote with the same prefixes.
+/// Decodes the result of [`encode_parts`] with the same prefixes.
 pub(super) fn decode_parts(
     bytes: &[u8],
     prefixes: &[&str],

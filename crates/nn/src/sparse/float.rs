@@ -1,21 +1,21 @@
-//! The network in floats: the plain reference that integers and gradients are checked against.
+//! The network in floats: the reference for integers and gradients.
 
 use std::sync::Arc;
 
 use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 
 use super::kernel::Kernel;
-use super::network::chances;
+use super::network::wdl_of_logits;
 use super::sample::Sample;
 use super::weights::Weights;
 
-/// The value head's units stop here, as they do in integers.
+/// The upper limit of the value head's units, as in the integer network.
 pub(super) const VALUE_MOST: f32 = 16.0;
 
-/// What the network says in floats.
+/// The outputs of the network in floats.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FloatOutput {
-    /// The chances of the side to move.
+    /// For the side to move.
     pub wdl: Wdl,
     /// One logit for each legal move.
     pub logits: Vec<f32>,
@@ -24,7 +24,7 @@ pub struct FloatOutput {
 /// Evaluates the position of a sample with the f32 weights. Simple, not fast.
 pub fn evaluate(weights: &Weights, sample: &Sample) -> FloatOutput {
     let config = weights.config();
-    let kernel = Kernel::RemotePlayerSpec;
+    let kernel = Kernel::Portable;
     let mut hidden = weights.input_bias.clone();
     kernel.add_rows(&weights.input, sample.features(), &mut hidden);
     for unit in &mut hidden {
@@ -46,7 +46,7 @@ pub fn evaluate(weights: &Weights, sample: &Sample) -> FloatOutput {
     for ((logit, row), table) in logits.iter_mut().zip(sample.rows()).zip(sample.table()) {
         *logit += weights.policy_bias[usize::from(*row)] + weights.table[usize::from(*table)];
     }
-    FloatOutput { wdl: chances(config.value_head, value), logits }
+    FloatOutput { wdl: wdl_of_logits(config.value_head, value), logits }
 }
 
 /// The network in floats as an evaluator, to compare the integers with. Slow.
@@ -56,7 +56,6 @@ pub struct FloatNetwork {
 }
 
 impl FloatNetwork {
-    /// Evaluates with these weights.
     pub fn new(weights: Weights) -> FloatNetwork {
         FloatNetwork { weights: weights.into() }
     }
@@ -67,7 +66,8 @@ impl Evaluator for FloatNetwork {
         for (leaf, evaluation) in leaves.iter().zip(evaluations) {
             let nothing = vec![0.0; leaf.legal.len()];
             let sample = Sample::new(&leaf.game, &leaf.legal, &nothing, Wdl::EVEN);
-            let output = evaluate(&self.weights, &sample.expect("a zero for each legal move"));
+            let output =
+                evaluate(&self.weights, &sample.expect("one probability for each legal move"));
             evaluation.wdl = output.wdl;
             evaluation.logits = output.logits;
         }

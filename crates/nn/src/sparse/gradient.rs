@@ -1,9 +1,9 @@
-//! Forward and backward for a batch, in an order that does not depend on the threads.
+//! Forward and backward pass for a batch, in an order that does not depend on the threads.
 //!
-//! A batch is taken in parts that fit the cache. First every position on its own: forward, loss,
-//! and backward as far as the wide layer. Then every row of weights on its own: the sum over the
-//! positions that use it, in the order of the batch. Each number is added up by one thread, so
-//! one thread or many give the same bits, and no buffers of gradients have to be merged.
+//! A batch is processed in parts that fit in the cache. First each position is processed on its
+//! own: forward, loss, and backward to the wide layer. Then each row of weights sums over the
+//! positions that use it, in the order of the batch. Each number is summed by one thread, so the
+//! result does not depend on the number of threads, and no gradient buffers have to be merged.
 
 mod index;
 mod position;
@@ -18,22 +18,22 @@ use super::weights::Weights;
 use index::Index;
 use position::{Piece, Task};
 
-/// Positions of a part: their hidden vectors and deltas fill a megabyte or two.
+/// Positions per part: their hidden vectors and derivatives take a megabyte or two.
 const PART: usize = 1024;
 /// Positions that one thread takes at a time.
 const PIECE: usize = 32;
 
-/// Sums of gradients over a batch, with the rows that took part.
+/// Sums of gradients over a batch, and which rows were used.
 pub(super) struct Gradient {
     pub sums: Weights,
     pub touched_input: Vec<bool>,
     pub touched_policy: Vec<bool>,
-    room: Room,
+    scratch: PartScratch,
 }
 
-/// What the positions of one part leave behind for the rows.
+/// The intermediate results of one part.
 #[derive(Default)]
-struct Room {
+struct PartScratch {
     hidden: Vec<f32>,
     /// Derivatives by the sums of the wide layer.
     delta: Vec<f32>,
@@ -59,11 +59,11 @@ impl Gradient {
             sums: Weights::zeros(config)?,
             touched_input: vec![false; THREATS3084_LEN],
             touched_policy: vec![false; MOVE_ROWS],
-            room: Room::default(),
+            scratch: PartScratch::default(),
         })
     }
 
-    /// Adds the gradients of a batch; returns the sums of the value and policy losses.
+    /// Adds the gradients of a batch. Returns the sums of the value and policy losses.
     pub fn add(
         &mut self,
         kernel: Kernel,
@@ -89,22 +89,22 @@ impl Gradient {
     ) -> [f64; 2] {
         let config = weights.config();
         let outputs = config.value_head.outputs();
-        let room = &mut self.room;
+        let scratch = &mut self.scratch;
         let moves = part.iter().map(|sample| sample.moves()).sum();
-        room.hidden.resize(part.len() * config.hidden, 0.0);
-        room.delta.resize(part.len() * config.hidden, 0.0);
-        room.middle.resize(part.len() * config.value_hidden, 0.0);
-        room.middle_delta.resize(part.len() * config.value_hidden, 0.0);
-        room.value_delta.resize(part.len() * outputs, 0.0);
-        room.move_delta.resize(moves, 0.0);
+        scratch.hidden.resize(part.len() * config.hidden, 0.0);
+        scratch.delta.resize(part.len() * config.hidden, 0.0);
+        scratch.middle.resize(part.len() * config.value_hidden, 0.0);
+        scratch.middle_delta.resize(part.len() * config.value_hidden, 0.0);
+        scratch.value_delta.resize(part.len() * outputs, 0.0);
+        scratch.move_delta.resize(moves, 0.0);
 
         let mut pieces = Vec::with_capacity(part.len().div_ceil(PIECE));
-        let mut move_delta = &mut room.move_delta[..];
-        let wide = room.hidden.chunks_mut(PIECE * config.hidden);
-        let wide = wide.zip(room.delta.chunks_mut(PIECE * config.hidden));
-        let middle = room.middle.chunks_mut(PIECE * config.value_hidden);
-        let middle = middle.zip(room.middle_delta.chunks_mut(PIECE * config.value_hidden));
-        let value = room.value_delta.chunks_mut(PIECE * outputs);
+        let mut move_delta = &mut scratch.move_delta[..];
+        let wide = scratch.hidden.chunks_mut(PIECE * config.hidden);
+        let wide = wide.zip(scratch.delta.chunks_mut(PIECE * config.hidden));
+        let middle = scratch.middle.chunks_mut(PIECE * config.value_hidden);
+        let middle = middle.zip(scratch.middle_delta.chunks_mut(PIECE * config.value_hidden));
+        let value = scratch.value_delta.chunks_mut(PIECE * outputs);
         for (((samples, wide), middle), value_delta) in
             part.chunks(PIECE).zip(wide).zip(middle).zip(value)
         {
@@ -123,7 +123,7 @@ impl Gradient {
             });
         }
         let task = Task { kernel, weights, losses };
-        let (features, rows) = (&mut room.features, &mut room.rows);
+        let (features, rows) = (&mut scratch.features, &mut scratch.rows);
         rayon::join(
             || {
                 features.build(THREATS3084_LEN, part, Sample::features);
@@ -134,12 +134,12 @@ impl Gradient {
         pieces.iter().fold([0.0; 2], |sum, p| [sum[0] + p.losses[0], sum[1] + p.losses[1]])
     }
 
-    /// Adds up what the positions of a part left behind, row by row.
+    /// Sums the intermediate results of a part, row by row.
     fn rows(&mut self, kernel: Kernel, part: &[&Sample]) {
-        let Gradient { sums, touched_input, touched_policy, room } = self;
+        let Gradient { sums, touched_input, touched_policy, scratch } = self;
         let (width, middle) = (sums.config.hidden, sums.config.value_hidden);
         let outputs = sums.config.value_head.outputs();
-        let room = &*room;
+        let scratch = &*scratch;
         let everyone: Vec<u32> = (0..part.len() as u32).collect();
         let column = |values: &[f32], width: usize, index: usize| -> Vec<f32> {
             values.chunks_exact(width).map(|row| row[index]).collect()
@@ -160,42 +160,42 @@ impl Gradient {
             scope.spawn(|_| {
                 let rows = input.par_chunks_mut(width).zip(touched_input.par_iter_mut());
                 rows.enumerate().with_min_len(32).for_each(|(row, (sum, touched))| {
-                    let users = room.features.users(row);
+                    let users = scratch.features.users(row);
                     *touched |= !users.is_empty();
-                    kernel.add_rows(&room.delta, users, sum);
+                    kernel.add_rows(&scratch.delta, users, sum);
                 });
             });
             scope.spawn(|_| {
                 let rows = policy.par_chunks_mut(width).zip(policy_bias.par_iter_mut());
                 let rows = rows.zip(touched_policy.par_iter_mut()).enumerate().with_min_len(32);
                 rows.for_each_init(Vec::new, |scales, (row, ((sum, bias), touched))| {
-                    let users = room.rows.users(row);
+                    let users = scratch.rows.users(row);
                     if users.is_empty() {
                         return;
                     }
                     *touched = true;
                     scales.clear();
-                    let entries = room.rows.entries(row).iter();
-                    scales.extend(entries.map(|entry| room.move_delta[*entry as usize]));
-                    kernel.add_scaled_rows(&room.hidden, users, scales, sum);
+                    let entries = scratch.rows.entries(row).iter();
+                    scales.extend(entries.map(|entry| scratch.move_delta[*entry as usize]));
+                    kernel.add_scaled_rows(&scratch.hidden, users, scales, sum);
                     *bias += scales.iter().sum::<f32>();
                 });
             });
             scope.spawn(|_| {
                 let rows = value1.par_chunks_mut(width).zip(value1_bias.par_iter_mut());
                 rows.enumerate().for_each(|(row, (sum, bias))| {
-                    let scales = column(&room.middle_delta, middle, row);
-                    kernel.add_scaled_rows(&room.hidden, &everyone, &scales, sum);
+                    let scales = column(&scratch.middle_delta, middle, row);
+                    kernel.add_scaled_rows(&scratch.hidden, &everyone, &scales, sum);
                     *bias += scales.iter().sum::<f32>();
                 });
             });
-            scope.spawn(|_| kernel.add_rows(&room.delta, &everyone, input_bias));
+            scope.spawn(|_| kernel.add_rows(&scratch.delta, &everyone, input_bias));
             scope.spawn(|_| {
                 for (row, (sum, bias)) in
                     value2.chunks_exact_mut(middle).zip(value2_bias.iter_mut()).enumerate()
                 {
-                    let scales = column(&room.value_delta, outputs, row);
-                    for (units, scale) in room.middle.chunks_exact(middle).zip(&scales) {
+                    let scales = column(&scratch.value_delta, outputs, row);
+                    for (units, scale) in scratch.middle.chunks_exact(middle).zip(&scales) {
                         for (sum, unit) in sum.iter_mut().zip(units) {
                             *sum += unit * scale;
                         }
@@ -203,7 +203,7 @@ impl Gradient {
                     *bias += scales.iter().sum::<f32>();
                 }
                 let entries = part.iter().flat_map(|sample| sample.table());
-                for (entry, delta) in entries.zip(&room.move_delta) {
+                for (entry, delta) in entries.zip(&scratch.move_delta) {
                     table[usize::from(*entry)] += delta;
                 }
             });

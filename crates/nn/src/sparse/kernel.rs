@@ -1,9 +1,9 @@
-//! The inner loops, in AVX-512 or AVX2 where the processor has it and in plain Rust everywhere.
+//! The inner loops, in AVX-512 or AVX2 if available, and in plain Rust.
 //!
-//! Unsafe code of this crate stands only here and in the files below. Integer kernels give the same
-//! bits on all paths; float kernels (training only) may differ in the last bits, because vectors
-//! come with fused multiply-add and add up in another order. Callers see slices; every public
-//! function checks its lengths.
+//! All unsafe code of the sparse network is here and in the files below. Integer kernels give the
+//! same bits on all processors. Float kernels (training only) may differ in the last bits, because
+//! vector code uses fused multiply-add and another order of additions. The interface uses slices,
+//! and every public function checks its lengths.
 
 mod portable;
 mod simd;
@@ -17,20 +17,19 @@ use super::network::{ACTIVATION_ONE, INPUT_ONE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
     /// Plain Rust.
-    RemotePlayerSpec,
-    /// 256-bit vectors; only where [`Kernel::detect`] finds them.
+    Portable,
+    /// 256-bit vectors; available when [`Kernel::all`] returns it.
     Avx2(Detected),
-    /// 512-bit vectors, likewise.
+    /// 512-bit vectors; available when [`Kernel::all`] returns it.
     Avx512(Detected),
 }
 
-/// Proof that the processor has the instructions of a kernel.
+/// Proof that the processor supports a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detected(());
 
-/// A number of a row: features and moves count in 16 bits, positions of a batch in 32.
+/// A row number: 16 bits for features and moves, 32 bits for positions of a batch.
 pub(super) trait RowNumber: Copy {
-    /// As an index.
     fn index(self) -> usize;
 }
 
@@ -49,9 +48,9 @@ impl RowNumber for u32 {
 macro_rules! dispatch {
     ($kernel:expr, $name:ident($($argument:expr),*)) => {
         match $kernel {
-            Kernel::RemotePlayerSpec => portable::$name($($argument),*),
+            Kernel::Portable => portable::$name($($argument),*),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Detected` exists only where the processor has the instructions, and the
+            // SAFETY: `Detected` exists only when the processor has the instructions, and the
             // lengths have been checked above.
             Kernel::Avx2(_) => unsafe { simd::narrow::$name($($argument),*) },
             #[cfg(target_arch = "x86_64")]
@@ -64,14 +63,14 @@ macro_rules! dispatch {
 }
 
 impl Kernel {
-    /// The fastest kernels this processor has.
+    /// The fastest kernel for this processor.
     pub fn detect() -> Kernel {
-        Kernel::all().pop().unwrap_or(Kernel::RemotePlayerSpec)
+        Kernel::all().pop().unwrap_or(Kernel::Portable)
     }
 
-    /// The kernels this processor has, the fastest last.
+    /// The kernels for this processor, fastest last.
     pub fn all() -> Vec<Kernel> {
-        let mut all = vec![Kernel::RemotePlayerSpec];
+        let mut all = vec![Kernel::Portable];
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
             all.push(Kernel::Avx2(Detected(())));
@@ -85,15 +84,15 @@ impl Kernel {
         all
     }
 
-    /// The wide layer in integers: bias and rows added up, clipped and squared into `out`.
+    /// The wide layer in integers: sums bias and rows, then clips and squares into `out`.
     pub(super) fn hidden(self, rows: &[i16], bias: &[i16], features: &[u16], out: &mut [i16]) {
         check_rows(rows.len(), out.len(), features);
         assert_eq!(bias.len(), out.len());
         dispatch!(self, hidden(rows, bias, features, out));
     }
 
-    /// The same from earlier sums: rows are added and taken away, and the new sums clipped and
-    /// squared into `out`.
+    /// The same from earlier sums: adds and subtracts rows, then clips and squares the new sums
+    /// into `out`.
     pub(super) fn update(
         self,
         rows: &[i16],
@@ -108,33 +107,33 @@ impl Kernel {
         dispatch!(self, update(rows, added, removed, sums, out));
     }
 
-    /// `out[i]` becomes the product of `hidden` with row `numbers[i]`.
+    /// Sets `out[i]` to the dot product of `hidden` and row `numbers[i]`.
     pub(super) fn products(self, rows: &[i16], hidden: &[i16], numbers: &[u16], out: &mut [i32]) {
         check_rows(rows.len(), hidden.len(), numbers);
         assert_eq!(numbers.len(), out.len());
         dispatch!(self, products(rows, hidden, numbers, out));
     }
 
-    /// Asks for a row to be brought near.
+    /// Prefetches a row.
     #[inline(always)]
     pub(super) fn prefetch(self, rows: &[i16], width: usize, number: u16) {
         #[cfg(target_arch = "x86_64")]
         if let Some(row) = rows.get(number.index() * width..(number.index() + 1) * width) {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             for line in row.chunks(32) {
-                // SAFETY: prefetching has no effect but on caches, and the address is valid.
+                // SAFETY: a prefetch only affects caches, and the address is valid.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
             }
         }
     }
 
-    /// `out` gets the sum of rows added.
+    /// Adds the sum of rows to `out`.
     pub(super) fn add_rows<N: RowNumber>(self, rows: &[f32], numbers: &[N], out: &mut [f32]) {
         check_rows(rows.len(), out.len(), numbers);
         dispatch!(self, add_rows(rows, numbers, out));
     }
 
-    /// `out` gets the sum of rows added, each times its scale.
+    /// Adds the sum of rows, each times its scale, to `out`.
     pub(super) fn add_scaled_rows<N: RowNumber>(
         self,
         rows: &[f32],
@@ -147,7 +146,7 @@ impl Kernel {
         dispatch!(self, add_scaled_rows(rows, numbers, scales, out));
     }
 
-    /// `out[i]` becomes the product of `vector` with row `numbers[i]`.
+    /// Sets `out[i]` to the dot product of `vector` and row `numbers[i]`.
     pub(super) fn dots<N: RowNumber>(
         self,
         rows: &[f32],
@@ -166,17 +165,17 @@ impl Kernel {
         dispatch!(self, square(sums, hidden));
     }
 
-    /// Replaces sums by derivatives: the activation's slope there, 2x inside and 0 outside,
-    /// times the derivative behind it.
+    /// Replaces sums by derivatives: the slope of the activation (2x inside, 0 outside) times the
+    /// derivative by its result.
     pub(super) fn square_back(self, back: &[f32], sums: &mut [f32]) {
         assert_eq!(sums.len(), back.len());
         dispatch!(self, square_back(back, sums));
     }
 }
 
-/// Vectors are taken 64 lanes at a time, and every row must exist.
+/// Vectors are processed 64 lanes at a time, and every row must exist.
 fn check_rows<N: RowNumber>(len: usize, width: usize, numbers: &[N]) {
-    assert!(width > 0 && width.is_multiple_of(64), "a width of {width} is no multiple of 64");
+    assert!(width > 0 && width.is_multiple_of(64), "a width of {width} is not a multiple of 64");
     let rows = len / width;
     assert!(numbers.iter().all(|number| number.index() < rows), "a row beyond the last of {rows}");
 }
@@ -186,11 +185,11 @@ fn check_rows<N: RowNumber>(len: usize, width: usize, numbers: &[N]) {
 fn activate(sum: i16) -> i16 {
     const { assert!(INPUT_ONE == 1024 && ACTIVATION_ONE == 1024) };
     let clipped = i32::from(sum.clamp(0, INPUT_ONE));
-    // As the vector instruction rounds: (a × 8) × (a × 4) / 2^15, to the nearest.
+    // Rounds like the vector instruction: (a × 8) × (a × 4) / 2^15, to the nearest.
     (((clipped << 3) * (clipped << 2) + (1 << 14)) >> 15) as i16
 }
 
-/// 16-bit weights that start on a cache line.
+/// 16-bit weights aligned to cache lines.
 #[derive(Clone, Debug)]
 pub(super) struct Lines {
     lines: Vec<Line>,
@@ -213,7 +212,7 @@ impl Lines {
 
     #[inline(always)]
     pub fn as_slice(&self) -> &[i16] {
-        // SAFETY: lines are arrays of i16 without padding, and `len` of them are in use.
+        // SAFETY: lines are arrays of i16 without padding, and `len` numbers are in use.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 
@@ -224,7 +223,7 @@ impl Lines {
     }
 }
 
-/// 16-bit weights on large pages, for matrices whose rows are read all over.
+/// 16-bit weights on large pages, for matrices whose rows are read in random order.
 #[derive(Debug)]
 pub(super) struct Pages {
     pages: Vec<Page>,
@@ -247,7 +246,7 @@ impl Pages {
         let spare = &mut pages.spare_capacity_mut()[..count];
         ask_for_large_pages(spare);
         let start: *mut i16 = spare.as_mut_ptr().cast();
-        // SAFETY: zeros are whole pages of integers, for all of which there is room; values are
+        // SAFETY: there is space for all pages, zero is a valid value of them, and values are
         // written within them.
         unsafe {
             start.write_bytes(0, count * PAGE_LEN);
@@ -259,7 +258,7 @@ impl Pages {
 
     #[inline(always)]
     pub fn as_slice(&self) -> &[i16] {
-        // SAFETY: pages are arrays of i16 without padding, and `len` of them are in use.
+        // SAFETY: pages are arrays of i16 without padding, and `len` numbers are in use.
         unsafe { std::slice::from_raw_parts(self.pages.as_ptr().cast(), self.len) }
     }
 }

@@ -1,9 +1,9 @@
 //! The network in integers, for play: the same bits on every processor.
 //!
-//! Scales: input weights 1024, activations 1024, weights behind them 1024, so that logits come
-//! out in units of 2⁻²⁰. With weights inside the bounds of [`super::Weights::clip`] no sum over
-//! up to 32 pieces can overflow; with more, sums may wrap, the same way everywhere. Floats appear
-//! only when the finished sums are handed over.
+//! Input weights, activations and the weights after them have a scale of 1024, so logits are in
+//! units of 2⁻²⁰. With weights within the bounds of [`super::Weights::clip`], no sum over up to 32
+//! pieces can overflow; with more pieces, sums may wrap, identically on every processor. Only the
+//! final results are converted to floats.
 
 use selfmate_chess::Chess;
 use selfmate_encode::sparse::{MoveKey, MoveRows, Threats};
@@ -14,20 +14,41 @@ use super::config::{SparseConfig, ValueHead};
 use super::kernel::{Kernel, Lines, Pages};
 use super::weights::Weights;
 
-/// 1 in the sums of input weights.
+/// 1.0 in the sums of input weights.
 pub(super) const INPUT_ONE: i16 = 1024;
-/// 1 in the wide layer after its activation, and in the layer of the value head.
+/// 1.0 in the activations of the wide layer and of the value head's layer.
 pub(super) const ACTIVATION_ONE: i16 = 1024;
-/// 1 in the weights behind the wide layer; input weights have the same scale.
+/// 1.0 in the weights after the wide layer; input weights have the same scale.
 pub(super) const WEIGHT_ONE: f32 = 1024.0;
-/// 1 in the sums of products.
+/// 1.0 in the sums of products.
 const SUM_ONE: f32 = (1 << 20) as f32;
-/// The value head's units stop here, just below 16.
+/// The upper limit of the value head's units, just below 16.
 const VALUE_MOST: i32 = 16_383;
 
-/// A sparse network that plays: an [`Evaluator`] of about a microsecond.
+/// A sparse network for play: an [`Evaluator`] that takes about a microsecond per position.
 ///
-/// Copies share the weights; each thread takes its own copy, as it has room to work in.
+/// Clones share the weights. Each thread needs its own clone, because it holds buffers.
+///
+/// ```
+/// use selfmate_chess::{Game, Seed};
+/// use selfmate_nn::sparse::{self, Network, SparseConfig, Weights, WeightsInfo};
+/// use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
+///
+/// let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
+/// let weights = Weights::random(config, Seed::new(1)).unwrap();
+/// // A weight file is these bytes; `sparse::save` and `sparse::load` use a path.
+/// let bytes = sparse::encode(&weights, WeightsInfo { step: 0 })?;
+/// let (weights, _) = sparse::decode(&bytes)?;
+///
+/// let game = Game::new();
+/// let leaf = Leaf { legal: game.legal_moves(), game, need: Need::Both };
+/// let mut evaluations = [Evaluation::default()];
+/// Network::new(&weights).evaluate(&[leaf], &mut evaluations);
+/// // Untrained weights give almost no preference for a result, and one logit per legal move.
+/// assert!(evaluations[0].wdl.value().abs() < 0.2);
+/// assert_eq!(evaluations[0].logits.len(), 20);
+/// # Ok::<(), sparse::WeightsError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Network {
     weights: std::sync::Arc<Quantised>,
@@ -60,7 +81,7 @@ impl Network {
         Network::with_kernel(weights, Kernel::detect())
     }
 
-    /// The same with chosen inner loops; they change the speed, never the result.
+    /// Like [`Network::new`], with a chosen kernel, which changes the speed but not the result.
     pub fn with_kernel(weights: &Weights, kernel: Kernel) -> Network {
         let config = weights.config();
         let mut weights = weights.clone();
@@ -90,13 +111,12 @@ impl Network {
         }
     }
 
-    /// The shape.
     pub fn config(&self) -> SparseConfig {
         self.weights.config
     }
 
-    /// Judges one leaf into an evaluation whose memory is used again.
-    pub fn judge(&mut self, leaf: &Leaf, evaluation: &mut Evaluation) {
+    /// Evaluates one leaf into an evaluation whose memory is reused.
+    pub fn evaluate_leaf(&mut self, leaf: &Leaf, evaluation: &mut Evaluation) {
         let threats = Threats::of(leaf.game.position());
         let policy = leaf.need.policy();
         if policy {
@@ -112,13 +132,13 @@ impl Network {
         }
     }
 
-    /// The chances of the side to move, without anything of its moves.
+    /// The value for the side to move, without the policy.
     pub fn wdl(&mut self, position: &Chess) -> Wdl {
         self.fill_hidden(&Threats::of(position));
         self.value()
     }
 
-    /// As [`Network::wdl`], with sums carried on from positions judged before.
+    /// Like [`Network::wdl`], with sums updated from earlier positions.
     pub(super) fn wdl_from(&mut self, earlier: &mut Accumulators, position: &Chess) -> Wdl {
         let net = &*self.weights;
         let Step { added, removed, sums } = earlier.step(position, &net.input_bias);
@@ -128,12 +148,12 @@ impl Network {
         self.value()
     }
 
-    /// Sums to start from.
+    /// Initial sums.
     pub(super) fn accumulators(&self) -> Accumulators {
         Accumulators::new(&self.weights.input_bias)
     }
 
-    /// Adds up the wide layer.
+    /// Computes the wide layer.
     fn fill_hidden(&mut self, threats: &Threats) {
         let net = &*self.weights;
         let features = threats.features();
@@ -142,7 +162,7 @@ impl Network {
         self.kernel.hidden(input, bias, features.as_slice(), hidden);
     }
 
-    /// Numbers the moves and asks for their rows, which arrive while the wide layer is added up.
+    /// Maps moves to rows and prefetches them while the wide layer is computed.
     fn prepare_policy(&mut self, threats: &Threats, leaf: &Leaf) {
         let net = &*self.weights;
         let rows = MoveRows::of(threats);
@@ -156,13 +176,13 @@ impl Network {
         }
     }
 
-    /// What the value head makes of the wide layer.
+    /// The result of the value head.
     fn value(&mut self) -> Wdl {
         let net = &*self.weights;
         let hidden = self.hidden.as_slice();
         self.kernel.products(net.value1.as_slice(), hidden, &net.value1_rows, &mut self.value);
         for (unit, bias) in self.value.iter_mut().zip(&net.value1_bias) {
-            // To the nearest unit of the smaller scale.
+            // Rounds to the nearest unit of the smaller scale.
             *unit = ((*unit + bias + 512).max(0) >> 10).min(VALUE_MOST);
         }
         let mut logits = [0.0; 3];
@@ -171,7 +191,7 @@ impl Network {
             let sum: i32 = row.iter().zip(&self.value).map(|(w, unit)| w * unit).sum();
             *logit = (sum + bias) as f32 / SUM_ONE;
         }
-        chances(net.config.value_head, logits)
+        wdl_of_logits(net.config.value_head, logits)
     }
 
     fn logits(&mut self, logits: &mut Vec<f32>) {
@@ -179,8 +199,8 @@ impl Network {
         self.products.resize(self.rows.len(), 0);
         let hidden = self.hidden.as_slice();
         self.kernel.products(net.policy.as_slice(), hidden, &self.rows, &mut self.products);
-        let places = self.rows.iter().zip(&self.table);
-        logits.extend(self.products.iter().zip(places).map(|(product, (&row, &table))| {
+        let entries = self.rows.iter().zip(&self.table);
+        logits.extend(self.products.iter().zip(entries).map(|(product, (&row, &table))| {
             let bias = net.policy_bias[usize::from(row)] + net.table[usize::from(table)];
             (product + bias) as f32 / SUM_ONE
         }));
@@ -190,13 +210,13 @@ impl Network {
 impl Evaluator for Network {
     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
         for (leaf, evaluation) in leaves.iter().zip(evaluations) {
-            self.judge(leaf, evaluation);
+            self.evaluate_leaf(leaf, evaluation);
         }
     }
 }
 
-/// The chances behind the logits of a value head; a head with one logit uses only the first.
-pub(super) fn chances(head: ValueHead, mut logits: [f32; 3]) -> Wdl {
+/// Probabilities from the logits of a value head; a head with one logit uses only the first.
+pub(super) fn wdl_of_logits(head: ValueHead, mut logits: [f32; 3]) -> Wdl {
     match head {
         ValueHead::Wdl => {
             math::softmax(&mut logits, 1.0);

@@ -1,8 +1,8 @@
 //! Adam with decoupled weight decay, bounds for quantisation and a moving average.
 //!
-//! Rows of the input and policy layers that no position of the batch uses are left alone, with
-//! their moments ("lazy" Adam): a rare row keeps its momentum until it is seen again. Its decay
-//! and its bias correction count the steps of the whole network. Biases move with every batch.
+//! Rows of the input and policy layers that the batch does not use are not updated, and neither are
+//! their moments ("lazy" Adam): a rare row keeps its momentum until it is used again. Decay and
+//! bias correction use the step count of the whole network. Biases are updated with every batch.
 
 use rayon::prelude::*;
 
@@ -11,7 +11,7 @@ use super::gradient::Gradient;
 use super::trainer::TrainerConfig;
 use super::weights::{HEAD_BOUND, INPUT_BOUND, Weights};
 
-/// Moments of the gradients, and the average of the weights.
+/// Moments of the gradients, and the moving average of the weights.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Adam {
     pub first: Weights,
@@ -19,18 +19,18 @@ pub(super) struct Adam {
     pub average: Weights,
 }
 
-/// One step's constants.
+/// The constants of one step.
 #[derive(Clone, Copy)]
 struct Step {
     gradient_scale: f32,
     beta1: f32,
     beta2: f32,
-    /// Learning rate with the bias correction of the first moment.
+    /// The learning rate with the bias correction of the first moment.
     rate: f32,
-    /// Bias correction of the second moment.
+    /// The bias correction of the second moment.
     second_scale: f32,
     epsilon: f32,
-    /// What decay leaves of a weight.
+    /// The factor of weight decay.
     keep: f32,
 }
 
@@ -40,7 +40,7 @@ impl Adam {
         Ok(Adam { first: zeros.clone(), second: zeros, average: weights.clone() })
     }
 
-    /// Moves the weights by the gradient times `scale` and clears the gradient.
+    /// Updates the weights with the gradient times `scale`, and clears the gradient.
     pub fn update(
         &mut self,
         weights: &mut Weights,
@@ -103,7 +103,7 @@ impl Adam {
         );
     }
 
-    /// All tensors but the two large ones.
+    /// All tensors except the two large ones.
     fn small(&mut self, weights: &mut Weights, gradient: &mut Gradient, step: Step) {
         let moments = self.first.tensors_mut().into_iter().zip(self.second.tensors_mut());
         let tensors = weights.tensors_mut().into_iter().zip(gradient.sums.tensors_mut());
@@ -151,7 +151,7 @@ impl Step {
     }
 }
 
-/// The length of the gradient, added up row by row in a fixed order.
+/// The length of the gradient, summed row by row in a fixed order.
 pub(super) fn norm(gradient: &Gradient) -> f32 {
     let squares = |values: &[f32]| -> f64 {
         let mut lanes = [0.0f32; 16];

@@ -1,15 +1,15 @@
-//! One position to learn from, in as few bytes as a replay window of millions needs.
+//! A compact training sample, since a replay buffer holds millions of them.
 
 use selfmate_chess::{Game, MoveList};
 use selfmate_encode::sparse::{MoveKey, MoveRows, Threats};
 use selfmate_search::Wdl;
 
-/// One position to learn from: its features, its legal moves and what to say of them.
+/// A training sample: the features and legal moves of a position, and its targets.
 ///
 /// About 270 bytes for a position with 30 moves, in one allocation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// Features, then rows, then table entries, then shares of the policy target in 65535ths.
+    /// Features, then rows, then table entries, then the policy target in 65535ths.
     words: Box<[u16]>,
     features: u16,
     wdl: [f32; 3],
@@ -18,23 +18,18 @@ pub struct Sample {
 /// A target that does not fit the position.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SampleError {
-    /// Not one probability for each legal move.
+    /// The number of probabilities differs from the number of legal moves.
     #[error("{got} probabilities for {moves} legal moves")]
-    Moves {
-        /// Probabilities given.
-        got: usize,
-        /// Legal moves.
-        moves: usize,
-    },
-    /// A probability that is none.
+    Moves { got: usize, moves: usize },
     #[error("the target holds {0}: expected numbers from 0 to 1")]
     Probability(f32),
 }
 
 impl Sample {
-    /// A position with the policy over `legal` and the chances that a network should give.
+    /// A position with the target policy over `legal` and the target probabilities of win, draw and
+    /// loss.
     ///
-    /// A policy of zeros throughout teaches only the value.
+    /// An all-zero policy trains only the value.
     pub fn new(
         game: &Game,
         legal: &MoveList,
@@ -62,12 +57,12 @@ impl Sample {
         Ok(Sample { words: words.into(), features: features.len() as u16, wdl })
     }
 
-    /// The features that are on.
+    /// The active features.
     pub fn features(&self) -> &[u16] {
         &self.words[..usize::from(self.features)]
     }
 
-    /// How many legal moves there are.
+    /// The number of legal moves.
     pub fn moves(&self) -> usize {
         (self.words.len() - usize::from(self.features)) / 3
     }
@@ -82,7 +77,7 @@ impl Sample {
         self.part(1)
     }
 
-    /// The policy target in shares; divide by their sum.
+    /// The policy target, not normalised; divide by the sum.
     pub fn shares(&self) -> &[u16] {
         self.part(2)
     }

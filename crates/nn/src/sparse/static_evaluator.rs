@@ -1,9 +1,8 @@
-//! The network's value as the judge of alpha-beta.
+//! The network's value as the static evaluation of alpha-beta.
 //!
-//! Alpha-beta thinks in centipawns, and its margins of pruning are made for them. The logarithm
-//! of the odds of the expected score gives a number that grows evenly with material: each pawn
-//! more multiplies the odds. How many centipawns one unit of that is decides how much the
-//! search dares to leave out.
+//! Alpha-beta uses centipawns, and its pruning margins depend on them. The log odds of the expected
+//! score grow evenly with material, because each extra pawn multiplies the odds. The scale from log
+//! odds to centipawns determines how much the search prunes.
 
 use selfmate_chess::Chess;
 use selfmate_search::alphabeta::StaticEvaluator;
@@ -12,7 +11,7 @@ use selfmate_search::{Wdl, math};
 use super::accumulator::Accumulators;
 use super::network::Network;
 
-/// A network that judges positions for alpha-beta by its value alone.
+/// Evaluates positions for alpha-beta by the network's value alone.
 #[derive(Clone, Debug)]
 pub struct NetworkStaticEvaluator {
     network: Network,
@@ -21,17 +20,16 @@ pub struct NetworkStaticEvaluator {
 }
 
 impl NetworkStaticEvaluator {
-    /// A judge with the scale that played best.
+    /// Uses the scale that played best.
     pub fn new(network: Network) -> NetworkStaticEvaluator {
         NetworkStaticEvaluator::with_scale(network, SCALE)
     }
 
-    /// A judge with a chosen scale: centipawns for each unit of the logarithm of the odds.
+    /// Uses a chosen scale, in centipawns per unit of log odds.
     pub fn with_scale(network: Network, scale: f32) -> NetworkStaticEvaluator {
         NetworkStaticEvaluator { accumulators: network.accumulators(), network, scale }
     }
 
-    /// The scale in use.
     pub fn scale(&self) -> f32 {
         self.scale
     }
@@ -49,18 +47,18 @@ impl StaticEvaluator for NetworkStaticEvaluator {
     }
 }
 
-/// The logarithm of the odds of the expected score, where a draw is half a win: 0 when even.
+/// The log odds of the expected score, where a draw is half a win: 0 when even.
 fn log_odds(wdl: Wdl) -> f32 {
     let (ours, theirs) = (wdl.win + wdl.draw / 2.0, wdl.loss + wdl.draw / 2.0);
     math::ln(ours.max(CERTAIN) / theirs.max(CERTAIN))
 }
 
-/// Centipawns for each unit of the logarithm of the odds: about where a pawn is worth 100 to a
-/// network that has learnt for half an hour. The right scale grows with what the network knows,
-/// because the margins of pruning believe it: after five minutes 107 was better than 296 by some
-/// 200 Elo, after 36 minutes this was better than 220 by 107 ± 64 and than 107 by 95 ± 90.
+/// Centipawns per unit of log odds. A pawn is worth about 100 to a network trained for half an
+/// hour. The best scale grows with the strength of the network, because the pruning margins rely on
+/// it: after five minutes of training, 107 was better than 296 by about 200 Elo; after 36 minutes,
+/// this value was better than 220 by 107 ± 64 and better than 107 by 95 ± 90.
 const SCALE: f32 = 370.0;
-/// Chances below this are all the same.
+/// Smaller probabilities are raised to this one.
 const CERTAIN: f32 = 1e-7;
 
 #[cfg(test)]
@@ -80,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_judged_before_changes_nothing() {
+    fn results_do_not_depend_on_earlier_positions() {
         for hidden in [64, 256] {
             let config = SparseConfig { hidden, ..SparseConfig::default() };
             let weights = Weights::random(config, Seed::new(3)).unwrap();

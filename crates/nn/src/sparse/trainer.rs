@@ -1,4 +1,4 @@
-//! The trainer: batches in, better weights out, the same bits with any number of threads.
+//! The trainer: the same bits with any number of threads.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use super::optimiser::{Adam, norm};
 use super::sample::Sample;
 use super::weights::Weights;
 
-/// How to learn. The learning rate is given with each batch, so that any schedule will do.
+/// Training settings. The learning rate is passed with each batch, which allows any schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainerConfig {
@@ -18,19 +18,19 @@ pub struct TrainerConfig {
     pub value_weight: f32,
     /// Weight of the policy loss.
     pub policy_weight: f32,
-    /// Memory of the first moment.
+    /// Decay rate of the first moment.
     pub beta1: f32,
-    /// Memory of the second moment.
+    /// Decay rate of the second moment.
     pub beta2: f32,
-    /// Keeps Adam from dividing by zero.
+    /// Avoids division by zero.
     pub epsilon: f32,
-    /// Share of a weight that decays at learning rate 1; only rows in use decay.
+    /// Weight decay at learning rate 1; only rows in use decay.
     pub weight_decay: f32,
-    /// The longest mean gradient; longer ones are shortened.
+    /// The maximum length of the mean gradient.
     pub clip_norm: f32,
-    /// Share of the weights that enters the moving average with each batch.
+    /// The share of the weights in the moving average, per batch.
     pub average_rate: f32,
-    /// The average is brought up to date after every so many batches, for their sum of shares.
+    /// The average is updated once per this many batches, with the sum of their shares.
     pub average_every: u64,
 }
 
@@ -50,48 +50,31 @@ impl Default for TrainerConfig {
     }
 }
 
-/// Mean losses of a batch.
+/// Mean losses of a batch, before the update.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Losses {
     /// Cross entropy of the value.
     pub value: f32,
     /// Cross entropy of the policy.
     pub policy: f32,
-    /// Length of the mean gradient, before it was clipped.
+    /// Length of the mean gradient before clipping.
     pub gradient_norm: f32,
 }
 
-/// A batch that cannot be learned from.
+/// Why a training step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainError {
-    /// No positions.
     #[error("the batch is empty")]
     Empty,
-    /// Threads that could not be started.
     #[error("cannot start {threads} training threads: {message}")]
-    Threads {
-        /// How many were asked for.
-        threads: usize,
-        /// What the system says.
-        message: String,
-    },
-    /// A loss or gradient that is no number; the weights are as before the batch.
+    Threads { threads: usize, message: String },
+    /// A loss or gradient that is not finite. The weights are unchanged.
     #[error("step {step}: value loss {value}, policy loss {policy}, gradient norm {gradient_norm}")]
-    NotFinite {
-        /// The step.
-        step: u64,
-        /// The value loss.
-        value: f32,
-        /// The policy loss.
-        policy: f32,
-        /// The length of the gradient.
-        gradient_norm: f32,
-    },
-    /// A shape that cannot be built.
+    NotFinite { step: u64, value: f32, policy: f32, gradient_norm: f32 },
     #[error(transparent)]
     Config(#[from] super::ConfigError),
-    /// A state that cannot be read.
-    #[error("cannot go on from this training state: {0}")]
+    /// An invalid training state.
+    #[error("cannot resume from this training state: {0}")]
     State(#[from] WeightsError),
 }
 
@@ -99,7 +82,7 @@ const FIRST: &str = "first.";
 const SECOND: &str = "second.";
 const AVERAGE: &str = "average.";
 
-/// Weights in training.
+/// Trains a sparse network.
 pub struct Trainer {
     weights: Weights,
     adam: Adam,
@@ -111,7 +94,6 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// Starts to train weights on so many threads.
     pub fn new(
         mut weights: Weights,
         config: TrainerConfig,
@@ -132,7 +114,7 @@ impl Trainer {
         })
     }
 
-    /// Learns from one batch.
+    /// Trains on one batch.
     pub fn train(&mut self, batch: &[&Sample], learning_rate: f32) -> Result<Losses, TrainError> {
         if batch.is_empty() {
             return Err(TrainError::Empty);
@@ -154,7 +136,8 @@ impl Trainer {
             *step += 1;
             let every = config.average_every.max(1);
             if step.is_multiple_of(every) {
-                // Early on the plain mean of all averages so far forgets the start faster.
+                // Early on, the plain mean of all averages so far forgets the initial weights
+                // faster.
                 let rate = 1.0 - (1.0 - config.average_rate).powi(every as i32);
                 let rate = rate.max(1.0 / (*step / every) as f32);
                 adam.average_in(weights, rate);
@@ -163,7 +146,7 @@ impl Trainer {
         })
     }
 
-    /// What a batch would teach: its losses and its mean gradient, unclipped. Nothing changes.
+    /// The losses of a batch and its mean gradient, unclipped. Changes nothing.
     pub fn gradient(&self, batch: &[&Sample]) -> Result<(Losses, Weights), TrainError> {
         if batch.is_empty() {
             return Err(TrainError::Empty);
@@ -188,19 +171,19 @@ impl Trainer {
         &self.weights
     }
 
-    /// The moving average of the weights: what should play.
+    /// The moving average of the weights, which should be used for play.
     pub fn average(&self) -> &Weights {
         &self.adam.average
     }
 
-    /// Everything needed to go on as if nothing had happened: weights, moments and average.
+    /// The complete training state: weights, moments and average.
     pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
         let Adam { first, second, average } = &self.adam;
         let parts = [("", &self.weights), (FIRST, first), (SECOND, second), (AVERAGE, average)];
         file::encode_parts(&parts, WeightsInfo { step: self.step }, Precision::Float)
     }
 
-    /// Goes on from a state.
+    /// Resumes from a training state.
     pub fn restore(
         state: &[u8],
         config: TrainerConfig,
@@ -208,14 +191,14 @@ impl Trainer {
     ) -> Result<Trainer, TrainError> {
         let (parts, info) = file::decode_parts(state, &["", FIRST, SECOND, AVERAGE])?;
         let [weights, first, second, average] =
-            <[Weights; 4]>::try_from(parts).expect("four names, four parts");
+            <[Weights; 4]>::try_from(parts).expect("four prefixes give four parts");
         let mut trainer = Trainer::new(weights, config, threads)?;
         trainer.adam = Adam { first, second, average };
         trainer.step = info.step;
         Ok(trainer)
     }
 
-    /// How many batches have been learned.
+    /// The number of batches trained on.
     pub fn step(&self) -> u64 {
         self.step
     }

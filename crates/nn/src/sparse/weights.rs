@@ -1,4 +1,4 @@
-//! The f32 master weights, their first values and their bounds.
+//! The f32 master weights, their initialisation and their bounds.
 //!
 //! The same struct also holds gradients and moments, which have the same shape.
 
@@ -7,22 +7,22 @@ use selfmate_encode::sparse::{MOVE_ROWS, MOVE_TABLE, THREATS3084_LEN};
 
 use super::config::{ConfigError, SparseConfig};
 
-/// Bound of the input weights: 38 rows (32 pieces, 4 rights, en passant, bias) at this bound and
-/// [`super::network`]'s scale of 1024 stay within 16 bits.
+/// Bound of the input weights: 38 rows (32 pieces, 4 castling rights, en passant, bias) at this
+/// bound and [`super::network`]'s scale of 1024 fit in 16 bits.
 pub const INPUT_BOUND: f32 = 0.84;
-/// Bound of the weights behind the wide layer: 1024 units at this bound stay within 32 bits.
+/// Bound of the weights after the wide layer: sums over 1024 units at this bound fit in 32 bits.
 pub const HEAD_BOUND: f32 = 1.9;
 /// Bound of biases and of the move table.
 pub const BIAS_BOUND: f32 = 32.0;
 
-/// All weights of a sparse network; every matrix is a list of rows.
+/// All weights of a sparse network; every matrix is row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
     pub(super) config: SparseConfig,
     /// One row of `hidden` for each feature.
     pub(super) input: Vec<f32>,
     pub(super) input_bias: Vec<f32>,
-    /// One row of `hidden` for each unit between.
+    /// One row of `hidden` for each unit of the value head.
     pub(super) value1: Vec<f32>,
     pub(super) value1_bias: Vec<f32>,
     /// One row of `value_hidden` for each output.
@@ -34,7 +34,7 @@ pub struct Weights {
     pub(super) table: Vec<f32>,
 }
 
-/// A tensor with its name, its shape and its bound.
+/// A tensor with its name, shape and bound.
 pub(crate) struct Tensor<T> {
     pub name: &'static str,
     pub shape: Vec<usize>,
@@ -43,11 +43,13 @@ pub(crate) struct Tensor<T> {
 }
 
 impl Weights {
-    /// Random weights: small, so that a fresh network knows nothing and says so.
+    /// Random weights: small, so that a new network has an almost uniform policy and values near
+    /// zero.
     pub fn random(config: SparseConfig, seed: Seed) -> Result<Weights, ConfigError> {
         let mut weights = Weights::zeros(config)?;
         let seed = seed.derive("weights");
-        // About 30 rows are added, so this puts the sums where the activation bends.
+        // About 30 rows are added; this puts the sums into the range where the activation is not
+        // linear.
         fill(&mut weights.input, &mut seed.derive("input").rng(), 0.08);
         weights.input_bias.fill(0.25);
         let spread = 1.0 / (config.hidden as f32).sqrt();
@@ -58,7 +60,6 @@ impl Weights {
         Ok(weights)
     }
 
-    /// All zero.
     pub fn zeros(config: SparseConfig) -> Result<Weights, ConfigError> {
         config.check()?;
         let (hidden, middle) = (config.hidden, config.value_hidden);
@@ -77,12 +78,11 @@ impl Weights {
         })
     }
 
-    /// The shape.
     pub fn config(&self) -> SparseConfig {
         self.config
     }
 
-    /// Every tensor by the name it has in a file, with its shape and its values row by row.
+    /// Every tensor with its name in a file, its shape and its values row by row.
     pub fn named(&self) -> Vec<(&'static str, Vec<usize>, &[f32])> {
         self.tensors()
             .into_iter()
@@ -90,7 +90,7 @@ impl Weights {
             .collect()
     }
 
-    /// Brings every weight within the bounds that integers can hold.
+    /// Clips every weight to the bounds of the integer network.
     pub fn clip(&mut self) {
         for tensor in self.tensors_mut() {
             for value in tensor.values {
@@ -122,7 +122,7 @@ impl Weights {
         ]
     }
 
-    /// Every tensor for writing, in the same order.
+    /// Every tensor, mutable, in the same order.
     pub(super) fn tensors_mut(&mut self) -> [Tensor<&mut [f32]>; 9] {
         let kinds = self.tensors().map(|t| (t.name, t.shape, t.bound));
         let values: [&mut Vec<f32>; 9] = [
@@ -144,7 +144,7 @@ impl Weights {
     }
 }
 
-/// Normal draws with this deviation, cut at three of them.
+/// Normal samples with this deviation, truncated at three deviations.
 fn fill(values: &mut [f32], rng: &mut Rng, deviation: f32) {
     for value in values {
         *value = (rng.normal() as f32).clamp(-3.0, 3.0) * deviation;

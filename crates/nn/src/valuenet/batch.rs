@@ -1,16 +1,16 @@
-//! Many positions at a time: the same network, its convolutions by Winograd's products.
+//! Evaluates many positions at a time, with Winograd convolutions.
 //!
-//! A look-ahead asks about some thirty positions at once, and then this is several times as fast as
-//! [`Network::value`]. A position has the same bits in any batch; they differ from those of
-//! [`Network::value`] in the last ones.
+//! A one-ply look-ahead evaluates some thirty positions at once; this is then several times as fast
+//! as [`Network::value`]. A position has the same bits in any batch, but they differ from those of
+//! [`Network::value`] in the last places.
 
 use super::board::SQUARES;
 use super::network::{Network, PLANES, ValueNetConfig};
 use crate::residual::{
-    End, Floats, Kernel, LANES, Layer, Left, Right, Shape, TileRoom, Tiles, boards_of, packed,
+    End, Floats, Kernel, LANES, Layer, Left, Right, Shape, TileScratch, Tiles, boards_of, packed,
 };
 
-/// Boards whose tiles are multiplied together: their tiles stay in the second cache.
+/// Boards whose tiles are multiplied together, so that the tiles stay in the second-level cache.
 const BLOCK: usize = 8;
 
 /// A network prepared for batches. All widths are padded to whole vectors.
@@ -28,18 +28,18 @@ pub struct BatchNetwork {
     output_bias: f32,
 }
 
-/// Room to work in, to be used again.
+/// Reusable buffers.
 #[derive(Debug, Default)]
 pub struct BatchScratch {
     input: Floats,
     tower: Floats,
     between: Floats,
-    tiles: TileRoom,
+    tiles: TileScratch,
     head: Floats,
     hidden: Floats,
 }
 
-/// A matrix and what is added.
+/// A matrix and its bias.
 #[derive(Debug)]
 struct Dense {
     inputs: usize,
@@ -49,13 +49,12 @@ struct Dense {
 }
 
 impl BatchNetwork {
-    /// Prepares a network.
     pub fn new(network: &Network) -> BatchNetwork {
         let (config, weights) = (network.config(), &network.weights);
         let ValueNetConfig { channels, blocks, head, hidden } = config;
         let wide = channels.next_multiple_of(LANES);
-        let layer = |place: usize, inputs: usize, wide_inputs: usize| {
-            let (filters, bias) = (weights.part(place), weights.part(place + 1));
+        let layer = |index: usize, inputs: usize, wide_inputs: usize| {
+            let (filters, bias) = (weights.part(index), weights.part(index + 1));
             let mut padded = vec![0.0; wide * wide_inputs * 9];
             for (output, filters) in filters.chunks_exact(inputs * 9).enumerate() {
                 padded[output * wide_inputs * 9..][..filters.len()].copy_from_slice(filters);
@@ -64,24 +63,24 @@ impl BatchNetwork {
         };
         let mut layers = vec![layer(ValueNetConfig::STEM, PLANES, PLANES)];
         for block in 0..blocks {
-            for place in [ValueNetConfig::first_of(block), ValueNetConfig::second_of(block)] {
-                layers.push(layer(place, channels, wide));
+            for index in [ValueNetConfig::first_of(block), ValueNetConfig::second_of(block)] {
+                layers.push(layer(index, channels, wide));
             }
         }
-        let part = |place: usize| (weights.part(place), weights.part(place + 1));
-        let (matrix, bias) = part(config.head_place());
+        let part = |index: usize| (weights.part(index), weights.part(index + 1));
+        let (matrix, bias) = part(config.head_index());
         let squeeze = Dense::new((wide, head), bias, |input, output| {
             if input < channels { matrix[output * channels + input] } else { 0.0 }
         });
-        // What comes in is in another order here: square after square.
-        let (matrix, bias) = part(config.hidden_place());
+        // The inputs are in another order here: square by square.
+        let (matrix, bias) = part(config.hidden_index());
         let wide_head = squeeze.outputs;
         let hidden = Dense::new((SQUARES * wide_head, hidden), bias, |input, output| {
             let (square, channel) = (input / wide_head, input % wide_head);
-            let place = (output * head + channel) * SQUARES + square;
-            if channel < head { matrix[place] } else { 0.0 }
+            let index = (output * head + channel) * SQUARES + square;
+            if channel < head { matrix[index] } else { 0.0 }
         });
-        let (output, output_bias) = part(config.output_place());
+        let (output, output_bias) = part(config.output_index());
         BatchNetwork {
             kernel: Kernel::detect(),
             layers,
@@ -93,22 +92,25 @@ impl BatchNetwork {
         }
     }
 
-    /// What the side to move may expect of each position, from -1 to 1.
+    /// The expected result of each position for its side to move, from -1 to 1.
     ///
     /// # Panics
     ///
     /// Panics unless there are 13 planes of 64 squares for each position.
-    pub fn values(&self, planes: &[f32], room: &mut BatchScratch) -> Vec<f32> {
-        assert!(planes.len().is_multiple_of(PLANES * SQUARES), "thirteen planes");
+    pub fn values(&self, planes: &[f32], scratch: &mut BatchScratch) -> Vec<f32> {
+        assert!(
+            planes.len().is_multiple_of(PLANES * SQUARES),
+            "expected 13 planes of 64 squares for each position"
+        );
         let count = planes.len() / (PLANES * SQUARES);
-        room.grow(self, count);
-        self.tower(planes, room);
+        scratch.grow(self, count);
+        self.tower(planes, scratch);
         let shape =
             Shape { rows: count * SQUARES, depth: self.channels, columns: self.head.outputs };
-        self.head.run(self.kernel, shape, &room.tower, &mut room.head);
+        self.head.run(self.kernel, shape, &scratch.tower, &mut scratch.head);
         let shape = Shape { rows: count, depth: self.hidden.inputs, columns: self.hidden.outputs };
-        self.hidden.run(self.kernel, shape, &room.head, &mut room.hidden);
-        let hidden = room.hidden.chunks_exact(self.hidden.outputs).take(count);
+        self.hidden.run(self.kernel, shape, &scratch.head, &mut scratch.hidden);
+        let hidden = scratch.hidden.chunks_exact(self.hidden.outputs).take(count);
         let value = |hidden: &[f32]| {
             let sum: f32 = hidden.iter().zip(&self.output).map(|(x, w)| x * w).sum();
             (sum + self.output_bias).tanh()
@@ -116,11 +118,11 @@ impl BatchNetwork {
         hidden.map(value).collect()
     }
 
-    /// Brings positions through stem and blocks.
-    fn tower(&self, planes: &[f32], room: &mut BatchScratch) {
+    /// Runs positions through stem and blocks.
+    fn tower(&self, planes: &[f32], scratch: &mut BatchScratch) {
         let board = SQUARES * self.channels;
         let size = PLANES * SQUARES;
-        let BatchScratch { input, tower, between, tiles, .. } = room;
+        let BatchScratch { input, tower, between, tiles, .. } = scratch;
         let blocks = planes.chunks(BLOCK * size).zip(tower.chunks_mut(BLOCK * board));
         for (planes, tower) in blocks {
             let count = planes.len() / size;
@@ -135,21 +137,21 @@ impl BatchNetwork {
 }
 
 impl BatchScratch {
-    fn grow(&mut self, judge: &BatchNetwork, count: usize) {
-        let (channels, block) = (judge.channels, count.min(BLOCK));
+    fn grow(&mut self, network: &BatchNetwork, count: usize) {
+        let (channels, block) = (network.channels, count.min(BLOCK));
         let planes = PLANES.next_multiple_of(LANES);
         self.input.grow(block * SQUARES * planes);
         self.tower.grow(count * SQUARES * channels);
         self.between.grow(block * SQUARES * channels);
         self.tiles.tiles.grow(Tiles { boards: block, channels: planes.max(channels) }.len());
         self.tiles.products.grow(Tiles { boards: block, channels }.len());
-        self.head.grow(count * judge.hidden.inputs);
-        self.hidden.grow(count * judge.hidden.outputs);
+        self.head.grow(count * network.hidden.inputs);
+        self.hidden.grow(count * network.hidden.outputs);
     }
 }
 
 impl Dense {
-    /// A matrix with its numbers by input and output.
+    /// A matrix with its values by input and output.
     fn new(
         (inputs, outputs): (usize, usize),
         bias: &[f32],
@@ -164,7 +166,7 @@ impl Dense {
         Dense { inputs, outputs: wide, weights, bias: extended(bias, wide) }
     }
 
-    /// Multiplies, adds and activates.
+    /// Multiplies, adds the bias and activates.
     fn run(&self, kernel: Kernel, shape: Shape, from: &[f32], to: &mut [f32]) {
         let rows = || shape.rows * self.outputs;
         for row in to[..rows()].chunks_exact_mut(self.outputs) {
@@ -177,7 +179,7 @@ impl Dense {
     }
 }
 
-/// A list with zeros behind it.
+/// Pads values with zeros.
 fn extended(values: &[f32], length: usize) -> Vec<f32> {
     let mut out = values.to_vec();
     out.resize(length, 0.0);
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_judge_says_what_the_network_says() {
+    fn a_batch_network_agrees_with_the_network() {
         let odd = ValueNetConfig { channels: 20, blocks: 1, head: 3, hidden: 10 };
         for config in [ValueNetConfig::default(), odd] {
             let network = Network::random(config, Seed::new(5)).unwrap();
@@ -205,26 +207,26 @@ mod tests {
             let values = BatchNetwork::new(&network).values(&planes, &mut BatchScratch::default());
             let mut scratch = Scratch::default();
             let each = planes.chunks_exact(PLANES * SQUARES);
-            let truth: Vec<f32> = each.map(|one| network.value(one, &mut scratch)).collect();
-            assert_eq!(values.len(), truth.len());
-            for (got, expected) in values.iter().zip(&truth) {
+            let exact: Vec<f32> = each.map(|one| network.value(one, &mut scratch)).collect();
+            assert_eq!(values.len(), exact.len());
+            for (got, expected) in values.iter().zip(&exact) {
                 assert!((got - expected).abs() < 1e-4, "{got} {expected}");
             }
             let spread =
-                truth.iter().fold(0.0f32, |most, value| most.max((value - truth[0]).abs()));
-            assert!(spread > 1e-3, "values that are all alike show nothing: {truth:?}");
+                exact.iter().fold(0.0f32, |most, value| most.max((value - exact[0]).abs()));
+            assert!(spread > 1e-3, "all values are nearly equal: {exact:?}");
         }
     }
 
     #[test]
     fn a_position_has_the_same_bits_in_any_batch() {
         let network = Network::random(ValueNetConfig::default(), Seed::new(6)).unwrap();
-        let (judge, mut room) = (BatchNetwork::new(&network), BatchScratch::default());
+        let (network, mut scratch) = (BatchNetwork::new(&network), BatchScratch::default());
         let planes = noise(2 * BLOCK + 1, 2);
-        let all = judge.values(&planes, &mut room);
-        for (place, one) in planes.chunks_exact(PLANES * SQUARES).enumerate() {
-            assert_eq!(judge.values(one, &mut room), [all[place]]);
+        let all = network.values(&planes, &mut scratch);
+        for (index, one) in planes.chunks_exact(PLANES * SQUARES).enumerate() {
+            assert_eq!(network.values(one, &mut scratch), [all[index]]);
         }
-        assert!(judge.values(&[], &mut room).is_empty());
+        assert!(network.values(&[], &mut scratch).is_empty());
     }
 }

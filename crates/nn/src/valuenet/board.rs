@@ -1,12 +1,11 @@
-//! Convolutions of a board as products of matrices: every square with its neighbours in a column.
+//! Convolutions of a board as matrix products: each square's neighbourhood is a column.
 
-/// Squares of a board.
 pub const SQUARES: usize = 64;
 /// A square and its neighbours.
 pub const TAPS: usize = 9;
 
-/// Writes the neighbourhoods of all squares: row `channel × 9 + tap`, one column a square. Beyond
-/// the edge there is nothing.
+/// Writes the neighbourhoods of all squares: row `channel × 9 + tap`, one column per square.
+/// Squares off the board are 0.
 pub fn unfold(planes: &[f32], columns: &mut Vec<f32>) {
     columns.clear();
     columns.resize(planes.len() * TAPS, 0.0);
@@ -19,7 +18,7 @@ pub fn unfold(planes: &[f32], columns: &mut Vec<f32>) {
     }
 }
 
-/// Adds what was wished of the neighbourhoods to the squares they were made of.
+/// The adjoint of [`unfold`]: adds derivatives by the neighbourhoods to those of their squares.
 pub fn fold(columns: &[f32], planes: &mut [f32]) {
     let (boards, _) = planes.as_chunks_mut::<SQUARES>();
     let (rows, _) = columns.as_chunks::<SQUARES>();
@@ -30,12 +29,12 @@ pub fn fold(columns: &[f32], planes: &mut [f32]) {
     }
 }
 
-/// Calls with each square and its neighbour in one of nine directions, where there is one.
+/// Calls `call` with each square and its neighbour in one of nine directions, if on the board.
 #[inline(always)]
 fn each(tap: usize, mut call: impl FnMut(usize, usize)) {
     let (up, right) = (tap / 3, tap % 3);
     for rank in 0..8usize {
-        // One more than the neighbour's rank, so that nothing is below zero.
+        // One more than the neighbour's rank, so that it is never negative.
         let from_rank = rank + up;
         if !(1..=8).contains(&from_rank) {
             continue;
@@ -49,7 +48,7 @@ fn each(tap: usize, mut call: impl FnMut(usize, usize)) {
     }
 }
 
-/// A matrix with rows and columns exchanged.
+/// The transposed matrix.
 pub fn transposed(matrix: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let mut turned = vec![0.0; matrix.len()];
     for row in 0..rows {
@@ -67,14 +66,14 @@ mod tests {
     #[test]
     fn every_square_sees_its_neighbours() {
         let mut planes = vec![0.0; SQUARES];
-        // A piece on b2 is the neighbour of nine squares.
+        // A piece on b2 is in the neighbourhood of nine squares.
         planes[9] = 1.0;
         let mut columns = Vec::new();
         unfold(&planes, &mut columns);
         assert_eq!(columns.iter().sum::<f32>(), 9.0);
-        // From a1 it stands to the upper right: the last tap.
+        // From a1 it is to the upper right: the last tap.
         assert_eq!(columns[8 * SQUARES], 1.0);
-        // A piece on a1 is seen by four.
+        // A piece on a1 is in the neighbourhood of four squares.
         let mut corner = vec![0.0; SQUARES];
         corner[0] = 1.0;
         unfold(&corner, &mut columns);

@@ -1,4 +1,4 @@
-//! The network: its shape, its weights, what it says of a position.
+//! The network: its shape, its weights and its forward pass.
 
 use std::sync::Arc;
 
@@ -9,10 +9,9 @@ use super::board::{SQUARES, TAPS, unfold};
 use crate::small::kernel::{multiply, multiply_transposed};
 use crate::small::{self, Layout, Shape};
 
-/// Planes that come in.
+/// Input planes.
 pub(super) const PLANES: usize = 13;
 
-/// The shape of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueNetConfig {
@@ -22,11 +21,10 @@ pub struct ValueNetConfig {
     pub blocks: usize,
     /// Channels of the head.
     pub head: usize,
-    /// Hidden units after it.
+    /// Hidden units after the head.
     pub hidden: usize,
 }
 
-/// A shape that cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {got}: expected 1 to {most}")]
 pub struct ValueNetConfigError {
@@ -42,7 +40,7 @@ impl Default for ValueNetConfig {
 }
 
 impl ValueNetConfig {
-    /// Places of the parts: those of a convolution are weight and bias, one after the other.
+    /// Indices of the parts: a convolution has its weight, then its bias.
     pub(super) const STEM: usize = 0;
 
     pub(super) fn first_of(block: usize) -> usize {
@@ -53,15 +51,15 @@ impl ValueNetConfig {
         4 + 4 * block
     }
 
-    pub(super) fn head_place(&self) -> usize {
+    pub(super) fn head_index(&self) -> usize {
         2 + 4 * self.blocks
     }
 
-    pub(super) fn hidden_place(&self) -> usize {
+    pub(super) fn hidden_index(&self) -> usize {
         4 + 4 * self.blocks
     }
 
-    pub(super) fn output_place(&self) -> usize {
+    pub(super) fn output_index(&self) -> usize {
         6 + 4 * self.blocks
     }
 }
@@ -112,13 +110,12 @@ impl Shape for ValueNetConfig {
     }
 }
 
-/// The network.
 pub type Network = small::Network<ValueNetConfig>;
 
-/// What is computed for one position, to be used again for the next.
+/// The activations for one position; reusable buffers.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// The neighbourhoods that the latest convolution looked at.
+    /// The neighbourhoods of the latest convolution.
     pub(super) columns: Vec<f32>,
     /// After the stem, then after each half of each block.
     pub(super) layers: Vec<Vec<f32>>,
@@ -127,7 +124,7 @@ pub struct Scratch {
 }
 
 impl Network {
-    /// Random weights; blocks begin as almost nothing, so that the first signal is the stem's.
+    /// Random weights. Blocks start near zero, so that the initial output comes from the stem.
     pub fn random(config: ValueNetConfig, seed: Seed) -> Result<Network, ValueNetConfigError> {
         let mut network = Network::zeros(config)?;
         let weights = &mut network.weights;
@@ -138,13 +135,13 @@ impl Network {
             weights.randomise(ValueNetConfig::first_of(block), inputs, 1.0, &mut rng);
             weights.randomise(ValueNetConfig::second_of(block), inputs, 0.2, &mut rng);
         }
-        weights.randomise(config.head_place(), config.channels, 1.0, &mut rng);
-        weights.randomise(config.hidden_place(), config.head * SQUARES, 1.0, &mut rng);
-        weights.randomise(config.output_place(), config.hidden, 0.1, &mut rng);
+        weights.randomise(config.head_index(), config.channels, 1.0, &mut rng);
+        weights.randomise(config.hidden_index(), config.head * SQUARES, 1.0, &mut rng);
+        weights.randomise(config.output_index(), config.hidden, 0.1, &mut rng);
         Ok(network)
     }
 
-    /// What the side to move may expect of a position, from -1 to 1.
+    /// The expected result of a position for its side to move, from -1 to 1.
     ///
     /// # Panics
     ///
@@ -159,7 +156,7 @@ impl Network {
         relu(&mut layers[0]);
         for block in 0..config.blocks {
             let [before, first, second] = &mut layers[2 * block..][..3] else {
-                unreachable!("two layers after the one before")
+                unreachable!("each block has two layers after its input")
             };
             self.convolve(ValueNetConfig::first_of(block), before, columns, first);
             relu(first);
@@ -168,30 +165,30 @@ impl Network {
             relu(second);
         }
         let last = &layers[2 * config.blocks];
-        biased(self.weights.part(config.head_place() + 1), SQUARES, &mut scratch.head);
+        biased(self.weights.part(config.head_index() + 1), SQUARES, &mut scratch.head);
         let size = (config.head, config.channels, SQUARES);
-        multiply(self.weights.part(config.head_place()), last, &mut scratch.head, size);
+        multiply(self.weights.part(config.head_index()), last, &mut scratch.head, size);
         relu(&mut scratch.head);
-        biased(self.weights.part(config.hidden_place() + 1), 1, &mut scratch.hidden);
+        biased(self.weights.part(config.hidden_index() + 1), 1, &mut scratch.hidden);
         let size = (config.hidden, config.head * SQUARES, 1);
-        dense(self.weights.part(config.hidden_place()), &scratch.head, &mut scratch.hidden, size.1);
+        dense(self.weights.part(config.hidden_index()), &scratch.head, &mut scratch.hidden, size.1);
         relu(&mut scratch.hidden);
         scratch.layers = layers;
-        let output = self.weights.part(config.output_place());
+        let output = self.weights.part(config.output_index());
         let sum: f32 = output.iter().zip(&scratch.hidden).map(|(w, x)| w * x).sum();
-        (sum + self.weights.part(config.output_place() + 1)[0]).tanh()
+        (sum + self.weights.part(config.output_index() + 1)[0]).tanh()
     }
 
-    /// A convolution of 3 × 3 with its bias.
-    fn convolve(&self, place: usize, planes: &[f32], columns: &mut Vec<f32>, out: &mut Vec<f32>) {
+    /// A 3×3 convolution with its bias.
+    fn convolve(&self, index: usize, planes: &[f32], columns: &mut Vec<f32>, out: &mut Vec<f32>) {
         unfold(planes, columns);
-        biased(self.weights.part(place + 1), SQUARES, out);
+        biased(self.weights.part(index + 1), SQUARES, out);
         let inputs = planes.len() / SQUARES * TAPS;
-        multiply(self.weights.part(place), columns, out, (self.config.channels, inputs, SQUARES));
+        multiply(self.weights.part(index), columns, out, (self.config.channels, inputs, SQUARES));
     }
 }
 
-/// Fills a layer with its biases, each so many times.
+/// Fills a layer with its biases, each repeated `times`.
 fn biased(bias: &[f32], times: usize, out: &mut Vec<f32>) {
     out.clear();
     out.extend(bias.iter().flat_map(|&value| std::iter::repeat_n(value, times)));
@@ -212,7 +209,7 @@ mod tests {
     use crate::file::WeightsInfo;
 
     #[test]
-    fn the_default_shape_has_the_weights_it_should() {
+    fn the_default_shape_has_the_documented_size() {
         let network = Network::random(ValueNetConfig::default(), Seed::new(1)).unwrap();
         let conv = |inputs: usize| 64 * inputs * 9 + 64;
         let expected = conv(13) + 4 * conv(64) + 32 * 64 + 32 + 128 * 2048 + 128 + 128 + 1;
@@ -225,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_comes_back_from_its_file() {
+    fn networks_round_trip_through_files() {
         let config = ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 };
         let network = Network::random(config, Seed::new(1)).unwrap();
         let bytes = network.encode(WeightsInfo { step: 3 }).unwrap();

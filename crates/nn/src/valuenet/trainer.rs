@@ -1,24 +1,24 @@
-//! The trainer: positions with their results in, better weights out.
+//! Training steps of the value network.
 
 use super::gradient::{Sample, gradient};
 use super::network::ValueNetConfig;
 use crate::small::{self, AdamConfig, TrainError};
 
-/// A network in training.
 pub type Trainer = small::Trainer<ValueNetConfig>;
 
 impl Trainer {
-    /// Learns from a batch; its mean squared error, and the length of its gradient before clipping.
+    /// Trains on a batch. Returns its mean squared error and the length of its gradient before
+    /// clipping.
     pub fn learn(
         &mut self,
-        lessons: &[Sample<'_>],
+        samples: &[Sample<'_>],
         adam: &AdamConfig,
         rate: f32,
     ) -> Result<(f64, f32), TrainError> {
-        if lessons.is_empty() {
+        if samples.is_empty() {
             return Err(TrainError::Empty);
         }
-        let (loss, gradient) = gradient(self.network(), lessons);
+        let (loss, gradient) = gradient(self.network(), samples);
         let norm = self.follow(loss, &gradient, adam, rate)?;
         Ok((loss, norm))
     }
@@ -28,27 +28,27 @@ impl Trainer {
 mod tests {
     use selfmate_chess::Seed;
 
-    use super::super::gradient::tests::{boards, lessons};
+    use super::super::gradient::tests::{boards, samples};
     use super::super::network::Network;
     use super::*;
 
     #[test]
-    fn a_restored_trainer_goes_on_and_results_are_learned() {
+    fn a_restored_trainer_continues_and_results_are_learned() {
         let config = ValueNetConfig { channels: 8, blocks: 1, head: 4, hidden: 16 };
         let boards = boards(12);
-        let lessons = lessons(&boards);
+        let samples = samples(&boards);
         let mut trainer = Trainer::new(Network::random(config, Seed::new(1)).unwrap());
         let mut other = trainer.clone();
-        let before = super::super::loss(trainer.network(), &lessons);
+        let before = super::super::loss(trainer.network(), &samples);
         for step in 0..300 {
             if step == 70 {
                 other = Trainer::restore(&other.state().unwrap()).unwrap();
             }
-            trainer.learn(&lessons, &AdamConfig::default(), 3e-3).unwrap();
-            other.learn(&lessons, &AdamConfig::default(), 3e-3).unwrap();
+            trainer.learn(&samples, &AdamConfig::default(), 3e-3).unwrap();
+            other.learn(&samples, &AdamConfig::default(), 3e-3).unwrap();
         }
         assert!(trainer == other);
-        let after = super::super::loss(trainer.network(), &lessons);
+        let after = super::super::loss(trainer.network(), &samples);
         assert!(after < 0.2 * before, "{before} {after}");
         assert_eq!(trainer.learn(&[], &AdamConfig::default(), 0.1), Err(TrainError::Empty));
     }

@@ -1,4 +1,4 @@
-//! The residual network on a graphics device; software such as Mesa's llvmpipe will do.
+//! The residual network on a graphics device, which may be software such as Mesa's llvmpipe.
 
 use selfmate_nn::residual::{self, TrainingConfig};
 use selfmate_nn::{Device, burn as burned};
@@ -6,9 +6,9 @@ use selfmate_search::{Evaluation, Evaluator};
 
 use super::residual::{assert_near, batch, compare, leaves, shapes, weights};
 
-/// Steps on the device are those of our own kernels.
+/// Training steps on the device match those of our own kernels.
 #[test]
-fn a_graphics_device_learns_what_the_cpu_learns() {
+fn training_on_a_graphics_device_matches_the_cpu() {
     let training = TrainingConfig::default();
     for config in shapes() {
         let weights = weights(config);
@@ -25,9 +25,9 @@ fn a_graphics_device_learns_what_the_cpu_learns() {
     }
 }
 
-/// In half precision where the device has it, so to some thousandths.
+/// In half precision if supported, so to some thousandths.
 #[test]
-fn a_graphics_device_judges_as_the_cpu_does() {
+fn inference_on_a_graphics_device_matches_the_cpu() {
     const COUNT: usize = 64;
     for config in shapes() {
         let weights = weights(config);
@@ -38,7 +38,7 @@ fn a_graphics_device_judges_as_the_cpu_does() {
         residual::NetworkEvaluator::new(&network).evaluate(&leaves, &mut ours);
         let mut evaluator = burned::NetworkEvaluator::new(&weights, Device::Wgpu).unwrap();
         evaluator.evaluate(&leaves, &mut theirs);
-        let tolerance = if evaluator.is_halved() { 0.02 } else { 1e-4 };
+        let tolerance = if evaluator.is_half_precision() { 0.02 } else { 1e-4 };
         let best = |evaluation: &Evaluation| {
             let logits = evaluation.logits.iter().enumerate();
             logits.max_by(|a, b| a.1.total_cmp(b.1)).map(|(index, _)| index)
@@ -49,7 +49,10 @@ fn a_graphics_device_judges_as_the_cpu_does() {
             assert!(compare(&ours.logits, &theirs.logits).0 < tolerance);
             same += usize::from(best(ours) == best(theirs));
         }
-        println!("{config:?}: {same} of {COUNT} best moves, halved: {}", evaluator.is_halved());
+        println!(
+            "{config:?}: {same} of {COUNT} best moves, half precision: {}",
+            evaluator.is_half_precision()
+        );
         assert!(same >= COUNT * 95 / 100, "{same} of {COUNT}");
     }
 }

@@ -1,4 +1,4 @@
-//! What we wrote by hand against Burn: forward passes, and gradients by automatic differentiation.
+//! Our hand-written code against Burn: forward passes, and gradients by automatic differentiation.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 #[cfg(feature = "wgpu")]

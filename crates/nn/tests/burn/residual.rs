@@ -20,7 +20,7 @@ pub fn shapes() -> [Config; 3] {
     ]
 }
 
-/// Random weights, with norms that do something and heads that say something.
+/// Random weights, with batch norms and heads that have an effect.
 pub fn weights(config: Config) -> Weights {
     let mut weights = Weights::random(config, Seed::new(1)).unwrap();
     let mut rng = Seed::new(2).rng();
@@ -65,14 +65,14 @@ pub fn batch(config: Config, leaves: &[Leaf]) -> Batch {
     batch
 }
 
-/// The largest difference of two lists, and the largest number of the second.
+/// The largest difference of two lists, and the largest absolute value of the second.
 pub fn compare(ours: &[f32], theirs: &[f32]) -> (f32, f32) {
     assert_eq!(ours.len(), theirs.len());
     let furthest = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     (furthest, theirs.iter().map(|b| b.abs()).fold(0.0, f32::max))
 }
 
-/// Compares tensor by tensor, to a share of the largest number of each.
+/// Compares tensor by tensor, relative to the largest value of each.
 pub fn assert_near(ours: &Weights, theirs: &Weights, share: f32) {
     for (ours, theirs) in ours.tensors().zip(theirs.tensors()) {
         assert_eq!((ours.name, ours.shape), (theirs.name, theirs.shape));
@@ -83,7 +83,7 @@ pub fn assert_near(ours: &Weights, theirs: &Weights, share: f32) {
 }
 
 #[test]
-fn weights_come_back_from_a_device_as_they_were() {
+fn weights_round_trip_through_a_device() {
     for config in shapes() {
         let weights = weights(config);
         let network = burned::Network::new(&weights, &Device::flex());
@@ -93,7 +93,7 @@ fn weights_come_back_from_a_device_as_they_were() {
 
 /// Logits and values to 1e-4.
 #[test]
-fn our_forward_pass_is_that_of_burn() {
+fn our_forward_pass_matches_burn() {
     let device = Device::flex();
     for config in shapes() {
         let weights = weights(config);
@@ -118,7 +118,7 @@ fn our_forward_pass_is_that_of_burn() {
 
 /// Every derivative to 1e-3 of the largest of its tensor.
 #[test]
-fn our_gradients_are_those_of_automatic_differentiation() {
+fn our_gradients_match_automatic_differentiation() {
     let training =
         TrainingConfig { value_weight: 1.5, policy_weight: 0.7, ..TrainingConfig::default() };
     for config in shapes() {
@@ -140,13 +140,14 @@ fn our_gradients_are_those_of_automatic_differentiation() {
     }
 }
 
-/// Steps with both optimisers, clipping and decay: weights and running statistics go the same way.
+/// With both optimisers, clipping and decay, weights and running statistics change in the same way.
 #[test]
-fn our_steps_are_those_of_burn() {
+fn our_steps_match_burn() {
     let config = shapes()[1];
     let optimisers = [
         Optimiser::Sgd { momentum: 0.9 },
-        // A large epsilon, so that derivatives near zero do not decide the direction of a step.
+        // A large epsilon, so that the direction of a step does not depend on derivatives near
+        // zero.
         Optimiser::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-2 },
     ];
     for optimiser in optimisers {
@@ -184,9 +185,9 @@ fn our_steps_are_those_of_burn() {
     }
 }
 
-/// A batch seen often enough is learned, and a restored trainer goes on as if nothing had happened.
+/// A batch seen often enough is learned, and a restored trainer continues with the same bits.
 #[test]
-fn a_trainer_on_burn_learns_and_can_be_stopped() {
+fn a_trainer_on_burn_learns_and_resumes() {
     let config = shapes()[1];
     let adam = Optimiser::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
     let training = TrainingConfig { optimiser: adam, ..TrainingConfig::default() };
@@ -206,7 +207,7 @@ fn a_trainer_on_burn_learns_and_can_be_stopped() {
     assert_eq!(twin.step(&batch, 3e-3).unwrap(), last);
     assert!(twin.weights().unwrap() == trainer.weights().unwrap());
 
-    // Our own trainer goes on from there too, and back.
+    // Our own trainer resumes from this state too, and the other way round.
     let mut ours = residual::Trainer::restore(&trainer.state().unwrap(), training, 1).unwrap();
     let mut back = burned::Trainer::restore(&ours.state().unwrap(), training, device).unwrap();
     let (last, ours, back) = (
@@ -219,7 +220,7 @@ fn a_trainer_on_burn_learns_and_can_be_stopped() {
 }
 
 #[test]
-fn an_evaluator_on_burn_says_what_ours_says() {
+fn an_evaluator_on_burn_matches_ours() {
     for config in shapes() {
         let weights = weights(config);
         let mut leaves = leaves(7);
@@ -241,7 +242,7 @@ fn an_evaluator_on_burn_says_what_ours_says() {
 }
 
 #[test]
-fn a_bad_batch_changes_nothing() {
+fn an_invalid_batch_changes_nothing() {
     let config = shapes()[0];
     let mut broken = weights(config);
     broken.tensor_mut("value.output.bias").unwrap()[0] = f32::NAN;
@@ -254,5 +255,5 @@ fn a_bad_batch_changes_nothing() {
     let after = trainer.weights().unwrap();
     assert_eq!(after.tensor("stem.conv.weight"), broken.tensor("stem.conv.weight"));
     let cpu = burned::Trainer::new(&broken, TrainingConfig::default(), selfmate_nn::Device::Cpu);
-    assert_eq!(cpu.err().unwrap().to_string(), "the device cpu is not one of Burn's");
+    assert_eq!(cpu.err().unwrap().to_string(), "the device cpu is not a Burn device");
 }

@@ -1,5 +1,5 @@
-//! The sparse network, written again with tensors as plainly as possible: features are a matrix of
-//! zeros and ones, and everything behind it is matrix products that Burn differentiates.
+//! The sparse network written with tensors as plainly as possible: features are a matrix of zeros
+//! and ones, followed by matrix products that Burn differentiates.
 
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -17,7 +17,7 @@ const LOSSES: TrainerConfig = TrainerConfig {
     policy_weight: 0.7,
     beta1: 0.9,
     beta2: 0.999,
-    // Large, so that derivatives near zero do not decide the direction of a step.
+    // Large, so that the direction of a step does not depend on derivatives near zero.
     epsilon: 1e-3,
     weight_decay: 0.3,
     clip_norm: 0.1,
@@ -30,7 +30,7 @@ fn named(weights: &Weights) -> Named {
     tensors.map(|(name, shape, values)| (name, shape, values.to_vec())).collect()
 }
 
-/// The tensors of a network, all of them to be differentiated by.
+/// The tensors of a network, all with gradients.
 struct Twin {
     input: Tensor<2>,
     input_bias: Tensor<1>,
@@ -91,7 +91,7 @@ impl Twin {
         };
         let value = cross_entropy(logits, targets, device);
 
-        // Legal moves in a rectangle as wide as the most of them; the rest is masked.
+        // Legal moves in a rectangle as wide as the longest list; the rest is masked.
         let width = samples.iter().map(Sample::moves).max().unwrap();
         let (mut rows, mut entries) = (vec![0; batch * width], vec![0; batch * width]);
         let (mut mask, mut targets) = (vec![-1e4; batch * width], vec![0.0; batch * width]);
@@ -154,7 +154,7 @@ fn cross_entropy(logits: Tensor<2>, targets: Vec<f32>, device: &Device) -> Tenso
     (log_softmax(logits, 1) * targets).sum().div_scalar(-(dims[0] as f32))
 }
 
-/// A small network that is no longer fresh, and a batch whose last position teaches only the value.
+/// A small network that is partly trained, and a batch whose last position trains only the value.
 fn trained(value_head: ValueHead) -> (Weights, Vec<Sample>) {
     let config = SparseConfig { hidden: 64, value_hidden: 8, value_head };
     let weights = Weights::random(config, Seed::new(5)).unwrap();
@@ -171,7 +171,7 @@ fn trained(value_head: ValueHead) -> (Weights, Vec<Sample>) {
     (trainer.weights().clone(), samples)
 }
 
-/// The largest difference of two lists, and the largest number of the second.
+/// The largest difference of two lists, and the largest absolute value of the second.
 fn compare(ours: &[f32], theirs: &[f32]) -> (f32, f32) {
     assert_eq!(ours.len(), theirs.len());
     let furthest = ours.iter().zip(theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
@@ -180,7 +180,7 @@ fn compare(ours: &[f32], theirs: &[f32]) -> (f32, f32) {
 
 /// Every derivative by every weight, to 1e-5 of the largest of its tensor.
 #[test]
-fn gradients_written_by_hand_are_those_of_automatic_differentiation() {
+fn hand_written_gradients_match_automatic_differentiation() {
     let device = Device::flex().autodiff();
     for head in [ValueHead::Wdl, ValueHead::Score] {
         let (weights, samples) = trained(head);
@@ -203,16 +203,16 @@ fn gradients_written_by_hand_are_those_of_automatic_differentiation() {
             assert_eq!((name, &shape), (their_name, &their_shape));
             let (furthest, largest) = compare(&ours, &theirs);
             println!("{head:?} {name}: off by {furthest:e}, largest {largest:e}");
-            assert!(largest > 1e-4, "{name} has no gradient to speak of");
+            assert!(largest > 1e-4, "{name} has almost no gradient");
             assert!(furthest < 1e-5 * largest, "{head:?} {name}: {furthest:e} of {largest:e}");
         }
     }
 }
 
-/// Four steps of the trainer against Adam written out in f64 on Burn's gradients: clipping by the
-/// length of the whole gradient, decay apart from it, and rows nobody uses left alone.
+/// Four steps of the trainer against Adam in f64 on Burn's gradients: clipping by the length of the
+/// whole gradient, decoupled decay, and unused rows unchanged.
 #[test]
-fn steps_of_the_trainer_are_those_of_adam() {
+fn steps_of_the_trainer_match_adam() {
     let (head, learning_rate) = (ValueHead::Wdl, 1e-2);
     let device = Device::flex().autodiff();
     let (weights, samples) = trained(head);

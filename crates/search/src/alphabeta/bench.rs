@@ -1,4 +1,4 @@
-//! A fixed set of searches whose node count is the signature of the whole search.
+//! A fixed set of searches. Their total node count is the signature of the search.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -25,20 +25,20 @@ const POSITIONS: [&str; 12] = [
     "8/8/8/4k3/8/8/2R5/4K3 w - - 0 1",
 ];
 
-/// Searches the positions to a fixed depth and returns the nodes visited.
+/// Searches the positions to a fixed depth and returns the number of nodes visited.
 ///
-/// The number changes when, and only when, the behaviour of search or evaluation changes.
+/// The number changes exactly when search or evaluation behave differently.
 pub fn bench() -> Result<u64, MemoryError> {
     Ok(bench_search(&mut AlphaBeta::new(Weights::default(), 16)?))
 }
 
-/// The same; `None` when it was told to stop before the end.
+/// Like [`bench()`]; `None` when `stop` was set before the end.
 pub fn bench_until(stop: &AtomicBool) -> Result<Option<u64>, MemoryError> {
     let nodes = search_all(&mut AlphaBeta::new(Weights::default(), 16)?, stop);
     Ok((!stop.load(Relaxed)).then_some(nodes))
 }
 
-/// The same searches with another mind: its settings, table and judge.
+/// Like [`bench()`], with the settings, table and evaluator of this engine.
 pub fn bench_search(search: &mut AlphaBeta) -> u64 {
     search_all(search, &AtomicBool::new(false))
 }
@@ -46,7 +46,7 @@ pub fn bench_search(search: &mut AlphaBeta) -> u64 {
 fn search_all(search: &mut AlphaBeta, stop: &AtomicBool) -> u64 {
     let mut nodes = 0;
     for text in POSITIONS {
-        let game = fen::parse_game(text).expect("the positions of the bench are positions");
+        let game = fen::parse_game(text).expect("the bench positions are valid FEN");
         search.clear();
         nodes += search.search(&game, &AlphaBetaLimit::depth(DEPTH), stop, &mut |_| {}).nodes;
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bench_that_is_stopped_has_no_result() {
+    fn a_stopped_bench_has_no_result() {
         assert_eq!(bench_until(&AtomicBool::new(true)), Ok(None));
     }
 }

@@ -1,7 +1,7 @@
 //! Captures and queen promotions only, for the quiescence search.
 //!
-//! The full generator makes every legal move first and throws most away; most nodes of a
-//! search are quiescence nodes, so this pays for itself.
+//! The full generator would make every legal move and discard most of them. Most nodes of a search
+//! are quiescence nodes, so a separate generator pays off.
 
 use selfmate_chess::{Bitboard, Move, MoveList, Position, Role, Square};
 use shakmaty::attacks;
@@ -9,7 +9,7 @@ use shakmaty::attacks;
 use super::node::Node;
 use super::pawns::forward;
 
-/// The captures and queen promotions of a side that is not in check.
+/// The captures and queen promotions of the side to move, which must not be in check.
 pub(super) fn tactical_moves(node: &Node) -> MoveList {
     let position = &node.position;
     let board = position.board();
@@ -72,7 +72,7 @@ pub(super) fn tactical_moves(node: &Node) -> MoveList {
     moves
 }
 
-/// Own pieces that stand between an enemy slider and the king.
+/// Our pieces that are pinned to our king by an enemy slider.
 fn pinned_pieces(node: &Node, king: Square) -> Bitboard {
     let board = node.position.board();
     let them = node.position.them();
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_moves_as_the_full_generator() {
+    fn tactical_moves_match_the_full_generator() {
         let tables = SquareTables::new(&Weights::default());
         for number in 0..200 {
             let mut rng = Seed::new(3).index(number).rng();
@@ -121,7 +121,7 @@ mod tests {
                     let fen = selfmate_chess::fen::to_fen(game.position());
                     assert_eq!(sorted(&ours), sorted(&legal), "{fen}");
                 }
-                // Prefer captures, so that few pieces and promotions come up too.
+                // Prefer captures, so that positions with few pieces and promotions come up too.
                 let captures: Vec<Move> =
                     legal.iter().copied().filter(|m| m.is_zeroing()).collect();
                 let pool =

@@ -1,4 +1,4 @@
-//! Iterative deepening: one ply more each time, until a limit says stop.
+//! Iterative deepening: one ply deeper each time, until a limit is reached.
 
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,7 +13,7 @@ use super::tables::{rank_of, root_score};
 use super::worker::{Memory, Shared, Worker};
 use super::{AlphaBetaLimit, AlphaBetaResult, Line, Report};
 
-/// Runs the first thread here and the others beside it.
+/// Runs the main thread here and the helper threads beside it.
 pub(super) fn run(
     game: &Game,
     limit: &AlphaBetaLimit,
@@ -37,7 +37,7 @@ pub(super) fn run(
                 };
                 Driver::new(&mut worker, game, &until_stopped).run(&until_stopped, &mut |_| {});
             };
-            // A system that starts no more threads has let the first one run: it can play alone.
+            // If the system refuses another thread, the main thread searches with those it has.
             if Builder::new().spawn_scoped(scope, help).is_err() {
                 break;
             }
@@ -50,7 +50,7 @@ pub(super) fn run(
 
 struct Driver<'w, 's> {
     worker: &'w mut Worker<'s>,
-    /// The moves the root may play.
+    /// The root moves to search.
     moves: Vec<Move>,
     /// The best lines so far, best first.
     lines: Vec<RootLine>,
@@ -77,7 +77,7 @@ impl<'w, 's> Driver<'w, 's> {
         let Some(&first_move) = self.moves.first() else {
             return self.no_moves();
         };
-        // Whatever happens there is a move to play.
+        // There is always a move to play, even if the search stops at once.
         self.lines.push(RootLine { score: 0, pv: vec![first_move] });
         let wanted = limit.multipv.clamp(1, self.moves.len());
         let deepest = limit.depth.unwrap_or(u32::MAX).min(MAX_PLY as u32 - 1);
@@ -104,8 +104,8 @@ impl<'w, 's> Driver<'w, 's> {
         self.result(finished)
     }
 
-    /// Searches the best move that is not in an earlier line, in a window around what it
-    /// scored last time.
+    /// Searches the best move that is not in an earlier line, with an aspiration window around its
+    /// last score.
     fn improve_line(&mut self, index: usize, depth: i32) {
         let taken: Vec<Move> = self.lines[..index].iter().map(|line| line.pv[0]).collect();
         let left = self.moves.iter().copied().filter(|m| !taken.contains(m));
@@ -128,7 +128,8 @@ impl<'w, 's> Driver<'w, 's> {
                 score: if self.worker.aborted { self.worker.root_score } else { score },
                 pv,
             };
-            // A line cut short is still the best one seen: its rivals were searched first.
+            // An aborted iteration may still improve the first line, because it searches the
+            // previous best move first.
             if !found.pv.is_empty() && (!self.worker.aborted || index == 0) {
                 self.set_line(index, found);
             }
@@ -153,7 +154,7 @@ impl<'w, 's> Driver<'w, 's> {
     }
 
     fn set_line(&mut self, index: usize, found: RootLine) {
-        // The move may have had a later line before; that one gets what stood here.
+        // If the move already has another line, the two lines swap places.
         if let Some(other) = self.lines.iter().position(|line| line.pv[0] == found.pv[0])
             && other > index
         {
@@ -169,7 +170,7 @@ impl<'w, 's> Driver<'w, 's> {
             .sort_by_key(|line| (Reverse(rank_of(ranking, line.pv[0])), -line.score));
     }
 
-    /// The moves that tables put first; all of them where tables know nothing.
+    /// The moves that tablebases rank first; all of them when the root is not in the tables.
     fn best_ranked(&self, moves: impl Iterator<Item = Move> + Clone) -> impl Iterator<Item = Move> {
         let ranking = self.worker.shared.ranking.as_ref();
         let best = moves.clone().map(|m| rank_of(ranking, m)).max();
@@ -180,7 +181,7 @@ impl<'w, 's> Driver<'w, 's> {
         if limit.soft_time.is_some_and(|time| self.worker.shared.started.elapsed() >= time) {
             return true;
         }
-        // With a clock running, more time cannot change a forced move or a proven mate.
+        // With a time limit, more time cannot change a forced move or a proven mate.
         let timed = limit.soft_time.is_some() || limit.movetime.is_some();
         let score = self.lines[0].score;
         let plies_to_mate = (MATE - score.abs()) as u32;
@@ -206,7 +207,7 @@ impl<'w, 's> Driver<'w, 's> {
         }
     }
 
-    /// What a line comes to: what tables know of its first move, unless the search has seen the mate.
+    /// The score of a line: the tablebase score of its first move, unless the search found a mate.
     fn score(&self, line: &RootLine) -> Score {
         let ranking = self.worker.shared.ranking.as_ref();
         let known = ranking.and_then(|ranking| ranking.find(line.pv[0]));

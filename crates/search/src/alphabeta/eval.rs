@@ -1,8 +1,8 @@
-//! The static evaluation: what a position is worth without looking ahead.
+//! The static evaluation: the score of a position without search.
 //!
-//! Every number comes from [`Weights`]; this file says only when each counts. Terms are
-//! computed for each side and subtracted, so a mirrored position has the negated score.
-//! King danger grows with the square of its units: one attacker is nothing, three are a storm.
+//! Every number comes from [`Weights`]; this file defines when each of them counts. Terms are
+//! computed for each side and subtracted, so a mirrored position has the negated score. King danger
+//! grows with the square of its units: one attacker counts little, three count a lot.
 
 use selfmate_chess::{Bitboard, Board, Chess, Color, Position, Role, Square};
 use shakmaty::attacks;
@@ -13,41 +13,38 @@ use super::pawns::{self, PawnCache};
 use super::score::taper;
 use super::weights::Weights;
 
-/// The hand-written evaluation with its weights.
 pub struct StaticEval {
     weights: Weights,
     pub(super) tables: SquareTables,
     pawns: PawnCache,
 }
 
-/// What one side has on the board, and what the evaluation learns about it on the way.
+/// The pieces of one side, and attack data collected during the evaluation.
 struct Side {
     us: Color,
     king: Square,
     pieces: Bitboard,
     pawns: Bitboard,
     pawn_attacks: Bitboard,
-    /// The king's square, those beside it and in front of it.
+    /// The king's square, the squares next to it, and those in front of it.
     ring: Bitboard,
-    /// Everything this side attacks, and by which role; `Role` starts at 1.
+    /// All squares this side attacks, in total and by role; `Role` starts at 1.
     attacked: Bitboard,
     attacked_by: [Bitboard; 7],
-    /// Units of danger this side is to the other king.
+    /// Danger units of this side's attack on the enemy king.
     danger: Pair,
 }
 
 impl StaticEval {
-    /// An evaluation with these weights.
     pub fn new(weights: Weights) -> StaticEval {
         StaticEval { tables: SquareTables::new(&weights), pawns: PawnCache::new(), weights }
     }
 
-    /// The weights in use.
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// The worth of a position for the side to move, in centipawns.
+    /// The score for the side to move, in centipawns.
     pub fn score(&mut self, position: &Chess) -> i32 {
         let node = Node::new(position, &self.tables);
         self.evaluate(&node)
@@ -81,14 +78,14 @@ impl StaticEval {
         }
     }
 
-    /// Mobility, the attack on the king and the places pieces other than pawns and kings like.
+    /// Mobility, king attack, outposts and rook files of knights, bishops, rooks and queens.
     #[inline(always)]
     fn minor_and_major_pieces(&self, board: &Board, side: &mut Side, enemy: &Side) -> Pair {
         let w = &self.weights;
         let us = side.us;
         let occupied = board.occupied();
         let mut score = Pair::default();
-        // Squares a piece may use: not its own king's or pawns', nor where a pawn takes it.
+        // The mobility area: not our pawns or king, nor squares that enemy pawns attack.
         let usable = !(side.pawns | Bitboard::from(side.king) | enemy.pawn_attacks);
         let safe_from_pawns = Bitboard(!pawns::attack_span(enemy.pawns.0, enemy.us));
         let outposts = safe_from_pawns & side.pawn_attacks & outpost_ranks(us);
@@ -103,7 +100,7 @@ impl StaticEval {
         }
         let bishops = board.bishops() & side.pieces;
         for square in bishops {
-            // Own queens do not stand in the way: the two work together.
+            // X-rays through our own queens: bishop and queen work together.
             let reach = attacks::bishop_attacks(square, occupied ^ (board.queens() & side.pieces));
             side.attack(Role::Bishop, reach, enemy, w);
             score += w.bishop_mobility.at((reach & usable).count());
@@ -142,7 +139,7 @@ impl StaticEval {
         score + w.undeveloped.at(0) * undeveloped as i32
     }
 
-    /// What the attack of `side` on the other king is worth.
+    /// The score of this side's attack on the enemy king.
     #[inline(always)]
     fn danger(&self, board: &Board, side: &Side, enemy: &Side) -> Pair {
         let w = &self.weights;
@@ -169,7 +166,8 @@ impl StaticEval {
         Pair::new(mg * mg / 256, eg * eg / 256)
     }
 
-    /// Enemy pieces other than pawns and kings that are attacked by something cheaper, or by anything and left alone.
+    /// Enemy pieces (no pawns or king) that something cheaper attacks, or that are attacked and
+    /// undefended.
     #[inline(always)]
     fn threats(&self, board: &Board, side: &Side, enemy: &Side) -> Pair {
         let w = &self.weights;
@@ -211,7 +209,7 @@ impl StaticEval {
             } else if (next & enemy.attacked).is_empty() {
                 score += w.passed_safe.at(0);
             }
-            // A pawn's king matters more the further the pawn has come.
+            // The distance of the kings matters more for an advanced pawn.
             let urgency = rank as i32 - 2;
             if let Some(next) = next.first() {
                 let own = next.distance(side.king) as i32;
@@ -273,7 +271,7 @@ impl Side {
     }
 }
 
-/// Squares that only the enemy king defends and we attack with something besides our king.
+/// Squares that we attack with more than the king and that only the enemy king defends.
 fn weakly_defended(side: &Side, enemy: &Side) -> Bitboard {
     let by = |s: &Side, role: Role| s.attacked_by[role as usize];
     let others = enemy.pawn_attacks
@@ -294,7 +292,7 @@ fn outpost_ranks(us: Color) -> Bitboard {
     if us.is_white() { Bitboard(0x0000_FFFF_FF00_0000) } else { Bitboard(0x0000_00FF_FFFF_0000) }
 }
 
-/// How much of an endgame advantage can be turned into a win, in 64ths.
+/// How much of an endgame advantage can be converted, in 64ths.
 fn winning_chances(board: &Board, ahead: &Side) -> i32 {
     let minor_and_major_pieces = |color: Color| {
         let pieces = board.by_color(color);
@@ -305,7 +303,7 @@ fn winning_chances(board: &Board, ahead: &Side) -> i32 {
     };
     let (us, them) = (minor_and_major_pieces(ahead.us), minor_and_major_pieces(!ahead.us));
     if ahead.pawns.is_empty() && us <= them + 3 {
-        // Without pawns a minor piece more does not win, and a lone minor never does.
+        // Without pawns, one extra minor piece does not win, and a lone minor piece never does.
         return if us <= 3 { 0 } else { 12 };
     }
     let bishops = board.bishops();
@@ -325,7 +323,7 @@ mod tests {
 
     use super::*;
 
-    /// The same position with colours and ranks exchanged.
+    /// The position with colours and ranks swapped.
     fn mirrored(position: &Chess) -> Chess {
         let fen = to_fen(position);
         let fields: Vec<&str> = fen.split(' ').collect();
@@ -339,7 +337,7 @@ mod tests {
         let turn = if fields[1] == "w" { "b" } else { "w" };
         let en_passant = fields[3].replace('3', "x").replace('6', "3").replace('x', "6");
         let text = format!("{} {turn} {} {en_passant} 0 1", ranks.join("/"), swap(fields[2]));
-        parse_fen(&text).expect("a mirrored position is a position")
+        parse_fen(&text).expect("a mirrored position is valid")
     }
 
     proptest! {
@@ -366,22 +364,23 @@ mod tests {
     }
 
     #[test]
-    fn the_start_is_level_but_for_the_move() {
+    fn the_start_position_is_worth_one_tempo() {
         let start = StaticEval::new(Weights::default()).score(&Chess::default());
         assert_eq!(start, Weights::default().tempo.mg[0]);
         assert_eq!(StaticEval::new(Weights::plain()).score(&Chess::default()), 0);
     }
 
     #[test]
-    fn a_player_would_agree() {
-        // A knight up; a bishop too few to win; a passed pawn on the seventh rather than the second.
+    fn known_positions_score_as_expected() {
+        // A knight up; a lone bishop cannot win; a passed pawn on the seventh beats one on the
+        // second.
         assert!(white_score("4k3/pppp4/8/8/8/8/PPPPN3/4K3 w - - 0 1") > 200);
         assert_eq!(white_score("4k3/8/8/8/8/8/8/4KB2 w - - 0 1").abs() / 50, 0);
         assert!(
             white_score("8/P3k3/8/8/8/8/8/4K3 w - - 0 1")
                 > white_score("8/4k3/8/8/8/8/P7/4K3 w - - 0 1") + 50
         );
-        // A castled king behind its pawns is better off than one in an open middle.
+        // A castled king behind its pawns is safer than one in the open centre.
         let castled = white_score("r1bq1rk1/ppp2ppp/2n2n2/8/8/2N2N2/PPP2PPP/R1BQ1RK1 w - - 0 1");
         let open = white_score("r1bq1rk1/ppp2ppp/2n2n2/8/8/2N2N2/PPP2PPP/R1BQK2R w - - 0 1");
         assert!(castled > open);

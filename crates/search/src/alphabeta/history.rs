@@ -1,4 +1,4 @@
-//! The memory of which moves worked before, for ordering and pruning.
+//! History heuristics: which moves caused cutoffs before, for ordering and pruning.
 
 use selfmate_chess::{Color, Move};
 
@@ -7,8 +7,7 @@ use super::worker::Worker;
 
 const HISTORY_LIMIT: i32 = 16_384;
 
-/// What cut off before: for quiet moves by squares and by the moves before them, for captures
-/// by piece, square and victim.
+/// Quiet moves by squares and by the preceding moves, captures by piece, square and victim.
 pub(super) struct History {
     quiet: Vec<i16>,
     continuation: Vec<i16>,
@@ -30,7 +29,7 @@ impl History {
         self.capture.fill(0);
     }
 
-    /// `before` are the last moves as [`piece_to`], the latest first.
+    /// `before` are the last moves as [`piece_to`], latest first.
     pub(super) fn quiet(&self, color: Color, m: Move, before: [Option<usize>; 2]) -> i32 {
         let here = piece_to(color, m);
         let mut score = i32::from(self.quiet[from_to(color, m)]);
@@ -58,8 +57,8 @@ impl History {
 }
 
 impl Worker<'_> {
-    /// Rewards the move that cut off and blames those that were tried before it.
-    pub(super) fn remember_cut(
+    /// Raises the score of the move that caused the cutoff and lowers those tried before it.
+    pub(super) fn record_cutoff(
         &mut self,
         ply: usize,
         m: Move,
@@ -89,7 +88,7 @@ impl Worker<'_> {
     }
 }
 
-/// The first moves that were tried at a node and did not cut off.
+/// The first moves tried at a node that did not cause a cutoff.
 #[derive(Default)]
 pub(super) struct Tried {
     moves: [Option<Move>; 32],
@@ -117,7 +116,7 @@ fn capture_index(color: Color, m: Move) -> usize {
     piece_to(color, m) * 6 + m.capture().map_or(5, |role| role as usize - 1)
 }
 
-/// Moves an entry towards the bonus; the closer to the limit, the smaller the step.
+/// Moves an entry towards the bonus. The closer it is to the limit, the smaller the step.
 fn nudge(entry: &mut i16, bonus: i32) {
     let old = i32::from(*entry);
     *entry = (old + bonus - old * bonus.abs() / HISTORY_LIMIT) as i16;

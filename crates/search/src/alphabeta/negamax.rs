@@ -1,12 +1,12 @@
-//! The search itself: principal variation search with pruning, reductions and extensions.
+//! Principal variation search with pruning, reductions and extensions.
 //!
-//! What it leaves out, and why, is in [`super::prune`].
+//! The pruning rules are in [`super::prune`].
 
 use selfmate_chess::{Move, Position};
 
 use super::history::Tried;
 use super::order::{Hints, Picker, is_tactical, pack};
-use super::prune::{LateMove, OnlyMove, Outlook, Verdict};
+use super::prune::{LateMove, NodeContext, Singular, Verdict};
 use super::score::{INFINITE, MATE, MAX_PLY, TABLE_BOUND, is_decided, mated_in};
 use super::table::{Bound, Entry};
 use super::worker::Worker;
@@ -14,7 +14,7 @@ use super::worker::Worker;
 impl Worker<'_> {
     /// The score of the node at `ply` for its side to move, within `alpha` and `beta`.
     ///
-    /// `expect_cut` says that the parent hopes for a score of at least `beta` here.
+    /// `expect_cut` means that the parent expects a score of at least `beta` here.
     pub(super) fn negamax<const PV: bool>(
         &mut self,
         ply: usize,
@@ -24,7 +24,7 @@ impl Worker<'_> {
         expect_cut: bool,
     ) -> i32 {
         let in_check = self.stack[ply].node.in_check();
-        // A check must be answered, so it is not the place to stop.
+        // Check extension: never stop the search in check.
         depth += i32::from(in_check);
         if depth <= 0 {
             return self.quiesce::<PV>(ply, alpha, beta);
@@ -44,7 +44,8 @@ impl Worker<'_> {
             if ply >= MAX_PLY {
                 return if in_check { 0 } else { self.memory.evaluate(&self.stack[ply].node) };
             }
-            // No line from here can be better than mating now or worse than being mated now.
+            // Mate distance pruning: nothing is better than mating now or worse than being mated
+            // now.
             alpha = alpha.max(mated_in(ply));
             beta = beta.min(MATE - ply as i32 - 1);
             if alpha >= beta {
@@ -59,12 +60,13 @@ impl Worker<'_> {
             && !PV
             && entry.depth >= depth
             && entry.bound.decides(entry.score, beta)
-            // Near the fifty-move limit a stored score may be of another world.
+            // Near the fifty-move limit, a stored score may come from a search with a different
+            // counter.
             && self.stack[ply].node.position.halfmoves() < 90
         {
             return entry.score;
         }
-        // What tables know needs no search, except for the way to mate on the main line.
+        // A tablebase result needs no search, except on the main line, which should show the mate.
         let (mut floor, mut ceiling) = (-INFINITE, INFINITE);
         if !is_root
             && excluded == 0
@@ -74,7 +76,7 @@ impl Worker<'_> {
                 Bound::Lower if score < beta => floor = score,
                 Bound::Upper if score > alpha => ceiling = score,
                 _ => {
-                    self.remember_tables(ply, depth, score, bound);
+                    self.store_tables(ply, depth, score, bound);
                     return score;
                 }
             }
@@ -107,9 +109,10 @@ impl Worker<'_> {
             && self.stack[ply - 2].eval.is_none_or(|earlier| static_eval > earlier);
         self.stack[ply + 2].killers = [0; 2];
 
-        let mut view = Outlook { ply, depth, alpha, beta, in_check, static_eval, eval, improving };
+        let mut view =
+            NodeContext { ply, depth, alpha, beta, in_check, static_eval, eval, improving };
         if !PV && !in_check && excluded == 0 && !is_decided(beta) {
-            if let Some(score) = self.give_up(&view) {
+            if let Some(score) = self.prune_node(&view) {
                 return score;
             }
             if self.aborted {
@@ -117,7 +120,8 @@ impl Worker<'_> {
             }
         }
         let table_move = known.map_or(0, |entry| entry.best);
-        // Without a first move to try, a shallower search finds one almost as well.
+        // Internal iterative reduction: without a hash move, search one ply less. The next
+        // iteration then has a hash move to start with.
         if table_move == 0 && excluded == 0 && depth >= 4 && (PV || expect_cut) {
             depth -= 1;
             view.depth = depth;
@@ -162,7 +166,7 @@ impl Worker<'_> {
             if !is_root && best_score > -TABLE_BOUND {
                 view.alpha = alpha;
                 let late = LateMove { picked, quiet, checks, number, reduction, history };
-                match self.prune_or_reduce(&view, &late) {
+                match self.prune_late_move(&view, &late) {
                     Verdict::Try => {}
                     Verdict::Skip => continue,
                     Verdict::SkipQuiets => {
@@ -178,13 +182,13 @@ impl Worker<'_> {
                 && !is_root
                 && packed == table_move
             {
-                let verdict = self.only_move::<PV>(&view, &entry, expect_cut);
+                let verdict = self.singular_extension::<PV>(&view, &entry, expect_cut);
                 if self.aborted {
                     return 0;
                 }
                 match verdict {
-                    OnlyMove::Extend(plies) => extension = plies,
-                    OnlyMove::CutOff(score) => return score,
+                    Singular::Extend(plies) => extension = plies,
+                    Singular::CutOff(score) => return score,
                 }
             }
             self.descend(ply, m);
@@ -241,18 +245,19 @@ impl Worker<'_> {
         }
 
         if number == 0 {
-            // Only the excluded move is legal, or the root may play none.
+            // Only the excluded move is legal, or no root move may be searched.
             return if excluded == 0 { 0 } else { alpha };
         }
         best_score = best_score.min(ceiling);
         if let Some(m) = best_move
             && bound == Bound::Lower
         {
-            self.remember_cut(ply, m, depth, &failed_quiets, &failed_captures);
+            self.record_cutoff(ply, m, depth, &failed_quiets, &failed_captures);
         }
         if excluded == 0 {
             let best = best_move.map_or(0, pack);
-            // The root's score may leave out moves, so it is no fact about the position.
+            // A root score that leaves out moves is not the score of the position, so it is not
+            // stored.
             if !is_root || self.root_moves.len() == self.stack[0].node.position.legal_moves().len()
             {
                 let entry = Entry { best, score: best_score, eval: raw_eval, depth, bound };
@@ -269,13 +274,13 @@ impl Worker<'_> {
                 && best_move.is_none_or(|m| !is_tactical(m))
             {
                 let difference = best_score - raw_eval;
-                self.memory.correction.learn(&self.stack[ply].node, difference, depth);
+                self.memory.correction.update(&self.stack[ply].node, difference, depth);
             }
         }
         best_score
     }
 
-    /// The best line from here: this move, then the best line after it.
+    /// Sets the best line of this ply: this move, then the best line after it.
     pub(super) fn extend_line(&mut self, ply: usize, m: Move) {
         let (here, after) = self.stack.split_at_mut(ply + 1);
         let line = &mut here[ply].line;

@@ -1,7 +1,7 @@
-//! A position with what the search wants to know about it at once.
+//! A position with the data that the search needs at every node.
 //!
-//! Keys, the piece-square score and the phase are carried from move to move, because
-//! counting them anew costs more than the move itself. The rules stay with shakmaty.
+//! Keys, the piece-square score and the phase are updated incrementally, because computing them
+//! from scratch costs more than the move itself. The rules come from shakmaty.
 
 use selfmate_chess::{Bitboard, Chess, Color, Move, Position, Role, Square};
 use shakmaty::attacks;
@@ -9,7 +9,6 @@ use shakmaty::attacks;
 use super::pair::Pair;
 use super::weights::Weights;
 
-/// A position in the search tree.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) position: Chess,
@@ -17,9 +16,9 @@ pub(super) struct Node {
     pub(super) key: u64,
     /// Equal for equal pawns and kings.
     pub(super) pawn_key: u64,
-    /// Piece values and squares, White's minus Black's.
+    /// Piece values and piece-square values, White's minus Black's.
     pub(super) squares: Pair,
-    /// The pieces other than pawns and kings left: 24 at the start of a game, 0 with kings and pawns only.
+    /// The game phase: 24 with all pieces, 0 with kings and pawns only.
     pub(super) phase: i32,
     /// The pieces that give check to the side to move.
     pub(super) checkers: Bitboard,
@@ -35,7 +34,7 @@ impl Node {
             checkers: position.checkers(),
             position: position.clone(),
         };
-        // Toggling every piece would toggle the key a second time, so take it from here.
+        // Adding the pieces below toggles the key again, so keep the value from here.
         let key = node.key;
         for (square, piece) in position.board() {
             node.add(piece.color, piece.role, square, tables);
@@ -52,13 +51,13 @@ impl Node {
         self.position.turn()
     }
 
-    /// True when the side to move has more than pawns; without, passing may be the best "move".
-    pub(super) fn has_officers(&self) -> bool {
+    /// Whether the side to move has more than king and pawns. Without that, zugzwang is likely.
+    pub(super) fn has_pieces(&self) -> bool {
         let board = self.position.board();
         (self.position.us() & !(board.pawns() | board.kings())).any()
     }
 
-    /// For each role, the squares from which it would attack the other side's king.
+    /// For each role, the squares from which it would attack the enemy king.
     pub(super) fn check_squares(&self) -> [Bitboard; 7] {
         let board = self.position.board();
         let them = !self.turn();
@@ -76,9 +75,9 @@ impl Node {
         ]
     }
 
-    /// Becomes the position after a legal move in `parent`.
+    /// Sets this node to the position after a legal move in `parent`.
     pub(super) fn play_from(&mut self, parent: &Node, m: Move, tables: &SquareTables) {
-        // In place: a node is three cache lines, and copying it twice shows in a profile.
+        // In place: a node is three cache lines, and copying it twice shows in profiles.
         self.clone_from(parent);
         let us = parent.turn();
         self.position.play_unchecked(m);
@@ -104,13 +103,13 @@ impl Node {
                 self.add(us, Role::King, king_to, tables);
                 self.add(us, Role::Rook, rook_to, tables);
             }
-            Move::Put { .. } => unreachable!("no piece is dropped in chess"),
+            Move::Put { .. } => unreachable!("standard chess has no drops"),
         }
         self.checkers = self.position.checkers();
     }
 
-    /// The key after a move, but for changes of castling and en passant rights: good enough
-    /// to fetch the table's entry early.
+    /// The key after a move, ignoring changes of castling and en passant rights. Good enough to
+    /// prefetch the hash entry.
     pub(super) fn likely_key(&self, m: Move) -> u64 {
         let us = self.turn();
         let mut key = self.key ^ KEYS.black;
@@ -123,8 +122,8 @@ impl Node {
         key
     }
 
-    /// The position with the other side to move; `None` where shakmaty finds that impossible,
-    /// as with more pieces than a game can have.
+    /// The position with the other side to move. `None` when shakmaty rejects the position, for
+    /// example one with more pieces than a game can have.
     pub(super) fn pass(&self) -> Option<Node> {
         let position = self.position.clone().swap_turn().ok()?;
         let key = self.key ^ state_key(&self.position) ^ state_key(&position) ^ KEYS.black;
@@ -152,14 +151,14 @@ impl Node {
     }
 }
 
-/// Where king and rook end up; `rook` is where the rook stood.
+/// The target squares of king and rook; `rook` is where the rook starts.
 pub(super) fn castled(king: Square, rook: Square) -> (Square, Square) {
     let rank = u32::from(king) & 56;
     let (king_file, rook_file) = if rook > king { (6, 5) } else { (2, 3) };
     (Square::new(rank + king_file), Square::new(rank + rook_file))
 }
 
-/// The key of a position, computed from nothing.
+/// The key of a position, computed from scratch.
 pub(super) fn position_key(position: &Chess) -> u64 {
     let mut key = state_key(position);
     if position.turn().is_black() {
@@ -171,7 +170,7 @@ pub(super) fn position_key(position: &Chess) -> u64 {
     key
 }
 
-/// The part of the key that is neither pieces nor side to move.
+/// The part of the key for castling and en passant rights.
 fn state_key(position: &Chess) -> u64 {
     let mut key = 0;
     for rook in position.castles().castling_rights() {
@@ -185,10 +184,10 @@ fn state_key(position: &Chess) -> u64 {
     key
 }
 
-/// How much each role counts towards the middlegame; `Role` starts at 1.
+/// The phase weight of each role; `Role` starts at 1.
 const PHASE: [i32; 7] = [0, 0, 1, 1, 2, 4, 0];
 
-/// Piece value plus square for each piece, from White's side of view.
+/// Piece value plus piece-square value for each piece, from White's point of view.
 pub(super) struct SquareTables([[Pair; 64]; 12]);
 
 impl SquareTables {
@@ -205,7 +204,7 @@ impl SquareTables {
         for (role, squares) in by_role.into_iter().enumerate() {
             let value = if role < 5 { weights.piece_value.at(role) } else { Pair::default() };
             for square in 0..64 {
-                // The weights are printed with a8 first; shakmaty counts from a1.
+                // The weights are listed from a8; shakmaty counts from a1.
                 let worth = value + squares.at(square ^ 56);
                 tables[role][square] = worth;
                 tables[role + 6][square ^ 56] = -worth;
@@ -234,7 +233,7 @@ struct Keys {
 static KEYS: Keys = Keys::new();
 
 impl Keys {
-    /// Fixed random numbers (splitmix64), so that a search is the same everywhere.
+    /// Fixed random numbers (splitmix64), so that a search is the same on every machine.
     const fn new() -> Keys {
         let mut keys =
             Keys { pieces: [[0; 64]; 12], castling: [0; 64], en_passant: [0; 8], black: random(0) };
@@ -275,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_carried_along_equals_what_is_counted_anew() {
+    fn incremental_updates_match_a_fresh_node() {
         let tables = SquareTables::new(&Weights::default());
         for number in 0..40 {
             let mut rng = Seed::new(7).index(number).rng();
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_knows_side_castling_and_legal_en_passant() {
+    fn the_key_depends_on_side_castling_and_legal_en_passant() {
         let key =
             |fen: &str| position_key(&selfmate_chess::fen::parse_fen(fen).expect("a position"));
         let all = key("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1");
@@ -306,7 +305,7 @@ mod tests {
         assert_ne!(all, key("r3k2r/8/8/8/8/8/8/R3K2R w KQk - 0 1"));
         let passed = "4k3/8/8/8/3pP3/8/8/4K3 b - ";
         assert_ne!(key(&format!("{passed}e3 0 1")), key(&format!("{passed}- 0 1")));
-        let nobody_takes = "4k3/8/8/8/4P3/8/8/4K3 b - ";
-        assert_eq!(key(&format!("{nobody_takes}e3 0 1")), key(&format!("{nobody_takes}- 0 1")));
+        let no_capture = "4k3/8/8/8/4P3/8/8/4K3 b - ";
+        assert_eq!(key(&format!("{no_capture}e3 0 1")), key(&format!("{no_capture}- 0 1")));
     }
 }

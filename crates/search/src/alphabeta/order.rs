@@ -1,7 +1,7 @@
-//! Move ordering: which move to try first.
+//! Move ordering.
 //!
-//! Order: the table's move, captures that do not lose material, killers, quiet moves by
-//! history, captures that lose material.
+//! The order is: hash move, captures that do not lose material, killers, quiet moves by history,
+//! captures that lose material.
 
 use selfmate_chess::{Color, Move, MoveList, Role};
 
@@ -16,12 +16,12 @@ pub(super) fn pack(m: Move) -> u16 {
     PackedMove::new(m).0
 }
 
-/// Captures and queen promotions: moves that change the material at once.
+/// Captures and queen promotions.
 pub(super) fn is_tactical(m: Move) -> bool {
     m.is_capture() || m.promotion() == Some(Role::Queen)
 }
 
-/// A piece and where it goes, as an index below [`PIECE_SQUARES`].
+/// Moving piece and target square, as an index below [`PIECE_SQUARES`].
 pub(super) fn piece_to(color: Color, m: Move) -> usize {
     let to = match m {
         Move::Castle { king, rook } => castled(king, rook).0,
@@ -33,24 +33,23 @@ pub(super) fn piece_to(color: Color, m: Move) -> usize {
 /// Twelve pieces on 64 squares.
 pub(super) const PIECE_SQUARES: usize = 12 * 64;
 
-/// What a picker is told about the node.
 #[derive(Clone, Copy)]
 pub(super) struct Hints {
-    /// The table's move, packed; 0 for none.
+    /// The hash move, packed; 0 for none.
     pub(super) best: u16,
-    /// Quiet moves that cut off beside this node, packed.
+    /// Quiet moves that caused a cutoff at a sibling node, packed.
     pub(super) killers: [u16; 2],
     /// The last moves as [`piece_to`].
     pub(super) before: [Option<usize>; 2],
 }
 
-/// Hands out moves, the most promising first.
+/// Returns moves one at a time, the most promising first.
 ///
-/// Quiet moves are scored only when no good capture is left: most nodes cut off before.
-/// `N` is room for scores; moves beyond it come last, unsorted, which only happens with more
-/// queens than any game has.
+/// Quiet moves are scored only when no good capture is left, because most nodes have a cutoff
+/// before. `N` is the number of scores kept. Moves beyond it come last and unsorted; only positions
+/// with more queens than any real game have that many moves.
 pub(super) struct Picker<'m, const N: usize> {
-    /// Handed out, then scored, then not yet scored.
+    /// First the moves returned, then those scored, then those not scored yet.
     moves: &'m mut MoveList,
     scores: [i32; N],
     next: usize,
@@ -58,7 +57,6 @@ pub(super) struct Picker<'m, const N: usize> {
     hints: Hints,
 }
 
-/// A move in its turn.
 #[derive(Clone, Copy)]
 pub(super) struct Picked {
     pub(super) m: Move,
@@ -107,13 +105,13 @@ impl<'m, const N: usize> Picker<'m, N> {
                 continue;
             }
             let Some(best) = best else {
-                // Beyond the room for scores.
+                // Beyond the scores kept.
                 let m = *self.moves.get(self.next)?;
                 self.next += 1;
                 return Some(Picked { m, loses: false });
             };
             let m = self.moves[best];
-            // Exchanges are counted only for captures whose turn has come.
+            // Static exchange evaluation runs only for captures whose turn has come.
             if (GOOD_CAPTURE / 2..BEST).contains(&score) && !see::gains(node, m, 0) {
                 self.scores[best] = score - GOOD_CAPTURE + BAD_CAPTURE;
                 continue;
@@ -125,7 +123,7 @@ impl<'m, const N: usize> Picker<'m, N> {
         }
     }
 
-    /// The best move among those scored and not handed out; the first of equals.
+    /// The best scored move not yet returned; the first among equals.
     fn best_scored(&self) -> Option<usize> {
         let mut best = None;
         let mut best_score = i32::MIN;

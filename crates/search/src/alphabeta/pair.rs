@@ -1,7 +1,7 @@
 //! A middlegame and an endgame value in one machine word.
 //!
-//! Both halves add, subtract and scale in one instruction, which is what an evaluation
-//! does all day. Each half must stay within 16 bits.
+//! Both halves are added, subtracted and scaled in one instruction. Each half must stay within 16
+//! bits.
 
 use std::ops::{Add, AddAssign, Mul, Neg, Sub, SubAssign};
 
@@ -14,7 +14,7 @@ impl Pair {
     }
 
     pub(super) const fn mg(self) -> i32 {
-        // A negative lower half has borrowed one from the upper half; give it back.
+        // A negative lower half has borrowed one from the upper half; add it back.
         (self.0.wrapping_add(0x8000) >> 16) as i16 as i32
     }
 

@@ -1,13 +1,12 @@
-//! Pawn structure and the king's shelter: terms that depend on pawns and kings alone.
+//! Pawn structure and king shelter: terms that depend on pawns and kings only.
 //!
-//! These positions repeat endlessly in a search, so the result is kept in a small cache.
+//! Most positions of a search share these, so the results are kept in a small cache.
 
 use selfmate_chess::{Board, Color, Square};
 
 use super::pair::Pair;
 use super::weights::Weights;
 
-/// What the pawns are worth, and which of them are passed.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PawnScore {
     /// White's minus Black's.
@@ -16,14 +15,14 @@ pub(super) struct PawnScore {
     pub(super) passed: u64,
 }
 
-/// The last results, by the key of pawns and kings.
+/// Direct-mapped cache, by the key of pawns and kings.
 pub(super) struct PawnCache(Vec<(u64, PawnScore)>);
 
 const CACHE_SIZE: usize = 1 << 14;
 
 impl PawnCache {
     pub(super) fn new() -> PawnCache {
-        // No position has this key at its own place, so the empty cache matches nothing.
+        // Only a position with exactly this key would match an empty slot: one in 2⁶⁴.
         PawnCache(vec![(u64::MAX, PawnScore::default()); CACHE_SIZE])
     }
 
@@ -74,7 +73,7 @@ fn side(board: &Board, us: Color, weights: &Weights) -> PawnScore {
     result
 }
 
-/// The pawns of both sides on the king's file and the two beside it.
+/// The pawns of both sides on the king's file and the two adjacent files.
 fn shelter(king: Square, us: Color, ours: u64, theirs: u64, weights: &Weights) -> Pair {
     let middle = (u32::from(king) & 7).clamp(1, 6);
     let behind = !ahead(king, us);
@@ -88,7 +87,7 @@ fn shelter(king: Square, us: Color, ours: u64, theirs: u64, weights: &Weights) -
     score
 }
 
-/// The rank of the pawn nearest to our side, 0 for none.
+/// The rank of the pawn nearest to our side; 0 when there is none.
 fn nearest_rank(pawns: u64, us: Color) -> usize {
     if pawns == 0 {
         0
@@ -118,13 +117,13 @@ pub(super) const fn forward(squares: u64, us: Color) -> u64 {
     if us.is_white() { squares << 8 } else { squares >> 8 }
 }
 
-/// All ranks beyond the square's own, from our side.
+/// All ranks in front of the square, seen from our side.
 pub(super) fn ahead(square: Square, us: Color) -> u64 {
     let rank = u32::from(square) & 56;
     if us.is_white() { !0 << rank << 8 } else { (1 << rank) - 1 }
 }
 
-/// All squares that the pawns could ever attack if they advance.
+/// All squares that the pawns attack now or after advancing.
 pub(super) fn attack_span(pawns: u64, us: Color) -> u64 {
     let mut span = attacks(pawns, us);
     for step in [8, 16, 32] {
@@ -133,7 +132,7 @@ pub(super) fn attack_span(pawns: u64, us: Color) -> u64 {
     span
 }
 
-/// 0 for a side's own back rank, 7 for the other's.
+/// 0 for a side's own back rank, 7 for the enemy's.
 pub(super) fn relative_rank(square: Square, us: Color) -> usize {
     let rank = square.to_usize() / 8;
     if us.is_white() { rank } else { 7 - rank }

@@ -1,7 +1,7 @@
-//! What the search does not look at, or looks at more closely: pruning and extensions.
+//! Pruning and extensions.
 //!
-//! Each rule is a bet that a full search would not change the outcome. Nodes in check or near
-//! mate scores are never given up as a whole, nor those on the principal variation.
+//! Each rule assumes that a full search would not change the result. Nodes in check, with mate
+//! scores or on the principal variation are never pruned as a whole.
 
 use super::order::Picked;
 use super::score::{MAX_PLY, is_decided};
@@ -9,27 +9,27 @@ use super::see;
 use super::table::{Bound, Entry};
 use super::worker::Worker;
 
-/// What is known of a node before its moves are tried.
+/// The data about a node before its moves are searched.
 #[derive(Clone, Copy)]
-pub(super) struct Outlook {
+pub(super) struct NodeContext {
     pub(super) ply: usize,
     pub(super) depth: i32,
     pub(super) alpha: i32,
     pub(super) beta: i32,
     pub(super) in_check: bool,
     pub(super) static_eval: i32,
-    /// The static evaluation, or the table's score where that says more.
+    /// The static evaluation, or the hash score when it is a better bound.
     pub(super) eval: i32,
-    /// Better than two plies ago.
+    /// The evaluation is better than two plies ago.
     pub(super) improving: bool,
 }
 
-/// A move that is not the first to be tried.
+/// Any move but the first.
 pub(super) struct LateMove {
     pub(super) picked: Picked,
     pub(super) quiet: bool,
     pub(super) checks: bool,
-    /// From 1.
+    /// Starts at 1.
     pub(super) number: usize,
     pub(super) reduction: i32,
     pub(super) history: i32,
@@ -38,22 +38,22 @@ pub(super) struct LateMove {
 pub(super) enum Verdict {
     Try,
     Skip,
-    /// Neither this nor any later quiet move, checks aside.
+    /// Skip this and all later quiet moves, except checks.
     SkipQuiets,
 }
 
-pub(super) enum OnlyMove {
-    /// Plies to search the move deeper; negative when others are as good.
+pub(super) enum Singular {
+    /// Plies to extend; negative when other moves are as good.
     Extend(i32),
     /// Several moves reach beta.
     CutOff(i32),
 }
 
 impl Worker<'_> {
-    /// Bets that a node far outside the window will stay there.
-    pub(super) fn give_up(&mut self, view: &Outlook) -> Option<i32> {
-        let &Outlook { ply, depth, alpha, beta, eval, .. } = view;
-        // Reverse futility: so far above beta that no single move will lose it all.
+    /// Prunes a node whose evaluation is far outside the window.
+    pub(super) fn prune_node(&mut self, view: &NodeContext) -> Option<i32> {
+        let &NodeContext { ply, depth, alpha, beta, eval, .. } = view;
+        // Reverse futility: so far above beta that a single move will not lose the advantage.
         let margin = self.settings.reverse_futility_margin * (depth - i32::from(view.improving));
         if depth <= 8 && eval - margin >= beta && !is_decided(eval) {
             return Some((eval + beta) / 2);
@@ -65,14 +65,14 @@ impl Worker<'_> {
                 return Some(score);
             }
         }
-        // Null move: if passing is good enough, a real move will be too. Not without
-        // pieces other than pawns and kings, where having to move is often what loses.
+        // Null move: if passing reaches beta, a real move will too. Not with pawns only, where
+        // zugzwang is common.
         let passed_before = ply > 0 && self.stack[ply - 1].played.is_none();
         if depth >= 3
             && eval >= beta
             && view.static_eval >= beta - 20 * depth + 120
             && !passed_before
-            && self.stack[ply].node.has_officers()
+            && self.stack[ply].node.has_pieces()
             && self.descend_by_pass(ply)
         {
             let reduction = self.settings.null_move_base
@@ -80,26 +80,26 @@ impl Worker<'_> {
                 + ((eval - beta) / 200).min(3);
             let score = -self.negamax::<false>(ply + 1, depth - reduction, -beta, -beta + 1, true);
             if !self.aborted && score >= beta {
-                // A mate found by passing is no mate, and a known win no win.
+                // A mate or tablebase win found after passing proves nothing.
                 return Some(if is_decided(score) { beta } else { score });
             }
         }
         None
     }
 
-    /// Bets that a late move is as bad as it looks.
-    pub(super) fn prune_or_reduce(&self, view: &Outlook, late: &LateMove) -> Verdict {
+    /// Decides whether to search or skip a late move.
+    pub(super) fn prune_late_move(&self, view: &NodeContext, late: &LateMove) -> Verdict {
         let node = &self.stack[view.ply].node;
         let depth = view.depth;
         let m = late.picked.m;
         if late.quiet && !late.checks {
             let left = (depth - late.reduction).max(0);
-            // Late quiet moves are rarely good, less so when things get worse.
+            // Late move pruning: earlier when the evaluation is not improving.
             let enough = (3 + depth * depth) / (2 - i32::from(view.improving));
             if depth <= 8 && late.number as i32 > enough {
                 return Verdict::SkipQuiets;
             }
-            // Futility: what a quiet move can gain does not reach alpha.
+            // Futility: a quiet move cannot raise the score to alpha.
             let hope = self.settings.futility_base + self.settings.futility_margin * left;
             if !view.in_check && left <= 7 && view.static_eval + hope <= view.alpha {
                 return Verdict::SkipQuiets;
@@ -120,20 +120,20 @@ impl Worker<'_> {
         Verdict::Try
     }
 
-    /// Singular extension: is the table's move clearly better than every other?
-    pub(super) fn only_move<const PV: bool>(
+    /// Singular extension: is the hash move clearly better than all others?
+    pub(super) fn singular_extension<const PV: bool>(
         &mut self,
-        view: &Outlook,
+        view: &NodeContext,
         entry: &Entry,
         expect_cut: bool,
-    ) -> OnlyMove {
-        let &Outlook { ply, depth, beta, .. } = view;
+    ) -> Singular {
+        let &NodeContext { ply, depth, beta, .. } = view;
         if depth < 7
             || entry.depth < depth - 3
             || entry.bound == Bound::Upper
             || is_decided(entry.score)
         {
-            return OnlyMove::Extend(0);
+            return Singular::Extend(0);
         }
         let target = entry.score - self.settings.singular_margin * depth;
         self.stack[ply].excluded = entry.best;
@@ -141,13 +141,13 @@ impl Worker<'_> {
         self.stack[ply].excluded = 0;
         if others < target {
             let by_far = !PV && others < target - 25 && ply < MAX_PLY / 2;
-            OnlyMove::Extend(1 + i32::from(by_far))
+            Singular::Extend(1 + i32::from(by_far))
         } else if target >= beta {
-            OnlyMove::CutOff(target)
+            Singular::CutOff(target)
         } else if entry.score >= beta {
-            OnlyMove::Extend(-1)
+            Singular::Extend(-1)
         } else {
-            OnlyMove::Extend(0)
+            Singular::Extend(0)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Quiescence: captures only, until the static evaluation can be trusted.
+//! Quiescence search: captures only, until the static evaluation is reliable.
 
 use selfmate_chess::Position;
 
@@ -81,7 +81,7 @@ impl Worker<'_> {
             let m = picked.m;
             if best_score > -TABLE_BOUND {
                 if in_check {
-                    // One escape that holds is enough among the quiet ones.
+                    // In check, one quiet evasion that avoids mate is enough.
                     if !is_tactical(m) {
                         break;
                     }

@@ -4,28 +4,28 @@ use std::fmt;
 
 use super::pair::Pair;
 
-/// The longest line the search will look at, in plies.
+/// The longest line the search follows, in plies.
 pub(super) const MAX_PLY: usize = 128;
-/// Beyond every score.
+/// Greater than every score.
 pub(super) const INFINITE: i32 = 32_001;
-/// The score of being mated on the spot is `-MATE`; a mate `n` plies away is `n` less.
+/// `-MATE` is being mated now; a mate `n` plies away is `n` less.
 pub(super) const MATE: i32 = 32_000;
-/// Any score at or above this is a forced mate.
+/// Scores from here on are forced mates.
 pub(super) const MATE_BOUND: i32 = MATE - 2 * MAX_PLY as i32;
-/// A position that a tablebase knows to be won; `n` plies from the root it is `n` less.
+/// A tablebase win at the root; `n` plies from the root it is `n` less.
 pub(super) const TABLE_WIN: i32 = 20_000;
-/// Any score at or above this is won, by a tablebase or by mate.
+/// Scores from here on are wins, by tablebase or by mate.
 pub(super) const TABLE_BOUND: i32 = TABLE_WIN - 2 * MAX_PLY as i32;
-/// No static evaluation goes beyond this.
+/// Static evaluations stay within this limit.
 pub(super) const EVAL_LIMIT: i32 = TABLE_BOUND - 1;
 
-/// What the side to move can expect.
+/// A score for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Score {
-    /// Hundredths of a pawn; about 20,000 when a tablebase knows the win.
+    /// Hundredths of a pawn; about 20,000 for a tablebase win.
     Cp(i32),
-    /// A forced mate in this many full moves; negative when the side to move gets mated.
-    /// `Mate(0)` is a position that is mate already.
+    /// Full moves to mate; negative when the side to move is mated. `Mate(0)`: the side to move is
+    /// already mated.
     Mate(i32),
 }
 
@@ -40,7 +40,7 @@ impl Score {
         }
     }
 
-    /// One number that orders scores: centipawns, with mates far outside them.
+    /// One number that orders scores: centipawns, with mates beyond all of them.
     pub const fn centipawns(self) -> i32 {
         match self {
             Score::Cp(cp) => cp,
@@ -51,7 +51,7 @@ impl Score {
 }
 
 impl fmt::Display for Score {
-    /// As UCI writes it: `cp 23` or `mate -4`.
+    /// As in UCI: `cp 23` or `mate -4`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Score::Cp(cp) => write!(f, "cp {cp}"),
@@ -68,12 +68,12 @@ pub(super) const fn is_mate(score: i32) -> bool {
     score.abs() >= MATE_BOUND
 }
 
-/// Won or lost for certain.
+/// A mate or a tablebase result, for either side.
 pub(super) const fn is_decided(score: i32) -> bool {
     score.abs() >= TABLE_BOUND
 }
 
-/// Blends the middlegame and endgame halves by the material left: 24 at the start, 0 without pieces.
+/// Blends the middlegame and endgame halves by phase: 24 at the start, 0 without pieces.
 pub(super) fn taper(pair: Pair, eg_scale: i32, phase: i32) -> i32 {
     let phase = phase.min(24);
     let eg = pair.eg() * eg_scale / 64;

@@ -1,18 +1,18 @@
-//! Static exchange evaluation: what a capture wins once everyone has taken back.
+//! Static exchange evaluation: the material result of all captures on one square.
 
 use selfmate_chess::{Bitboard, Board, Color, Move, Position, Role, Square};
 use shakmaty::attacks;
 
 use super::node::Node;
 
-/// Piece values for exchanges; `Role` starts at 1. Fixed, so that tuning the evaluation
-/// does not change which captures the search looks at.
+/// Piece values for exchanges; `Role` starts at 1. They are fixed, so that tuning the evaluation
+/// does not change which captures are searched.
 pub(super) const VALUE: [i32; 7] = [0, 100, 320, 330, 500, 900, 0];
 
-/// True when the exchange that `m` starts on its target square gains at least `threshold`.
+/// True when the exchange started by `m` gains at least `threshold`.
 pub(super) fn gains(node: &Node, m: Move, threshold: i32) -> bool {
     let Move::Normal { role, from, capture, to, promotion } = m else {
-        // Castling takes nothing and the king's target is safe; en passant trades pawns at worst.
+        // Castling captures nothing and lands on a safe square; en passant trades pawns at worst.
         return threshold <= 0;
     };
     let value = |role: Option<Role>| role.map_or(0, |role| VALUE[role as usize]);
@@ -37,12 +37,12 @@ pub(super) fn gains(node: &Node, m: Move, threshold: i32) -> bool {
         let ours = attackers & board.by_color(side);
         let Some((attacker, role)) = least_valuable(board, ours) else { break };
         if role == Role::King && (attackers & board.by_color(!side)).any() {
-            // The king may not take what is still defended.
+            // The king may not capture a defended piece.
             break;
         }
         occupied ^= Bitboard::from(attacker);
         side = !side;
-        // The side that has just taken stands here if its piece is lost in turn.
+        // The balance for the side that just captured, if its piece is captured in turn.
         balance = -balance - 1 - VALUE[role as usize];
         if balance >= 0 {
             break;
@@ -54,7 +54,7 @@ pub(super) fn gains(node: &Node, m: Move, threshold: i32) -> bool {
             attackers |= attacks::rook_attacks(to, occupied) & straight;
         }
     }
-    // Whoever cannot go on has lost the exchange.
+    // The side that has no further capture loses the exchange.
     side != node.turn()
 }
 
@@ -78,23 +78,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exchanges_are_worth_what_a_player_counts() {
+    fn exchanges_have_known_values() {
         let table = [
             ("4k3/8/8/3p4/8/8/8/3RK3 w - - 0 1", "d1d5", 100),
             ("4k3/4p3/3p4/8/8/8/8/3RK3 w - - 0 1", "d1d6", 100 - 500),
             ("4k3/8/2p5/3p4/4P3/8/8/4K3 w - - 0 1", "e4d5", 0),
             ("4k3/8/2p5/3n4/4P3/8/8/4K3 w - - 0 1", "e4d5", 220),
-            // The second rook stands behind the first, the queen behind the enemy's rook.
+            // The second rook supports the first, the queen supports the enemy rook.
             ("3qk3/3r4/8/3p4/8/8/3R4/3RK3 w - - 0 1", "d2d5", 100 - 500),
             ("3rk3/8/8/3p4/8/8/3R4/3RK3 w - - 0 1", "d2d5", 100),
-            // The king takes back only what nobody defends.
+            // The king recaptures only what is undefended.
             ("8/8/4k3/3p4/8/8/8/3RK3 w - - 0 1", "d1d5", 100 - 500),
             ("8/8/4k3/3p4/8/8/3R4/3RK3 w - - 0 1", "d2d5", 100),
-            // A promotion, free and guarded.
+            // A promotion on a free and on a guarded square.
             ("8/4P1k1/8/8/8/8/8/4K3 w - - 0 1", "e7e8q", 800),
             ("3r4/4P1k1/8/8/8/8/8/4K3 w - - 0 1", "e7e8q", -100),
             ("3r4/4P1k1/8/8/8/8/8/4K3 w - - 0 1", "e7d8q", 1300),
-            // A quiet move into a pawn's attack.
+            // A quiet move to a square that a pawn attacks.
             ("4k3/8/2p5/8/8/8/8/3QK3 w - - 0 1", "d1d5", -900),
         ];
         let tables = SquareTables::new(&Weights::default());

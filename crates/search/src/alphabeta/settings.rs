@@ -1,23 +1,22 @@
-//! The search's own numbers: margins, reductions and windows, in one table.
+//! The tunable numbers of the search: margins, reductions and windows, in one table.
 
 use serde::{Deserialize, Serialize};
 
-/// One row of the table of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingInfo {
-    /// Such as `null_move_base`.
+    /// For example `null_move_base`.
     pub name: &'static str,
     /// The value in [`Settings::default`].
     pub default: i32,
-    /// The least value that makes sense.
+    /// The smallest sensible value.
     pub min: i32,
-    /// The greatest value that makes sense.
+    /// The largest sensible value.
     pub max: i32,
 }
 
 macro_rules! settings {
     ($($(#[$doc:meta])* $name:ident = $default:literal in $min:literal..=$max:literal;)*) => {
-        /// Numbers that shape the search, centipawns and plies unless they say otherwise.
+        /// Search parameters, in centipawns or plies unless stated otherwise.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct Settings {
@@ -41,7 +40,7 @@ macro_rules! settings {
                 vec![$(self.$name,)*]
             }
 
-            /// All settings in the order of [`Settings::TABLE`], to be changed in place.
+            /// Mutable references to all settings in the order of [`Settings::TABLE`].
             pub fn flat_mut(&mut self) -> Vec<&mut i32> {
                 vec![$(&mut self.$name,)*]
             }
@@ -50,37 +49,37 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Half the first window around the last iteration's score.
+    /// Half the width of the first window around the last iteration's score.
     aspiration_window = 18 in 5..=100;
-    /// Reverse futility: a node this far above beta for each ply left is given up as won.
+    /// Reverse futility: margin above beta for each remaining ply.
     reverse_futility_margin = 75 in 20..=200;
-    /// Razoring: a node this far below alpha for each ply left goes straight to quiescence.
+    /// Razoring: margin below alpha for each remaining ply; such nodes go straight to quiescence.
     razor_margin = 220 in 50..=600;
-    /// Null move: plies taken off before the depth's own share.
+    /// Null move: the constant part of the reduction, in plies.
     null_move_base = 4 in 2..=6;
-    /// Null move: one more ply for this many plies of depth.
+    /// Null move: one more ply of reduction for this many plies of depth.
     null_move_divisor = 4 in 2..=8;
     /// Late-move reductions: the constant part, in hundredths of a ply.
     reduction_base = 65 in 0..=200;
-    /// Late-move reductions: what ln(depth) · ln(move) is divided by, in hundredths.
+    /// Late-move reductions: the divisor of ln(depth) · ln(move), in hundredths.
     reduction_divisor = 215 in 120..=400;
-    /// Late-move reductions: history that takes off one ply.
+    /// Late-move reductions: history score that removes one ply of reduction.
     reduction_history = 8000 in 2000..=30000;
-    /// Futility: quiet moves are skipped when this far below alpha …
+    /// Futility: margin below alpha at which quiet moves are skipped …
     futility_base = 110 in 20..=300;
-    /// … and this much more for each ply left.
+    /// … plus this for each remaining ply.
     futility_margin = 85 in 20..=200;
-    /// Quiet moves with a history below minus this for each ply left are skipped.
+    /// Quiet moves with a history below minus this for each remaining ply are skipped.
     history_pruning = 3500 in 1000..=10000;
-    /// Quiet moves that lose more than this for each squared ply left are skipped.
+    /// Quiet moves that lose more than this times the remaining plies squared are skipped.
     see_quiet_margin = 22 in 5..=80;
-    /// Captures that lose more than this for each ply left are skipped.
+    /// Captures that lose more than this for each remaining ply are skipped.
     see_capture_margin = 95 in 20..=200;
-    /// Quiescence: a capture must come within this of alpha.
+    /// Quiescence: a capture must bring the evaluation within this of alpha.
     delta_margin = 180 in 50..=500;
-    /// Singular extension: how far below the table's score all other moves must be, per ply.
+    /// Singular extension: margin below the hash score for all other moves, per ply.
     singular_margin = 2 in 1..=6;
-    /// History: what a cut-off earns for each ply of depth.
+    /// History: bonus of a cutoff for each ply of depth.
     history_bonus = 150 in 50..=400;
 }
 

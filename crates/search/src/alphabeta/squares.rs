@@ -1,8 +1,8 @@
 //! Piece-square tables, printed as a diagram seen by White: a8 first, h1 last.
 //!
-//! The `PLAIN` tables hold the advice every beginner gets: knights to the middle, king
-//! behind its pawns until the pieces are off. The others stand beside mobility and pawn
-//! terms, so they say less; they were set by hand and then tuned (see [`super::weights`]).
+//! The `PLAIN` tables follow general advice: knights in the centre, the king behind its pawns until
+//! the endgame. The others complement mobility and pawn terms; they were set by hand and then tuned
+//! (see [`super::weights`]).
 
 pub(super) const PLAIN_PAWN: [i32; 64] = [
     0, 0, 0, 0, 0, 0, 0, 0, //

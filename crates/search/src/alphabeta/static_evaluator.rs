@@ -1,32 +1,33 @@
-//! The seam between alpha-beta and whoever judges positions for it.
+//! A static evaluation that replaces the hand-written one in alpha-beta.
 //!
-//! Without a evaluator the hand-written evaluation does it. With one, nothing of that evaluation
-//! enters a score: what remains by hand are the piece values that order and prune captures.
+//! With it, no term of the hand-written evaluation enters a score. Only the fixed piece values that
+//! order and prune captures remain.
 
 use selfmate_chess::Chess;
 
 use super::node::Node;
 use super::score::EVAL_LIMIT;
 
-/// Judges positions without looking ahead, in place of the hand-written evaluation.
+/// Evaluates positions without search, in place of the hand-written evaluation.
 pub trait StaticEvaluator: Send {
-    /// What a position is worth to its side to move, in centipawns.
+    /// The score for the side to move, in centipawns.
     ///
-    /// The same position always gets the same answer. The search does not ask in check.
+    /// The same position must always get the same score. The search never calls this in check.
     fn evaluate(&mut self, position: &Chess) -> i32;
 
-    /// The same evaluator for another thread.
+    /// A copy for another thread.
     fn copy(&self) -> Box<dyn StaticEvaluator>;
 }
 
-/// A evaluator and its latest answers.
+/// An evaluator with a cache of its latest scores.
 ///
-/// The transposition table keeps answers too, but not those of nodes that were given up at
-/// once, and such nodes come back in every iteration.
+/// The transposition table keeps scores too, but not those of nodes that are pruned at once, and
+/// such nodes come back in every iteration.
 pub(super) struct CachedStaticEvaluator {
     evaluator: Box<dyn StaticEvaluator>,
-    /// By the lower 16 bits of the key: its upper 48 bits, and the answer in the place of the rest.
-    answers: Vec<u64>,
+    /// Indexed by the lower 16 bits of the key. An entry holds the upper 48 bits of the key and the
+    /// score in the lower 16.
+    scores: Vec<u64>,
 }
 
 const SIZE: usize = 1 << 16;
@@ -34,28 +35,28 @@ const LOW: u64 = SIZE as u64 - 1;
 
 impl CachedStaticEvaluator {
     pub(super) fn new(evaluator: Box<dyn StaticEvaluator>) -> CachedStaticEvaluator {
-        CachedStaticEvaluator { evaluator, answers: vec![0; SIZE] }
+        CachedStaticEvaluator { evaluator, scores: vec![0; SIZE] }
     }
 
     pub(super) fn copy(&self) -> CachedStaticEvaluator {
         CachedStaticEvaluator::new(self.evaluator.copy())
     }
 
-    /// The answer for a position outside the search.
+    /// The score of a position outside the search.
     pub(super) fn evaluate_position(&mut self, position: &Chess) -> i32 {
         self.evaluator.evaluate(position).clamp(-EVAL_LIMIT, EVAL_LIMIT)
     }
 
     pub(super) fn evaluate(&mut self, node: &Node) -> i32 {
-        let place = (node.key & LOW) as usize;
-        let known = self.answers[place];
+        let index = (node.key & LOW) as usize;
+        let known = self.scores[index];
         if known & !LOW == node.key & !LOW {
             return i32::from(known as i16);
         }
-        let answer = self.evaluate_position(&node.position);
-        // The limit of evaluations is below that of 16 bits.
-        self.answers[place] = node.key & !LOW | u64::from(answer as i16 as u16);
-        answer
+        let score = self.evaluate_position(&node.position);
+        // Evaluations are limited to less than 16 bits.
+        self.scores[index] = node.key & !LOW | u64::from(score as i16 as u16);
+        score
     }
 }
 
@@ -70,7 +71,7 @@ mod tests {
     use super::super::weights::Weights;
     use super::*;
 
-    /// Answers with something that differs from position to position, and counts the questions.
+    /// Returns a score that differs between positions, and counts the calls.
     #[derive(Clone, Default)]
     struct Counting(Arc<AtomicU64>);
 
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn remembered_answers_are_those_of_the_judge() {
+    fn cached_scores_are_those_of_the_evaluator() {
         let tables = SquareTables::new(&Weights::default());
         let mut counting = Counting::default();
         let mut cached = CachedStaticEvaluator::new(counting.copy());
@@ -99,9 +100,9 @@ mod tests {
                 let node = Node::new(game.position(), &tables);
                 let expected = counting.evaluate(game.position()).clamp(-EVAL_LIMIT, EVAL_LIMIT);
                 assert_eq!(cached.evaluate(&node), expected);
-                let asked = counting.0.load(Relaxed);
+                let calls = counting.0.load(Relaxed);
                 assert_eq!(cached.evaluate(&node), expected);
-                assert_eq!(counting.0.load(Relaxed), asked);
+                assert_eq!(counting.0.load(Relaxed), calls);
             }
         }
     }

@@ -1,14 +1,14 @@
-//! The transposition table: what the search already knows about positions.
+//! The transposition table.
 //!
-//! Fixed in size and free of locks. An entry is two words, the data and the key xored with
-//! it; a pair torn by two writers fails the check and reads as absent (Hyatt & Mann 2002).
+//! Fixed in size and free of locks. An entry is two words: the data, and the key xored with the
+//! data. An entry torn by two writers fails the check and reads as absent (Hyatt & Mann 2002).
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::score::TABLE_BOUND;
 use crate::memory::{MemoryError, Pages, Zeroed, ZeroedSlice, check_limit};
 
-/// What a stored score says about the true one.
+/// How a stored score relates to the true one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Bound {
@@ -16,12 +16,12 @@ pub(super) enum Bound {
     Upper = 1,
     /// The true score is at least this.
     Lower = 2,
-    /// The score is exact within its depth.
+    /// The score is exact for its depth.
     Exact = 3,
 }
 
 impl Bound {
-    /// True when a score with this bound proves that the true one is not inside the window.
+    /// True when this bound and score decide a null-window search around `beta`.
     pub(super) fn decides(self, score: i32, beta: i32) -> bool {
         match self {
             Bound::Exact => true,
@@ -31,7 +31,6 @@ impl Bound {
     }
 }
 
-/// What is known about a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Packed, 0 for none; see [`super::order::pack`].
@@ -42,12 +41,12 @@ pub(super) struct Entry {
     pub(super) bound: Bound,
 }
 
-/// The table itself; many threads may use it at once.
+/// Shared by all search threads.
 pub(super) struct Table {
     buckets: ZeroedSlice<Bucket>,
     generation: AtomicU8,
-    /// Nothing was stored since the table was made or cleared: clearing it again would only touch
-    /// memory that the system has not provided yet.
+    /// Nothing was stored since the table was created or cleared. Clearing it again would only
+    /// touch memory that the system has not provided yet.
     is_blank: AtomicBool,
 }
 
@@ -62,18 +61,17 @@ struct Slot {
     data: AtomicU64,
 }
 
-// SAFETY: atomic integers, for which zero is a value.
+// SAFETY: atomic integers, for which zero is a valid value.
 unsafe impl Zeroed for Bucket {}
 
 const GENERATIONS: u8 = 64;
 const BUCKETS_IN_MB: usize = (1 << 20) / size_of::<Bucket>();
 
 impl Table {
-    /// An empty table, unless there is no memory for it.
     pub(super) fn new(megabytes: usize) -> Result<Table, MemoryError> {
         let (megabytes, purpose) = (megabytes.max(1), "the transposition table");
         check_limit(megabytes, purpose)?;
-        let buckets = ZeroedSlice::new(megabytes * BUCKETS_IN_MB, Pages::Usual)
+        let buckets = ZeroedSlice::new(megabytes * BUCKETS_IN_MB, Pages::Default)
             .ok_or(MemoryError::Refused { purpose, megabytes })?;
         Ok(Table { buckets, generation: AtomicU8::new(0), is_blank: AtomicBool::new(true) })
     }
@@ -85,14 +83,14 @@ impl Table {
         *self.generation.get_mut() = 0;
     }
 
-    /// Called once for each search: entries of older ones are replaced first.
+    /// Called once for each search: entries of older searches are replaced first.
     pub(super) fn age(&self) {
         let next = (self.generation.load(Relaxed) + 1) % GENERATIONS;
         self.generation.store(next, Relaxed);
         self.is_blank.store(false, Relaxed);
     }
 
-    /// Mates and known wins are stored as counted from the position and returned as counted from the
+    /// Mates and tablebase wins are stored relative to the position and returned relative to the
     /// root.
     pub(super) fn probe(&self, key: u64, ply: usize) -> Option<Entry> {
         self.bucket(key).0.iter().find_map(|slot| {
@@ -107,14 +105,14 @@ impl Table {
         })
     }
 
-    /// Asks the memory for an entry that will be probed soon. A table is larger than any cache:
-    /// without this, waiting for it takes a fifth of the search.
+    /// Prefetches an entry that will be probed soon. The table is larger than any cache: without
+    /// this, a fifth of the search time is spent waiting for it.
     pub(super) fn prefetch(&self, key: u64) {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             let bucket: *const Bucket = self.bucket(key);
-            // SAFETY: a prefetch reads nothing; it takes any address, and this one is valid.
+            // SAFETY: a prefetch reads nothing; any address is allowed, and this one is valid.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(bucket.cast()) };
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -133,7 +131,7 @@ impl Table {
                 if entry.best == 0 {
                     entry.best = old.best;
                 }
-                // A shallow bound must not wipe out what a deep search of today has found.
+                // A shallow bound must not replace a deep entry of the current search.
                 if entry.bound != Bound::Exact
                     && age(data, generation) == 0
                     && entry.depth + 4 < old.depth
@@ -227,7 +225,7 @@ mod tests {
         Entry { best: 0x1234, score: -77, eval: 31, depth: 9, bound: Bound::Lower };
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn stored_entries_are_found_again() {
         let table = Table::new(1).unwrap();
         table.store(42, 0, ENTRY);
         assert_eq!(table.probe(42, 0), Some(ENTRY));
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn mates_are_counted_from_the_position() {
+    fn mate_scores_are_stored_relative_to_the_position() {
         let table = Table::new(1).unwrap();
         let score = MATE - 5;
         table.store(42, 3, Entry { score, ..ENTRY });
@@ -245,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn old_entries_give_way_first() {
+    fn old_entries_are_replaced_first() {
         let table = Table::new(1).unwrap();
         for key in 0..4 {
             table.store(key, 0, Entry { depth: 20, ..ENTRY });
@@ -260,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_table_knows_nothing() {
+    fn a_cleared_table_is_empty() {
         let mut table = Table::new(1).unwrap();
         for _ in 0..2 {
             table.age();
@@ -280,7 +278,7 @@ mod tests {
 
     #[test]
     fn torn_entries_read_as_absent() {
-        // Four threads write to the same few buckets; every entry says which key it belongs to.
+        // Four threads write to the same few buckets; every entry encodes the key it belongs to.
         let table = Table::new(1).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..4u64 {

@@ -1,12 +1,12 @@
 //! The weights of the evaluation: every number that tuning may change, in one table.
 //!
-//! A [`Weights`] is a set of named terms, each with a middlegame and an endgame half. The
-//! table at the bottom is the only list of them: it makes the fields, the defaults, the
-//! bounds and the flat view that the tuning learners work on. What the terms mean is in
-//! [`super::eval`].
+//! [`Weights`] is a set of named terms, each with a middlegame and an endgame half. The table at
+//! the bottom is the only list of them: it generates the fields, the defaults, the bounds and the
+//! flat view that the tuning learners use. [`super::eval`] defines what the terms mean.
 //!
-//! The defaults were set by hand, then tuned by Texel's method on positions of self-play:
-//! nine tenths the score of a small search, one tenth the result, and a pull to the start.
+//! The defaults were set by hand, then tuned by Texel's method on self-play positions. The target
+//! is nine tenths the score of a small search and one tenth the game result, with a pull towards
+//! the initial values.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::pair::Pair;
 use super::squares;
 
-/// One term of the evaluation: `N` numbers for the middlegame and `N` for the endgame.
+/// One term of the evaluation: `N` values for the middlegame and `N` for the endgame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term<const N: usize> {
     /// With all pieces on the board.
@@ -37,20 +37,19 @@ impl<const N: usize> Term<N> {
     }
 }
 
-/// How the entries of a term are called.
+/// How the entries of a term are named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Label {
-    /// A single number.
     One,
     /// Pawn to queen.
     Role,
     /// Knight to queen.
-    Officer,
-    /// The squares of a diagram from White's side, a8 first.
+    Piece,
+    /// The squares of a diagram seen by White, a8 first.
     Square,
-    /// Ranks from the owner's side.
+    /// Ranks seen from the owner's side.
     Rank,
-    /// How many squares, or which of a few cases.
+    /// A number of squares, or one of a few cases.
     Count,
 }
 
@@ -60,7 +59,7 @@ impl Label {
         match self {
             Label::One => String::new(),
             Label::Role => format!(".{}", ROLES[index]),
-            Label::Officer => format!(".{}", ROLES[index + 1]),
+            Label::Piece => format!(".{}", ROLES[index + 1]),
             Label::Square => {
                 format!(".{}{}", char::from(b'a' + (index % 8) as u8), 8 - index / 8)
             }
@@ -70,16 +69,15 @@ impl Label {
     }
 }
 
-/// One row of the table of weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeightInfo {
-    /// Such as `knight_square.mg.f3` or `bishop_pair.eg`.
+    /// For example `knight_square.mg.f3` or `bishop_pair.eg`.
     pub name: String,
     /// The value in [`Weights::default`].
     pub default: i32,
-    /// The least value that makes sense.
+    /// The smallest sensible value.
     pub min: i32,
-    /// The greatest value that makes sense.
+    /// The largest sensible value.
     pub max: i32,
 }
 
@@ -92,8 +90,8 @@ struct Group {
 }
 
 impl Weights {
-    /// Piece values 100/320/330/500/900 and one piece-square table per piece (two for the
-    /// king); every other term is zero. The classic start for tuning.
+    /// Piece values 100/320/330/500/900 and one piece-square table per piece (two for the king).
+    /// All other terms are zero. The classic start for tuning.
     pub fn plain() -> Weights {
         let mut weights = Weights::default();
         for value in weights.flat_mut() {
@@ -109,7 +107,6 @@ impl Weights {
         weights
     }
 
-    /// The number of weights.
     pub fn count() -> usize {
         Weights::GROUPS.iter().map(|group| 2 * group.len).sum()
     }
@@ -123,7 +120,7 @@ impl Weights {
                 for index in 0..group.len {
                     rows.push(WeightInfo {
                         name: format!("{}.{phase}{}", group.name, group.label.name(index)),
-                        default: defaults.next().expect("the view has every weight"),
+                        default: defaults.next().expect("the flat view has every weight"),
                         min: group.min,
                         max: group.max,
                     });
@@ -152,7 +149,7 @@ impl<'de, const N: usize> Deserialize<'de> for Term<N> {
     }
 }
 
-/// A term as a file shows it; serde has no arrays of 64.
+/// A term as stored in files; serde does not support arrays of 64.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Halves {
@@ -162,7 +159,6 @@ struct Halves {
 
 macro_rules! weights {
     ($($(#[$doc:meta])* $name:ident[$len:literal] by $label:ident in $min:literal..=$max:literal: $default:expr;)*) => {
-        /// All weights of the evaluation.
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct Weights {
@@ -170,7 +166,7 @@ macro_rules! weights {
         }
 
         impl Default for Weights {
-            /// The full evaluation.
+            /// The full, tuned evaluation.
             fn default() -> Weights {
                 Weights { $($name: $default,)* }
             }
@@ -188,7 +184,7 @@ macro_rules! weights {
                 flat
             }
 
-            /// All weights in the order of [`Weights::table`], to be changed in place.
+            /// Mutable references to all weights in the order of [`Weights::table`].
             pub fn flat_mut(&mut self) -> Vec<&mut i32> {
                 let mut flat = Vec::with_capacity(Weights::count());
                 $(flat.extend(self.$name.mg.iter_mut()); flat.extend(self.$name.eg.iter_mut());)*
@@ -263,21 +259,21 @@ weights! {
     shelter[8] by Rank in -100..=100: Term::new([-20, 23, 13, 6, -10, -14, -11, 0], [3, -1, -1, -2, -4, 3, 3, 0]);
     /// The rank (from the king's side) of the enemy pawn that comes closest on each of three files.
     storm[8] by Rank in -100..=100: Term::new([-5, 4, -21, -12, -3, 3, 1, 0], [-3, 8, 6, -4, -3, -2, -2, 0]);
-    /// Danger units for each officer that attacks the squares around the enemy king.
-    king_attacker[4] by Officer in 0..=150: Term::new([18, 16, 24, 24], [12, 9, 4, 19]);
+    /// Danger units for each piece that attacks the squares around the enemy king.
+    king_attacker[4] by Piece in 0..=150: Term::new([18, 16, 24, 24], [12, 9, 4, 19]);
     /// Danger units for each attack on a square around the enemy king.
     king_ring_attack[1] by One in 0..=100: Term::new([7], [5]);
-    /// Danger units for each kind of officer that could give check safely.
-    king_safe_check[4] by Officer in 0..=250: Term::new([61, 29, 59, 54], [15, 13, 21, 25]);
+    /// Danger units for each kind of piece that could give check safely.
+    king_safe_check[4] by Piece in 0..=250: Term::new([61, 29, 59, 54], [15, 13, 21, 25]);
     /// Danger units taken away when the attacker has no queen.
     king_no_queen[1] by One in -300..=0: Term::new([-85], [-14]);
-    /// An officer that a pawn attacks.
+    /// A piece (no pawn or king) that a pawn attacks.
     threat_by_pawn[1] by One in 0..=200: Term::new([62], [29]);
     /// A rook or queen that a minor piece attacks.
     threat_by_minor[2] by Count in 0..=200: Term::new([49, 39], [20, 22]);
     /// A queen that a rook attacks.
     threat_by_rook[1] by One in 0..=200: Term::new([44], [29]);
-    /// An officer that is attacked and not defended.
+    /// A piece (no pawn or king) that is attacked and undefended.
     hanging[1] by One in 0..=200: Term::new([17], [19]);
     /// A knight or bishop that has not moved from its home square.
     undeveloped[1] by One in -100..=50: Term::new([-3], [2]);
@@ -334,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_weights_are_values_and_squares_only() {
+    fn plain_weights_have_only_piece_values_and_squares() {
         let plain = Weights::plain();
         assert_eq!(plain.piece_value.mg, [100, 320, 330, 500, 900]);
         assert_eq!(plain.bishop_pair, Term::both([0]));

@@ -1,5 +1,5 @@
-//! One thread's search: its stack, its memory and when to stop. The recursion itself is in
-//! [`super::negamax`] and [`super::quiesce`].
+//! The search state of one thread: its stack, its memory and its stop conditions. The recursion is
+//! in [`super::negamax`] and [`super::quiesce`].
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -16,31 +16,30 @@ use super::static_evaluator::CachedStaticEvaluator;
 use super::table::Table;
 use super::weights::Weights;
 
-/// What all threads of one search share.
+/// Shared by all threads of one search.
 pub(super) struct Shared<'a> {
     pub(super) table: &'a Table,
     /// Set by the caller.
     pub(super) stop: &'a AtomicBool,
-    /// Set by the first thread when it is done.
+    /// Set by the main thread when it is done.
     pub(super) done: AtomicBool,
-    /// Nodes of the helper threads, brought up to date now and then.
+    /// Nodes of the helper threads, updated now and then.
     pub(super) helper_nodes: AtomicU64,
     pub(super) started: Instant,
     pub(super) deadline: Option<Instant>,
-    /// For the first thread alone, so that it stops at the same node every time.
+    /// Applies to the main thread only, so that it always stops at the same node.
     pub(super) max_nodes: u64,
-    /// What is looked up inside the tree.
+    /// Tablebases to probe inside the tree.
     pub(super) tables: Option<&'a Tables>,
-    /// What tables know of the root's moves.
+    /// The tablebase ranking of the root moves.
     pub(super) ranking: Option<Ranking>,
-    /// Positions found in tables.
     pub(super) tablebase_hits: AtomicU64,
 }
 
-/// What one thread remembers from search to search.
+/// What one thread keeps from search to search.
 pub(super) struct Memory {
     pub(super) eval: StaticEval,
-    /// Whoever judges in place of `eval`.
+    /// Replaces `eval` when set.
     pub(super) evaluator: Option<CachedStaticEvaluator>,
     pub(super) history: History,
     pub(super) correction: Correction,
@@ -48,7 +47,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// What one takes at most, with the stack of its thread and a evaluator that is a network.
+    /// An upper bound for one thread, with its stack and an evaluator that is a network.
     pub(super) const BYTES: usize = 8 << 20;
 
     pub(super) fn new(weights: Weights, settings: &Settings) -> Memory {
@@ -80,21 +79,20 @@ impl Memory {
 #[derive(Clone)]
 pub(super) struct Frame {
     pub(super) node: Node,
-    /// The piece and target square of the move that leads on from here; `None` for a pass.
+    /// Piece and target square of the move played from here; `None` for a null move.
     pub(super) played: Option<usize>,
-    /// The static evaluation, or `None` in check.
+    /// The static evaluation; `None` in check.
     pub(super) eval: Option<i32>,
-    /// Quiet moves that cut off here lately, packed.
+    /// Quiet moves that recently caused a cutoff at this ply, packed.
     pub(super) killers: [u16; 2],
-    /// A move to leave out, packed: is it the only good one?
+    /// A move to skip, packed; set by the singular extension search.
     pub(super) excluded: u16,
-    /// The best line from here, the first move included.
+    /// The best line from here, first move included.
     pub(super) line: Vec<Move>,
-    /// Plies that could be repeated: since the last capture, pawn move or pass.
+    /// Plies since the last capture, pawn move or null move: those that can be repeated.
     pub(super) reversible: usize,
 }
 
-/// One thread's search.
 pub(super) struct Worker<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) memory: &'a mut Memory,
@@ -102,9 +100,9 @@ pub(super) struct Worker<'a> {
     pub(super) stack: Vec<Frame>,
     /// The keys of the game so far and of the line being searched.
     pub(super) keys: Vec<u64>,
-    /// Where the root's key is.
+    /// The index of the root's key in `keys`.
     pub(super) root_key: usize,
-    /// The moves the root may play in this pass, packed.
+    /// The root moves to search in this pass, packed.
     pub(super) root_moves: Vec<u16>,
     /// The score of the root's best line in this pass.
     pub(super) root_score: i32,
@@ -123,7 +121,7 @@ impl<'a> Worker<'a> {
         is_helper: bool,
     ) -> Worker<'a> {
         let root = Node::new(game.position(), &memory.eval.tables);
-        // A position that was set up says how long nothing was captured, and has no history of it.
+        // A position that was set up may have a halfmove clock without the moves that led there.
         let reversible = (game.position().halfmoves() as usize).min(game.ply());
         let mut keys: Vec<u64> = Vec::with_capacity(reversible + MAX_PLY);
         keys.extend(game.positions_back().take(reversible + 1).map(position_key));
@@ -153,7 +151,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts a node; true when the search has to end.
+    /// Counts a node; true when the search has to stop.
     pub(super) fn out_of_budget(&mut self) -> bool {
         if self.aborted {
             return true;
@@ -174,7 +172,6 @@ impl<'a> Worker<'a> {
         self.aborted
     }
 
-    /// Plays a move at `ply`.
     pub(super) fn descend(&mut self, ply: usize, m: Move) {
         let (here, after) = self.stack.split_at_mut(ply + 1);
         let (parent, child) = (&mut here[ply], &mut after[0]);
@@ -184,7 +181,7 @@ impl<'a> Worker<'a> {
         self.push_key(ply);
     }
 
-    /// Lets the other side move at `ply`; false where that is impossible.
+    /// Plays a null move at `ply`; false when that is impossible.
     pub(super) fn descend_by_pass(&mut self, ply: usize) -> bool {
         let Some(child) = self.stack[ply].node.pass() else { return false };
         self.stack[ply].played = None;
@@ -199,16 +196,16 @@ impl<'a> Worker<'a> {
         self.keys.push(self.stack[ply + 1].node.key);
     }
 
-    /// The moves that led here as piece and square, the latest first.
+    /// The moves that led here as piece and square, latest first.
     pub(super) fn before(&self, ply: usize) -> [Option<usize>; 2] {
         let played = |back: usize| ply.checked_sub(back).and_then(|at| self.stack[at].played);
         [played(1), played(2)]
     }
 
-    /// A draw by repetition, fifty moves or lack of material.
+    /// A draw by repetition, fifty moves or insufficient material.
     ///
-    /// Once is enough for a repetition inside the tree, since whoever wanted it can have it
-    /// again. Positions of the game before must have stood twice already.
+    /// One repetition inside the tree is enough: a side that wanted it can repeat again. Positions
+    /// of the game before the root must have occurred twice already.
     pub(super) fn is_draw(&self, ply: usize) -> bool {
         let frame = &self.stack[ply];
         let position = &frame.node.position;
@@ -231,7 +228,8 @@ impl<'a> Worker<'a> {
         false
     }
 
-    /// The static evaluation with what the search has learnt about such pawns.
+    /// The static evaluation, corrected by the error that the search found for such pawn
+    /// structures.
     pub(super) fn corrected(&self, ply: usize, raw: i32) -> i32 {
         let node = &self.stack[ply].node;
         (raw + self.memory.correction.of(node)).clamp(-EVAL_LIMIT, EVAL_LIMIT)
@@ -242,7 +240,7 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// How far the static evaluation has been off, by pawn structure and side to move.
+/// Correction history: the error of the static evaluation, by pawn structure and side to move.
 pub(super) struct Correction(Vec<i32>);
 
 impl Correction {
@@ -268,8 +266,8 @@ impl Correction {
         self.0[Correction::index(node)] / Correction::GRAIN
     }
 
-    /// Moves towards the difference that a search of this depth has found.
-    pub(super) fn learn(&mut self, node: &Node, difference: i32, depth: i32) {
+    /// Moves the entry towards the difference found by a search of this depth.
+    pub(super) fn update(&mut self, node: &Node, difference: i32, depth: i32) {
         let entry = &mut self.0[Correction::index(node)];
         let weight = (depth + 1).min(16);
         let target = (difference * Correction::GRAIN).clamp(-Correction::LIMIT, Correction::LIMIT);
@@ -277,7 +275,7 @@ impl Correction {
     }
 }
 
-/// Plies to take off late moves, by depth and number of the move.
+/// Plies of late-move reduction, by depth and move number.
 pub(super) struct Reductions(Vec<[i32; 64]>);
 
 impl Reductions {

@@ -1,11 +1,11 @@
-//! Counts pieces, and prefers captures of the dear by the cheap.
+//! Counts material, and prefers captures of valuable pieces by cheap ones.
 
 use selfmate_chess::{Board, Chess, Color, Move, Position, Role};
 
 use super::{Evaluation, Evaluator, Leaf};
 use crate::value::Wdl;
 
-/// Material balance as a value, captures and promotions first as a policy.
+/// Value: material balance. Priors: captures and promotions first.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Material;
 
@@ -20,8 +20,8 @@ impl Evaluator for Material {
     }
 }
 
-/// The usual worth of a piece in pawns.
-pub(crate) const fn worth(role: Role) -> f32 {
+/// The usual value of a piece in pawns.
+pub(crate) const fn piece_value(role: Role) -> f32 {
     match role {
         Role::Pawn => 1.0,
         Role::Knight => 3.0,
@@ -37,11 +37,11 @@ pub(crate) fn material(board: &Board, color: Color) -> f32 {
     let pieces = board.by_color(color);
     Role::ALL
         .into_iter()
-        .map(|role| worth(role) * (pieces & board.by_role(role)).count() as f32)
+        .map(|role| piece_value(role) * (pieces & board.by_role(role)).count() as f32)
         .sum()
 }
 
-/// A pawn up is about 60 % of the points, a rook up almost all of them.
+/// A pawn up is worth about 60 % of the points, a rook up almost all of them.
 fn wdl(position: &Chess) -> Wdl {
     let (board, mover) = (position.board(), position.turn());
     let balance = material(board, mover) - material(board, !mover);
@@ -50,6 +50,8 @@ fn wdl(position: &Chess) -> Wdl {
 }
 
 fn logit(m: Move) -> f32 {
-    let gain = m.capture().map_or(0.0, |captured| 1.0 + worth(captured) - 0.1 * worth(m.role()));
-    0.3 * (gain + m.promotion().map_or(0.0, worth))
+    let gain = m
+        .capture()
+        .map_or(0.0, |captured| 1.0 + piece_value(captured) - 0.1 * piece_value(m.role()));
+    0.3 * (gain + m.promotion().map_or(0.0, piece_value))
 }

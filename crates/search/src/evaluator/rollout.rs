@@ -1,4 +1,4 @@
-//! Plays a game with random moves and reports who won: plain Monte Carlo.
+//! Plays random moves and returns the result: plain Monte Carlo.
 
 use selfmate_chess::{Game, Position, Rng, Rules, Seed};
 
@@ -6,16 +6,15 @@ use super::material::material;
 use super::{Evaluation, Evaluator, Leaf};
 use crate::value::Wdl;
 
-/// How long a random game goes on.
+/// The length of a random game.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Playout {
-    /// To the end by the rules of the game.
+    /// Until the game ends by the rules.
     Full,
-    /// At most this many plies, then judged by material.
+    /// At most `plies`, then scored by material.
     Capped {
-        /// The most plies.
         plies: u32,
-        /// A lead of this many pawns ends the game at once as won.
+        /// A lead of this many pawns ends the game as won.
         decided_at: f32,
     },
 }
@@ -26,7 +25,7 @@ impl Default for Playout {
     }
 }
 
-/// Values from random games, one for each leaf; priors are even.
+/// Values from one random game per leaf; uniform priors.
 #[derive(Clone, Debug)]
 pub struct Rollout {
     playout: Playout,
@@ -35,12 +34,12 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// An evaluator whose games depend on the seed and the leaves alone.
+    /// The games depend only on the seed and the leaves.
     pub fn new(playout: Playout, seed: Seed) -> Rollout {
         Rollout { playout, rng: seed.derive("rollout").rng(), game: Game::new() }
     }
 
-    /// Plays on from a game's position with random moves; the chances for its side to move.
+    /// Plays random moves from a position. The result is for its side to move.
     pub fn play(&mut self, start: &Game) -> Wdl {
         let side = start.turn();
         self.game.copy_recent(start, 1);

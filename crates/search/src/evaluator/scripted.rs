@@ -1,4 +1,4 @@
-//! Answers made up from the position's key: varied, repeatable, and the same on every machine.
+//! Pseudo-random evaluations from the position's key: the same on every machine.
 
 use selfmate_chess::Seed;
 
@@ -6,15 +6,15 @@ use super::{Evaluation, Evaluator, Leaf};
 use crate::packed_move::PackedMove;
 use crate::value::Wdl;
 
-/// An evaluator for golden tests. What it says depends on the position and the seed alone, so
-/// it also stands for a trained network where only the shape of its answers matters.
+/// An evaluator for golden tests. Its output depends only on the position and the seed. It also
+/// stands in for a trained network where only the shape of the output matters.
 #[derive(Clone, Copy, Debug)]
 pub struct Scripted {
     seed: Seed,
 }
 
 impl Scripted {
-    /// Another script for each seed.
+    /// Each seed gives different evaluations.
     pub fn new(seed: Seed) -> Scripted {
         Scripted { seed: seed.derive("scripted") }
     }

@@ -1,9 +1,9 @@
-//! Knows nothing: every position is even, every move as good as the next.
+//! The same value for every position and the same prior for every move.
 
 use super::{Evaluation, Evaluator, Leaf};
 use crate::value::Wdl;
 
-/// The null evaluator, for tests and for measuring the tree alone.
+/// For tests, and for measuring the tree search without evaluation cost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uniform;
 

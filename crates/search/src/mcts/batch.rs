@@ -1,4 +1,4 @@
-//! The working memory of a searching thread.
+//! The working memory of a search thread.
 
 use selfmate_chess::{Game, Position};
 
@@ -7,23 +7,21 @@ use super::tree::ROOT;
 use crate::evaluator::{Evaluation, Evaluator, Leaf, Need};
 use crate::packed_move::PackedMove;
 
-/// What the stats of a thread looked like.
+/// Statistics over the simulations of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SimulationStats {
-    /// SimulationStats that ended.
     pub count: u64,
-    /// Plies from the root to where they ended, added up.
+    /// The sum of the path lengths, in plies.
     pub plies: u64,
-    /// The longest of them.
+    /// The longest path, in plies.
     pub deepest: u32,
-    /// Those that ended where the result is certain.
+    /// Simulations that ended at a proven result.
     pub known: u64,
-    /// The sizes of the values that they carried back, added up.
+    /// The sum of the absolute values backed up.
     pub magnitude: f64,
 }
 
 impl SimulationStats {
-    /// Adds those of another search.
     pub fn add(&mut self, other: &SimulationStats) {
         self.count += other.count;
         self.plies += other.plies;
@@ -41,35 +39,35 @@ impl SimulationStats {
     }
 }
 
-/// The working memory of one thread: stats under path and what is asked about them.
+/// The working memory of one thread: its leaves, their evaluations and the paths to them.
 pub struct Batch {
-    /// The simulation's own copy of the game.
+    /// This thread's copy of the game, at the end of `path`.
     pub(super) game: Game,
     pub(super) root_ply: usize,
-    /// The search's generation that all of this belongs to.
+    /// The search's generation for which this data is valid.
     pub(super) generation: u64,
-    /// The nodes on the path to where `game` stands, from the root on. SimulationStats often begin as the one
-    /// before did: what they have in common need not be played again.
+    /// The nodes from the root to the position of `game`. Consecutive simulations often share the
+    /// start of their path, which then need not be played again.
     pub(super) path: Vec<u32>,
     pub(super) leaves: Vec<Leaf>,
     pub(super) evaluations: Vec<Evaluation>,
-    /// The stats that wait for the evaluations, in the same order.
+    /// The paths of the leaves that wait for evaluation, in the same order.
     pub(super) waiting: Vec<Vec<u32>>,
-    /// SimulationStats whose last node has just got its children: they go on.
+    /// Paths whose last node was just expanded; their simulations continue from there.
     pub(super) resumed: Vec<Vec<u32>>,
-    /// Paths to use again.
+    /// Buffers to reuse.
     pub(super) idle: Vec<Vec<u32>>,
     pub(super) scratch: Vec<Edge>,
     pub(super) history: usize,
-    /// Simulations taken from the budget and not started yet.
+    /// Simulations taken from the budget but not started.
     pub(super) tokens: u64,
-    /// Simulations finished and not yet counted by the search.
+    /// Simulations finished but not yet counted by the search.
     pub(super) finished: u64,
     pub(super) stats: SimulationStats,
 }
 
 impl Batch {
-    /// Working memory for a search with this evaluator.
+    /// The evaluator determines how much history the leaves carry.
     pub fn new(evaluator: &dyn Evaluator) -> Batch {
         Batch {
             game: Game::new(),
@@ -89,37 +87,34 @@ impl Batch {
         }
     }
 
-    /// What its stats looked like since the last time this was asked.
+    /// Returns the statistics since the last call and resets them.
     pub fn take_stats(&mut self) -> SimulationStats {
         std::mem::take(&mut self.stats)
     }
 
-    /// Leaves that wait for their evaluation.
+    /// Leaves that wait for evaluation.
     pub fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// True when nothing waits for an evaluation.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// True when stats are half done: the next gather goes on with them.
+    /// True when simulations are unfinished; the next [`gather`](super::Search::gather) continues them.
     pub fn has_resumed(&self) -> bool {
         !self.resumed.is_empty()
     }
 
-    /// True while simulations taken from the budget are still to be started.
+    /// True while simulations taken from the budget have not been started.
     pub(super) fn has_budget(&self) -> bool {
         self.tokens > 0
     }
 
-    /// The waiting leaves.
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves[..self.waiting.len()]
     }
 
-    /// Has the waiting leaves evaluated.
     pub fn evaluate(&mut self, evaluator: &mut dyn Evaluator) {
         let count = self.waiting.len();
         if count == 0 {
@@ -128,9 +123,9 @@ impl Batch {
         evaluator.evaluate(&self.leaves[..count], &mut self.evaluations[..count]);
     }
 
-    /// Takes over the root of the search, and forgets what belonged to another tree.
+    /// Switches to the root of the search, and drops what belonged to another tree.
     pub(super) fn begin(&mut self, root: &Game, generation: u64) {
-        debug_assert!(self.waiting.is_empty(), "a batch is applied before the next is gathered");
+        debug_assert!(self.waiting.is_empty(), "apply a batch before gathering the next");
         if self.generation != generation {
             self.generation = generation;
             self.game.clone_from(root);
@@ -141,22 +136,22 @@ impl Batch {
         }
     }
 
-    /// Takes moves back until so many nodes of the path are left.
-    pub(super) fn go_back(&mut self, nodes: usize) {
+    /// Takes back moves until the path has this many nodes.
+    pub(super) fn rewind_to(&mut self, nodes: usize) {
         if nodes < self.path.len() {
             self.path.truncate(nodes);
             self.game.rewind(self.root_ply + nodes - 1);
         }
     }
 
-    /// Plays a move that leads to this node.
-    pub(super) fn go_on(&mut self, m: PackedMove, node: u32) {
+    /// Plays the move that leads to this node.
+    pub(super) fn descend(&mut self, m: PackedMove, node: u32) {
         let m = m.unpack(self.game.position().board());
         self.game.play_unchecked(m);
         self.path.push(node);
     }
 
-    pub(super) fn ask(&mut self, path: Vec<u32>, need: Need) {
+    pub(super) fn add_leaf(&mut self, path: Vec<u32>, need: Need) {
         let index = self.waiting.len();
         if self.leaves.len() <= index {
             self.leaves.push(Leaf::default());

@@ -1,41 +1,40 @@
-//! Memory given out from one end, up to a limit.
+//! A bump allocator with a fixed capacity.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::memory::{Pages, Zeroed, ZeroedSlice};
 
-/// Items side by side; shared by threads, taken back all at once.
+/// Items can be allocated from several threads and are freed all at once.
 pub(super) struct Bump<T> {
     items: ZeroedSlice<T>,
-    /// The first index not given out yet.
+    /// The first index not allocated yet.
     next: AtomicU32,
-    /// The most that was ever given out.
+    /// The most items ever allocated at once.
     touched: AtomicU32,
 }
 
 impl<T: Zeroed> Bump<T> {
-    /// Room for this many items; `None` when there is no such memory.
+    /// `None` when there is not enough memory.
     pub fn new(items: usize) -> Option<Bump<T>> {
         let items = ZeroedSlice::new(items.min(u32::MAX as usize), Pages::Large)?;
         Some(Bump { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) })
     }
 
-    /// Takes everything back; items keep what was in them.
+    /// Frees all items; their contents stay.
     pub fn clear(&self) {
         self.touched.fetch_max(self.next.swap(0, Relaxed), Relaxed);
     }
 
-    /// Items given out.
     pub fn len(&self) -> usize {
         self.next.load(Relaxed) as usize
     }
 
-    /// Items that were ever given out: what the system had to provide.
+    /// The most items ever allocated: those for which the system had to provide memory.
     pub fn touched(&self) -> usize {
         self.len().max(self.touched.load(Relaxed) as usize)
     }
 
-    /// `count` items side by side; `None` when there is no room.
+    /// Allocates `count` consecutive items; `None` when they do not fit.
     pub fn allocate(&self, count: usize) -> Option<u32> {
         let end = |next: u32| {
             let end = next as usize + count;
@@ -48,7 +47,7 @@ impl<T: Zeroed> Bump<T> {
         &self.items[index as usize]
     }
 
-    /// Asks the processor for so many lines of its cache, from an item on, ahead of their use.
+    /// Prefetches `LINES` cache lines, starting at an item.
     pub fn prefetch<const LINES: usize>(&self, first: u32) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -63,7 +62,6 @@ impl<T: Zeroed> Bump<T> {
         let _ = first;
     }
 
-    /// Where the memory of an item stands.
     pub fn address(&self, index: u32) -> usize {
         (&raw const self.items[index as usize]).addr()
     }

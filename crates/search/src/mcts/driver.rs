@@ -1,4 +1,4 @@
-//! The usual loops: one evaluator, or one for each thread in the same tree.
+//! The usual search loops: one evaluator, or one per thread in a shared tree.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
@@ -9,17 +9,15 @@ use super::params::RootRule;
 use super::search::Search;
 use crate::evaluator::Evaluator;
 
-/// When a search ends, besides its budget of simulations.
+/// When a search ends, in addition to its budget of simulations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Limit<'a> {
-    /// Not later than this.
     pub deadline: Option<Instant>,
-    /// As soon as this is set.
     pub stop: Option<&'a AtomicBool>,
-    /// When the most visited move can no longer be overtaken within the budget.
+    /// Stop when the most visited move can no longer be overtaken within the budget.
     pub stop_when_decided: bool,
-    /// When a hundred simulations change the root's visit shares by less than this (relative
-    /// entropy for each simulation).
+    /// Stop when a hundred simulations change the root's visit distribution by less than this
+    /// (relative entropy per simulation).
     pub min_gain: Option<f64>,
 }
 
@@ -30,25 +28,25 @@ impl Limit<'_> {
     }
 }
 
-/// Leaves evaluated at a time: a tree that waits for no batch chooses best.
-const INLINE: usize = 1;
-/// Evaluations between looks at the clock and at the visits.
-const STRIDE: usize = 16;
+/// Leaves evaluated at a time. The tree chooses best when every value is known.
+const LEAVES: usize = 1;
+/// Evaluations between checks of the clock and the visits.
+const CHECK_INTERVAL: usize = 16;
 
 /// Searches until the budget is spent or the limit is reached.
 pub fn run(search: &mut Search, evaluator: &mut dyn Evaluator, limit: &Limit<'_>) {
     run_in(search, &mut Batch::new(evaluator), evaluator, limit);
 }
 
-/// As [`run`], in working memory that is used again: small searches would spend a good part of
-/// their time on making their own.
+/// Like [`run`], with reused working memory. Small searches would otherwise spend much of their
+/// time allocating it.
 pub fn run_in(
     search: &mut Search,
     batch: &mut Batch,
     evaluator: &mut dyn Evaluator,
     limit: &Limit<'_>,
 ) {
-    let mut watch = Watch::new(search);
+    let mut convergence = Convergence::new(search);
     while !search.is_solved() {
         let busy = work(search, batch, evaluator);
         if search.is_full() && !limit.reached() {
@@ -56,21 +54,21 @@ pub fn run_in(
             if !search.recycle() {
                 return;
             }
-        } else if !busy || limit.reached() || watch.is_settled(search, limit) {
+        } else if !busy || limit.reached() || convergence.is_settled(search, limit) {
             return finish(search, batch, evaluator);
         }
     }
 }
 
-/// As [`run`], with a thread for each evaluator in the one tree.
+/// Like [`run`], with one thread per evaluator in a shared tree.
 pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], limit: &Limit<'_>) {
     let [first, others @ ..] = evaluators else { return };
     if others.is_empty() {
         return run(search, first.as_mut(), limit);
     }
-    // Alone until the root has its children: there is nothing to share before.
+    // Single-threaded until the root is expanded: before that there is nothing to share.
     let mut batch = Batch::new(first.as_ref());
-    search.gather(&mut batch, INLINE);
+    search.gather(&mut batch, LEAVES);
     batch.evaluate(first.as_mut());
     search.apply(&mut batch);
     finish(search, &mut batch, first.as_mut());
@@ -81,17 +79,17 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
         let done = AtomicBool::new(false);
         let simulate = |evaluator: &mut dyn Evaluator| {
             let mut batch = Batch::new(evaluator);
-            let mut watch = Watch::new(shared);
+            let mut convergence = Convergence::new(shared);
             while !done.load(Relaxed) {
                 let busy = work(shared, &mut batch, evaluator);
                 if shared.is_full()
                     || shared.is_solved()
                     || limit.reached()
-                    || watch.is_settled(shared, limit)
+                    || convergence.is_settled(shared, limit)
                 {
                     done.store(true, Relaxed);
                 }
-                // Not busy with simulations left: another thread stands in the way.
+                // With simulations left, another thread holds the leaf: try again.
                 if !busy && shared.remaining() == 0 && !batch.has_budget() {
                     break;
                 }
@@ -102,7 +100,7 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
             for evaluator in others.iter_mut() {
                 let simulate = &simulate;
                 let help = move || simulate(evaluator.as_mut());
-                // A system that starts no more threads has let this one run: it can search alone.
+                // If the system refuses another thread, the search continues with those it has.
                 if std::thread::Builder::new().spawn_scoped(scope, help).is_err() {
                     break;
                 }
@@ -116,10 +114,11 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
     search.share(Sharing::Alone);
 }
 
-/// Simulates for a while, or until the tree is full or solved. False when nothing could be started.
+/// Runs simulations for a while, or until the tree is full or solved. False when nothing could be
+/// started.
 fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bool {
-    for _ in 0..STRIDE {
-        if !search.gather(batch, INLINE) {
+    for _ in 0..CHECK_INTERVAL {
+        if !search.gather(batch, LEAVES) {
             return false;
         }
         batch.evaluate(evaluator);
@@ -131,27 +130,27 @@ fn work(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) -> bo
     true
 }
 
-/// Brings simulations to their end that wait for their second half, and the counts up to date.
+/// Completes unfinished simulations and updates the search's counts.
 fn finish(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) {
     while batch.has_resumed() && !search.is_full() {
-        search.gather(batch, INLINE);
+        search.gather(batch, LEAVES);
         batch.evaluate(evaluator);
         search.apply(batch);
     }
     search.settle(batch);
 }
 
-/// Notices when going on would not change the choice.
-struct Watch {
+/// Detects that more simulations would not change the chosen move.
+struct Convergence {
     visits: Vec<u32>,
     simulations: u64,
 }
 
-impl Watch {
+impl Convergence {
     const INTERVAL: u64 = 100;
 
-    fn new(search: &Search) -> Watch {
-        Watch { visits: search.root_visits(), simulations: search.simulations() }
+    fn new(search: &Search) -> Convergence {
+        Convergence { visits: search.root_visits(), simulations: search.simulations() }
     }
 
     fn is_settled(&mut self, search: &Search, limit: &Limit<'_>) -> bool {

@@ -2,7 +2,7 @@
 
 use crate::packed_move::PackedMove;
 
-/// A move with its prior in the upper half, so that edges sort by prior.
+/// The prior is in the upper half, so that edges sort by prior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Edge(pub u32);
 
@@ -20,14 +20,14 @@ impl Edge {
     }
 }
 
-/// Sorts the edges of a node, the best prior first. No two of them are the same move.
+/// Sorts the edges of a node, highest prior first. All edges have different moves.
 pub(super) fn sort(edges: &mut [Edge]) {
     const FEW: usize = 64;
     if edges.len() > FEW {
         edges.sort_unstable_by(|a, b| b.cmp(a));
         return;
     }
-    // Counting how many are better is faster than a sort that goes another way for each pair.
+    // For few edges, counting the better ones avoids the unpredictable branches of a sort.
     let mut all = [Edge(0); FEW];
     all[..edges.len()].copy_from_slice(edges);
     let padded = &all[..edges.len().next_multiple_of(8)];
@@ -37,13 +37,14 @@ pub(super) fn sort(edges: &mut [Edge]) {
     }
 }
 
-/// What an f32 in [2⁻³¹, 1] has in its upper 20 bits, less what all of them share: 5 bits of
-/// exponent, 11 of mantissa, so a prior is kept to one part in 4096.
+/// The exponent bits shared by all f32 in [2⁻³¹, 1]. Without them the upper 20 bits fit in 16: 5
+/// bits of exponent and 11 of mantissa, so a prior is exact to one part in 4096.
 const SHARED_BITS: u32 = (127 - 31) << 11;
 
 fn pack_prior(prior: f32) -> u16 {
     let prior = prior.clamp(1.0 / (1u32 << 31) as f32, 1.0);
-    // Half of the last kept bit rounds to nearest; 1.0 cannot round up, it has no lower bits.
+    // Adding half of the last kept bit rounds to nearest. 1.0 cannot round up, since its lower bits
+    // are zero.
     (((prior.to_bits() + (1 << 11)) >> 12) - SHARED_BITS) as u16
 }
 
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priors_survive_to_one_part_in_four_thousand() {
+    fn priors_are_exact_to_one_part_in_four_thousand() {
         let kept = |prior| Edge::new(PackedMove(0xABCD), prior).prior();
         for step in 1..=10_000 {
             let prior = step as f32 / 10_000.0;

@@ -1,4 +1,4 @@
-//! Gumbel AlphaZero's rules: candidates at the root, completed Q-values, the improved policy.
+//! Gumbel AlphaZero: root candidates, completed Q-values and the improved policy.
 //!
 //! Danihelka et al., "Policy improvement by planning with Gumbel", ICLR 2022, sections 3 to 5.
 
@@ -9,18 +9,18 @@ use super::params::{Gumbel, GumbelSearch};
 use super::tree::Children;
 use crate::math::{ln, softmax};
 
-/// What a Gumbel root keeps beside the tree, for one search.
+/// The state of a Gumbel root during one search.
 #[derive(Clone, Debug)]
 pub(super) struct GumbelRoot {
     params: Gumbel,
-    /// Log prior plus noise of each child.
+    /// Log prior plus Gumbel noise of each child.
     noisy_logits: Vec<f32>,
-    /// SimulationStats sent to each child by this search; the tree's own visits may be older.
-    sent: Vec<u32>,
+    /// Simulations of this search through each child. The tree's visits include earlier searches.
+    simulations: Vec<u32>,
     /// See [`considered_visits`]; empty for top-k.
     table: Vec<u32>,
     next: usize,
-    /// The children that top-k chooses among.
+    /// Whether each child is a candidate.
     candidate: Vec<bool>,
 }
 
@@ -48,14 +48,13 @@ impl GumbelRoot {
         GumbelRoot {
             params,
             noisy_logits,
-            sent: vec![0; children.len()],
+            simulations: vec![0; children.len()],
             table,
             next: 0,
             candidate,
         }
     }
 
-    /// For each child, whether it is looked at.
     pub fn candidates(&self) -> &[bool] {
         &self.candidate
     }
@@ -66,41 +65,43 @@ impl GumbelRoot {
         if self.params.search == GumbelSearch::TopK {
             return None;
         }
-        // Past the table (a search that goes on longer than planned) the last pair stays: whoever
-        // of the two most visited has fewer.
+        // Beyond the table (the search runs longer than planned), the two most visited candidates
+        // stay, and the one with fewer visits is next.
         let wanted = self.table.get(self.next).copied();
         let second_most = || {
-            let mut sent: Vec<u32> =
-                (0..self.sent.len()).filter(|&i| self.candidate[i]).map(|i| self.sent[i]).collect();
+            let mut sent: Vec<u32> = (0..self.simulations.len())
+                .filter(|&i| self.candidate[i])
+                .map(|i| self.simulations[i])
+                .collect();
             sent.sort_unstable_by(|a, b| b.cmp(a));
             sent.get(1).or(sent.first()).copied().unwrap_or(0)
         };
         let wanted = wanted.unwrap_or_else(second_most);
-        let is_next = |i: usize| self.candidate[i] && self.sent[i] == wanted;
+        let is_next = |i: usize| self.candidate[i] && self.simulations[i] == wanted;
         let chosen = if (0..children.len()).any(|i| is_next(i) && children.visits(i) > 0) {
             let scores = self.scores(children, raw_value);
             best(&scores, is_next).or_else(|| self.winner_by(&scores))
         } else {
-            // Moves never tried all count with the same value: the noisy priors decide.
+            // Untried moves share one completed value, so the noisy priors decide.
             best(&self.noisy_logits, is_next)
                 .or_else(|| self.winner_by(&self.scores(children, raw_value)))
         };
         self.next += 1;
         if let Some(index) = chosen {
-            self.sent[index] += 1;
+            self.simulations[index] += 1;
         }
         chosen
     }
 
-    /// Takes back a selection whose simulation was given up.
+    /// Undoes a selection whose simulation was abandoned.
     pub fn unselect(&mut self, index: usize) {
         if self.params.search == GumbelSearch::SequentialHalving {
-            self.sent[index] -= 1;
+            self.simulations[index] -= 1;
             self.next -= 1;
         }
     }
 
-    /// The child to play: the best score among those that got the most simulations.
+    /// The child to play: the highest score among the candidates with the most simulations.
     pub fn winner(&self, children: &Children<'_>, raw_value: f32) -> Option<usize> {
         match self.params.search {
             GumbelSearch::SequentialHalving => self.winner_by(&self.scores(children, raw_value)),
@@ -112,7 +113,10 @@ impl GumbelRoot {
 
     fn winner_by(&self, scores: &[f32]) -> Option<usize> {
         (0..scores.len()).filter(|&i| self.candidate[i]).max_by(|&a, &b| {
-            self.sent[a].cmp(&self.sent[b]).then(scores[a].total_cmp(&scores[b])).then(b.cmp(&a))
+            self.simulations[a]
+                .cmp(&self.simulations[b])
+                .then(scores[a].total_cmp(&scores[b]))
+                .then(b.cmp(&a))
         })
     }
 
@@ -126,15 +130,15 @@ impl GumbelRoot {
     }
 }
 
-/// The best of those that pass, the first among equals.
+/// The index of the highest score that passes; the first among equals.
 fn best(scores: &[f32], passes: impl Fn(usize) -> bool) -> Option<usize> {
     (0..scores.len())
         .filter(|&i| passes(i))
         .max_by(|&a, &b| scores[a].total_cmp(&scores[b]).then(b.cmp(&a)))
 }
 
-/// The improved policy: softmax of log prior + σ(completed q). `raw_value` is the evaluator's
-/// value of the node for its side to move.
+/// The improved policy: softmax of log prior + σ(completed q). `raw_value` is the evaluator's value
+/// of the node for its side to move.
 pub(super) fn improved_policy(
     children: &Children<'_>,
     raw_value: f32,
@@ -161,9 +165,9 @@ fn sigma(children: &Children<'_>, raw_value: f32, c_visit: f32, c_scale: f32) ->
     (0..children.len()).map(|child| scale * completed(child)).collect()
 }
 
-/// The value given to moves not tried: the raw value mixed with the prior-weighted mean of those
-/// that were (appendix D of the paper):
-/// (v + ΣN · Σ p q / Σ p) / (1 + ΣN), the inner sums over tried moves.
+/// The value of untried moves (appendix D of the paper): the raw value mixed with the
+/// prior-weighted mean of the tried moves, (v + ΣN · Σ p q / Σ p) / (1 + ΣN), where the inner sums
+/// are over tried moves.
 fn mixed_value(children: &Children<'_>, raw_value: f32) -> f32 {
     let (mut visits, mut mass, mut weighted) = (0.0, 0.0, 0.0);
     for child in 0..children.len() {
@@ -186,7 +190,7 @@ mod tests {
     use super::*;
     use crate::packed_move::PackedMove;
 
-    /// A tree whose root has children with these (prior, visits, value).
+    /// A tree whose root has children with these priors, visits and values.
     fn tree(table: &[(f32, u32, f32)]) -> Tree {
         let tree = Tree::new(1 << 20).unwrap();
         let edges: Vec<Edge> =
@@ -207,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_values_worked_out_by_hand() {
+    fn completed_values_match_a_hand_computed_example() {
         let tree_of_three = tree(&[(0.5, 2, 0.4), (0.25, 1, -0.2), (0.25, 0, 0.0)]);
         let nodes = tree_of_three.children(tree_of_three.node(ROOT));
         // Σ p q / Σ p = (0.2 - 0.05) / 0.75 = 0.2; (0.1 + 3 · 0.2) / 4 = 0.175.
@@ -228,9 +232,8 @@ mod tests {
 
     #[test]
     fn first_candidates_are_drawn_by_prior_without_replacement() {
-        // By the Gumbel trick the first of the top k is drawn from the priors; the second from
-        // what is left: for priors .6 .3 .1, the pair {0, 1} comes up with
-        // .6 · .3/.4 + .3 · .6/.7.
+        // By the Gumbel trick, the first of the top k is drawn from the priors and the second from
+        // the rest. For priors .6 .3 .1, the pair {0, 1} has probability .6 · .3/.4 + .3 · .6/.7.
         let tree = tree(&[(0.6, 0, 0.0), (0.3, 0, 0.0), (0.1, 0, 0.0)]);
         let nodes = tree.children(tree.node(ROOT));
         let params = Gumbel { candidates: 2, ..Gumbel::default() };
@@ -256,8 +259,8 @@ mod tests {
 
     #[test]
     fn play_improves_on_the_prior_for_any_values() {
-        // Policy improvement (section 3): acting by the winner is worth at least the prior's mean,
-        // on average over the noise, on bandits whose values are known.
+        // Policy improvement (section 3): averaged over the noise, the winner is worth at least the
+        // mean under the prior. Tested on bandits with known values.
         let mut rng = Seed::new(5).rng();
         for bandit in 0..50 {
             let arms: Vec<(f32, f32)> = {

@@ -1,12 +1,12 @@
-//! Sequential halving as a table: how many visits the candidate of each simulation already has.
+//! Sequential halving as a table: the visits that each simulation's candidate already has.
 
 use std::iter;
 
-/// For each of `simulations`, the number of visits that the candidate to be simulated next must
-/// have; among those that have it, the best score is chosen.
+/// For each of `simulations`, the number of visits that the next candidate must have. Among the
+/// candidates with that many visits, the one with the best score is simulated.
 ///
-/// All `candidates` are visited equally often, then the better half, and so on until two are left;
-/// each round gets about the same share of the simulations (Danihelka et al. 2022, figure 1).
+/// All `candidates` are visited equally often, then the better half, and so on until two are left.
+/// Each round gets about the same share of the simulations (Danihelka et al. 2022, figure 1).
 ///
 /// ```
 /// use selfmate_search::mcts::considered_visits;
@@ -37,10 +37,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_worked_out_by_hand() {
+    fn tables_match_hand_computed_examples() {
         assert_eq!(considered_visits(1, 4), [0, 1, 2, 3]);
         assert_eq!(considered_visits(2, 4), [0, 0, 1, 1]);
-        // Fewer simulations than candidates: each of the first is seen once.
+        // Fewer simulations than candidates: the first ones are visited once each.
         assert_eq!(considered_visits(16, 5), [0, 0, 0, 0, 0]);
         // Two rounds of 8: four candidates twice each, then two four times each.
         assert_eq!(considered_visits(4, 16), [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]);
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_can_always_be_followed() {
+    fn some_candidate_always_has_the_wanted_visits() {
         for candidates in 1..40 {
             for simulations in [1, 2, 7, 16, 50, 128, 800] {
                 let mut visits = vec![0u32; candidates];

@@ -1,7 +1,7 @@
-//! Searches side by side: each takes a step, and the leaves of all are evaluated together, so that
-//! a dear evaluator gets full batches although no tree is hurried.
+//! Many searches in step: each advances to its next leaf, then all leaves are evaluated together.
+//! An expensive evaluator gets full batches, and no tree needs virtual losses.
 //!
-//! Every search grows the tree that it would grow alone.
+//! Every search builds the same tree as it would on its own.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,14 +14,14 @@ use super::search::Search;
 use crate::evaluator::{Evaluation, Evaluator, Leaf};
 use crate::memory::MemoryError;
 
-/// A search among others.
+/// One of the searches that advance together.
 pub struct SearchSlot {
     search: Search,
     batch: Batch,
     is_busy: bool,
 }
 
-/// The memory of a common evaluation.
+/// The buffers of the shared evaluation.
 #[derive(Default)]
 pub struct Lockstep {
     leaves: Vec<Leaf>,
@@ -29,24 +29,23 @@ pub struct Lockstep {
 }
 
 impl SearchSlot {
-    /// A search for this evaluator that has nothing to do yet.
+    /// Creates an idle search for this evaluator.
     pub fn new(params: SearchParams, evaluator: &dyn Evaluator) -> Result<SearchSlot, MemoryError> {
         let search = Search::new(params)?;
         Ok(SearchSlot { search, batch: Batch::new(evaluator), is_busy: false })
     }
 
-    /// The search.
     pub fn search(&mut self) -> &mut Search {
         &mut self.search
     }
 
-    /// Begins to search for the best move of a game.
+    /// Starts a search for the best move of a game.
     pub fn start(&mut self, game: &Game, budget: u64, seed: Seed) {
         self.search.start(game, budget, seed);
         self.is_busy = true;
     }
 
-    /// Searches to the end, alone, unless `stop` is set before.
+    /// Completes the search without the other slots, unless `stop` is set.
     pub fn run(&mut self, evaluator: &mut dyn Evaluator, stop: &AtomicBool) {
         let limit = Limit { stop: Some(stop), ..Limit::default() };
         run_in(&mut self.search, &mut self.batch, evaluator, &limit);
@@ -78,7 +77,7 @@ impl SearchSlot {
 }
 
 impl Lockstep {
-    /// Takes a step in every search that is busy.
+    /// Advances every busy search by one evaluation.
     pub fn step<'a>(
         &mut self,
         slots: impl Iterator<Item = &'a mut SearchSlot>,
@@ -103,7 +102,7 @@ impl Lockstep {
         }
     }
 
-    /// Swaps the slots' leaves with those of the common evaluation.
+    /// Swaps the slots' leaves with those of the shared evaluation.
     fn exchange(&mut self, slots: &mut [&mut SearchSlot]) {
         let common = self.leaves.iter_mut().zip(&mut self.evaluations);
         let own = slots.iter_mut().flat_map(|slot| {

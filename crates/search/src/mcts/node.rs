@@ -1,8 +1,8 @@
 //! A node of the tree in 24 bytes.
 //!
-//! All fields are atomic, so that threads share a tree without locks. A node speaks for the
-//! player who moved into it: its mean is high when its parent should choose it. The move and
-//! its prior belong to the parent's [edges](super::tree::Children).
+//! All fields are atomic, so that threads share a tree without locks. Values are from the point of
+//! view of the player who moved into the node: a high mean makes the parent choose it. The move and
+//! its prior are stored in the parent's [edges](super::tree::Children).
 
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -11,22 +11,23 @@ use std::sync::atomic::{
 
 use super::result::Proof;
 use crate::memory::Zeroed;
+use crate::value::flip_value;
 
 #[derive(Debug, Default)]
 pub(super) struct Node {
-    /// The mean value in [-1, 1] and the mean share of draws, in one word so that one exchange
-    /// updates both; see [`pack`].
+    /// The mean value in [-1, 1] and the mean draw probability, in one word so that both are
+    /// updated together; see [`pack`].
     mean: AtomicU64,
     /// See [`Counts`].
     counts: AtomicU64,
-    /// Where the edges to the children stand in the tree; 0 while there are none.
+    /// The index of the first edge; 0 while the node is not expanded.
     edges: AtomicU32,
-    /// Where the nodes of the first four children stand.
+    /// The index of the first node of the first four children.
     first_group: AtomicU32,
 }
 
-/// What is counted of a node, in one word: visits in the low half, then simulations under way (16 bits),
-/// edges (8) and what is proven (8).
+/// Counters in one word: visits in the low half, then simulations in flight (16 bits), edges (8)
+/// and the proof (8).
 #[derive(Clone, Copy)]
 pub(super) struct Counts(u64);
 
@@ -40,7 +41,7 @@ impl Counts {
         self.0 as u32
     }
 
-    /// SimulationStats that have passed here and not come back yet.
+    /// Simulations that passed this node and are not backed up yet.
     pub fn in_flight(self) -> u16 {
         (self.0 >> 32) as u16
     }
@@ -59,26 +60,26 @@ impl Counts {
     }
 }
 
-/// Where a node's children stand.
+/// The location of a node's children.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Location {
     pub edges: u32,
     pub count: usize,
     pub first_group: u32,
 }
 
-// SAFETY: every field is an atomic integer, for which zero is a value.
+// SAFETY: every field is an atomic integer, for which zero is a valid value.
 unsafe impl Zeroed for Node {}
 
 impl Node {
-    /// Makes this a node that was never visited.
+    /// Resets the node to unvisited.
     pub fn forget(&self) {
         self.mean.store(0, Relaxed);
         self.counts.store(0, Relaxed);
         self.edges.store(0, Relaxed);
     }
 
-    /// Becomes another node without its children.
+    /// Copies everything except the children.
     pub fn copy_from(&self, other: &Node) {
         let counts = other.counts();
         self.mean.store(other.mean.load(Relaxed), Relaxed);
@@ -87,8 +88,9 @@ impl Node {
         self.edges.store(0, Relaxed);
     }
 
-    /// Takes back the proof of a draw; one visit stays, so that children tried come before others.
-    pub fn doubt_draw(&self) {
+    /// Removes the proof of a draw. One visit stays, so that tried children stay before untried
+    /// ones.
+    pub fn remove_draw_proof(&self) {
         self.forget();
         self.counts.store(ONE_VISIT, Relaxed);
         self.mean.store(pack(0.0, 1.0), Relaxed);
@@ -110,13 +112,18 @@ impl Node {
         self.counts().proof()
     }
 
-    /// The mean value.
+    /// The mean value for the player who moved into the node.
     pub fn value(&self) -> f32 {
-        // One is a power of two, so this is rounded only once, as by way of 64 bits.
+        // VALUE_ONE is a power of two, so this rounds only once, as a computation in 64 bits would.
         signed_value(self.mean.load(Relaxed)) as f32 / VALUE_ONE as f32
     }
 
-    /// The mean share of draws.
+    /// The mean value for the side to move at the node.
+    pub fn value_to_move(&self) -> f32 {
+        flip_value(self.value())
+    }
+
+    /// The mean draw probability.
     pub fn draw(&self) -> f32 {
         unpack(self.mean.load(Relaxed)).1 as f32
     }
@@ -125,12 +132,12 @@ impl Node {
         self.edges.load(Relaxed) != 0
     }
 
-    /// Where the children stand; `None` while there are none.
-    pub fn children(&self) -> Option<Place> {
-        // Acquire pairs with the release in `set_children`: whoever sees the place sees the edges.
+    pub fn children(&self) -> Option<Location> {
+        // Acquire pairs with the release in `set_children`: a thread that reads the index sees the
+        // edges.
         match self.edges.load(Acquire) {
             0 => None,
-            edges => Some(Place {
+            edges => Some(Location {
                 edges,
                 count: self.counts().edges(),
                 first_group: self.first_group.load(Relaxed),
@@ -138,14 +145,14 @@ impl Node {
         }
     }
 
-    /// Says where the children stand, once.
-    pub fn set_children(&self, place: Place) {
-        self.counts.fetch_or((place.count as u64) << EDGES_SHIFT, Relaxed);
-        self.first_group.store(place.first_group, Relaxed);
-        self.edges.store(place.edges, Release);
+    /// Publishes the children; called once.
+    pub fn set_children(&self, location: Location) {
+        self.counts.fetch_or((location.count as u64) << EDGES_SHIFT, Relaxed);
+        self.first_group.store(location.first_group, Relaxed);
+        self.edges.store(location.edges, Release);
     }
 
-    /// Records what is proven, once; the mean becomes exact.
+    /// Records a proof, once; the mean becomes exact.
     pub fn prove(&self, proof: Proof) {
         let first = |counts: u64| {
             (counts >> PROOF_SHIFT == 0).then(|| counts | u64::from(proof.to_byte()) << PROOF_SHIFT)
@@ -163,12 +170,12 @@ impl Node {
         self.count(ONE_WALK, sharing);
     }
 
-    /// Takes back a simulation that was given up.
+    /// Undoes [`Node::enter`] for an abandoned simulation.
     pub fn leave(&self, sharing: Sharing) {
         self.count(ONE_WALK.wrapping_neg(), sharing);
     }
 
-    /// Counts a simulation on its way up, with its value and share of draws.
+    /// Counts a simulation on its way up, with its value and draw probability.
     pub fn finish(&self, value: f32, draw: f32, sharing: Sharing) {
         let counts = self.count(ONE_VISIT.wrapping_sub(ONE_WALK), sharing);
         if counts.proof() != Proof::Unknown {
@@ -186,12 +193,12 @@ impl Node {
             Sharing::Alone => self.mean.store(step(self.mean.load(Relaxed)), Relaxed),
             Sharing::Threads => {
                 let updated = self.mean.fetch_update(Relaxed, Relaxed, |bits| Some(step(bits)));
-                debug_assert!(updated.is_ok(), "the update never declines");
+                debug_assert!(updated.is_ok(), "the update always returns a value");
             }
         }
     }
 
-    /// Adds to the counts and returns what they are then.
+    /// Adds to the counts and returns the new ones.
     fn count(&self, step: u64, sharing: Sharing) -> Counts {
         match sharing {
             Sharing::Alone => {
@@ -199,21 +206,22 @@ impl Node {
                 self.counts.store(counts, Relaxed);
                 Counts(counts)
             }
-            // Acquire and release: who sees a simulation gone also sees the children it brought.
+            // Acquire and release: a thread that sees a simulation finished also sees the children
+            // it added.
             Sharing::Threads => Counts(self.counts.fetch_add(step, AcqRel).wrapping_add(step)),
         }
     }
 }
 
-/// Who else may touch the tree: plain stores are enough, and cheaper, when nobody does.
+/// Whether several threads use the tree. Plain stores are cheaper and suffice for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
     Alone,
     Threads,
 }
 
-/// A value in 40 bits and a share of draws in 24, as fixed-point numbers: a 32-bit float would
-/// stop moving after some ten million visits.
+/// A value in 40 bits and a draw probability in 24, as fixed-point numbers. A 32-bit float would
+/// stop changing after some ten million visits.
 fn pack(value: f64, draw: f64) -> u64 {
     let value = (value * VALUE_ONE) as i64 as u64 & ((1 << DRAW_SHIFT) - 1);
     value | ((draw * DRAW_ONE) as u64) << DRAW_SHIFT
@@ -224,7 +232,7 @@ fn unpack(bits: u64) -> (f64, f64) {
 }
 
 fn signed_value(bits: u64) -> i64 {
-    // Up and down again carries the sign of the value into its upper bits.
+    // The two shifts extend the sign of the value.
     (bits << (64 - DRAW_SHIFT)) as i64 >> (64 - DRAW_SHIFT)
 }
 
@@ -242,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_means_alone_and_shared() {
+    fn means_are_correct_with_one_thread_and_with_many() {
         for sharing in [Sharing::Alone, Sharing::Threads] {
             let node = Node::default();
             for (value, draw) in [(1.0, 0.0), (-1.0, 0.0), (0.5, 0.5), (0.0, 1.0)] {
@@ -255,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_still_moves_after_ten_million_visits() {
+    fn a_mean_still_changes_after_ten_million_visits() {
         let node = Node::default();
         for value in [0.3, 0.2] {
             for _ in 0..10_000_000 {
@@ -271,16 +279,16 @@ mod tests {
     }
 
     #[test]
-    fn counts_do_not_spill_into_each_other() {
+    fn counters_do_not_overflow_into_each_other() {
         let node = Node::default();
         node.enter(Sharing::Threads);
         node.enter(Sharing::Alone);
-        node.set_children(Place { edges: 7, count: 218, first_group: 9 });
+        node.set_children(Location { edges: 7, count: 218, first_group: 9 });
         node.prove(Proof::Loss(63));
         node.finish(0.0, 0.0, Sharing::Threads);
         node.leave(Sharing::Alone);
-        let place = node.children().unwrap();
-        assert_eq!((place.edges, place.count, place.first_group), (7, 218, 9));
+        let location = node.children().unwrap();
+        assert_eq!((location.edges, location.count, location.first_group), (7, 218, 9));
         assert_eq!((node.visits(), node.in_flight(), node.proof()), (1, 0, Proof::Loss(63)));
         assert_eq!(node.value(), -1.0);
     }

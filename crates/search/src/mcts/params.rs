@@ -1,14 +1,13 @@
-//! The settings of a search, with the published ones as named constructors.
+//! Search settings, with the published ones as named constructors.
 
 use serde::{Deserialize, Serialize};
 
-/// Everything that shapes a search tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SearchParams {
-    /// How a simulation chooses at the root.
+    /// Selection at the root.
     pub root: RootRule,
-    /// How a simulation chooses below the root.
+    /// Selection below the root.
     pub interior: InteriorRule,
     /// When a node gets its children.
     pub expansion: Expansion,
@@ -16,18 +15,18 @@ pub struct SearchParams {
     pub policy_temperature: f32,
     /// The same at the root.
     pub root_policy_temperature: f32,
-    /// What a simulation under way counts for those that follow, in losses; spreads a batch.
+    /// How many losses a simulation in flight counts as; spreads the simulations of a batch.
     pub virtual_loss: f32,
-    /// A value is worth this much less a ply further from the root.
+    /// A value is multiplied by this for each ply from the leaf to the root.
     pub discount: f32,
     /// How the move to play is drawn from the visits (PUCT and UCT roots).
     pub temperature: Temperature,
-    /// The most memory the tree may take.
+    /// The memory limit of the tree.
     pub memory_mb: usize,
 }
 
 impl Default for SearchParams {
-    /// Settings for playing: PUCT without noise, the most visited move.
+    /// For playing: PUCT without noise, the most visited move.
     fn default() -> SearchParams {
         SearchParams {
             root: RootRule::Puct(None),
@@ -44,7 +43,7 @@ impl Default for SearchParams {
 }
 
 impl SearchParams {
-    /// AlphaZero's self-play: growing c, noise at the root, moves drawn by visits for 30 moves.
+    /// AlphaZero's self-play: growing c, root noise, and moves drawn by visits for 30 moves.
     pub fn alphazero() -> SearchParams {
         SearchParams {
             root: RootRule::Puct(Some(Dirichlet::default())),
@@ -55,7 +54,7 @@ impl SearchParams {
         }
     }
 
-    /// Gumbel AlphaZero with sequential halving at the root, PUCT below.
+    /// Gumbel AlphaZero: sequential halving at the root, PUCT below.
     pub fn gumbel() -> SearchParams {
         SearchParams { root: RootRule::Gumbel(Gumbel::default()), ..SearchParams::default() }
     }
@@ -69,17 +68,17 @@ impl SearchParams {
     }
 }
 
-/// How a simulation chooses at the root.
+/// Selection at the root.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RootRule {
-    /// As below the root, with or without noise on the priors.
+    /// As below the root, optionally with noise on the priors.
     Puct(Option<Dirichlet>),
     /// Candidates by prior and Gumbel noise.
     Gumbel(Gumbel),
 }
 
-/// How a simulation chooses below the root.
+/// Selection below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InteriorRule {
@@ -99,20 +98,20 @@ pub enum InteriorRule {
     },
 }
 
-/// The settings of PUCT: score = Q + c · P · √N / (1 + n).
+/// PUCT: score = Q + c · P · √N / (1 + n).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Puct {
-    /// c at the start.
+    /// The initial c.
     pub c_puct: f32,
     /// c grows by ln((N + c_base + 1) / c_base).
     pub c_base: f32,
-    /// The value of a move not yet tried.
+    /// The value of an untried move.
     pub first_play_urgency: FirstPlayUrgency,
 }
 
 impl Puct {
-    /// The published constants; moves not yet tried count as lost.
+    /// The published constants; untried moves count as lost.
     pub const fn alphazero() -> Puct {
         Puct {
             c_puct: 1.25,
@@ -128,13 +127,13 @@ impl Default for Puct {
     }
 }
 
-/// The value of a move not yet tried.
+/// The value of an untried move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FirstPlayUrgency {
-    /// This value.
+    /// A constant.
     Absolute(f32),
-    /// The node's own value less this times the root of the prior mass already tried.
+    /// The node's own value minus this times the square root of the prior mass already tried.
     Reduced(f32),
 }
 
@@ -142,7 +141,7 @@ pub enum FirstPlayUrgency {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dirichlet {
-    /// Small: a few moves get most of the noise.
+    /// A small alpha gives most of the noise to a few moves.
     pub alpha: f32,
     /// The share of noise.
     pub epsilon: f32,
@@ -154,19 +153,19 @@ impl Default for Dirichlet {
     }
 }
 
-/// The settings of a Gumbel root.
+/// Settings of a Gumbel root.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gumbel {
-    /// How many moves are looked at.
+    /// How many root moves are considered.
     pub candidates: usize,
     /// σ(q) = (c_visit + most visits) · c_scale · q, with q in [-1, 1].
     pub c_visit: f32,
     /// See `c_visit`.
     pub c_scale: f32,
-    /// 1 for self-play; 0 takes the noise away.
+    /// 1 for self-play; 0 disables the noise.
     pub noise: f32,
-    /// How simulations are shared among the candidates.
+    /// How simulations are divided among the candidates.
     pub search: GumbelSearch,
 }
 
@@ -182,11 +181,11 @@ impl Default for Gumbel {
     }
 }
 
-/// How simulations are shared among a Gumbel root's candidates.
+/// How simulations are divided among the candidates of a Gumbel root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GumbelSearch {
-    /// Rounds of equal visits; the worse half is left behind after each.
+    /// Rounds of equal visits; the worse half is dropped after each round.
     SequentialHalving,
     /// The interior rule among the candidates; the most visited is played.
     TopK,
@@ -198,8 +197,8 @@ pub enum GumbelSearch {
 pub enum Expansion {
     /// With its first value: for evaluators that compute value and priors together.
     FirstVisit,
-    /// When a simulation comes by again: most nodes never need priors, so a cheap evaluator saves
-    /// them, and the tree stays small.
+    /// At its second visit. Most nodes never need priors, so a cheap evaluator skips them and the
+    /// tree stays small.
     SecondVisit,
 }
 
@@ -207,8 +206,9 @@ pub enum Expansion {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Temperature {
-    /// Probabilities are visits to the power 1/value; 0 plays the most visited move.
+    /// Probabilities are proportional to visits to the power 1/value; 0 plays the most visited
+    /// move.
     pub value: f32,
-    /// After this many plies of the game the most visited move is played.
+    /// After this many plies of the game, the most visited move is played.
     pub plies: u32,
 }

@@ -1,4 +1,4 @@
-//! What tablebases tell a tree search: proofs inside the tree, and which root moves to look at.
+//! Tablebase probes in tree search: proofs inside the tree, and which root moves to search.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -8,13 +8,13 @@ use selfmate_chess::{Game, Move};
 use super::result::Proof;
 use crate::value::Wdl;
 
-/// The tables of a search, and what they say of its root.
+/// The tablebases of a search, and their result for its root.
 #[derive(Debug, Default)]
 pub(super) struct Probes {
     tables: Option<Tables>,
-    /// Positions inside the tree are looked up.
+    /// Whether positions inside the tree are probed.
     inside: bool,
-    /// What is known of the root, for its side to move.
+    /// The result of the root, for its side to move.
     known: Option<Wdl>,
     hits: AtomicU64,
 }
@@ -24,8 +24,8 @@ impl Probes {
         Probes { tables, ..Probes::default() }
     }
 
-    /// Takes up another root: what tables know of its moves, all or only some. Decides whether they
-    /// are asked inside the tree too.
+    /// Ranks the moves of a new root (those in `only`, or all when it is empty) and decides whether
+    /// positions inside the tree are probed.
     pub fn rank_root(&mut self, game: &Game, only: &[Move]) -> Option<Ranking> {
         (self.inside, self.known) = (self.tables.is_some(), None);
         self.hits.store(0, Relaxed);
@@ -34,7 +34,7 @@ impl Probes {
         let ranking = tables.rank_moves(game, if only.is_empty() { &legal } else { only })?;
         self.hits.store(ranking.moves.len() as u64, Relaxed);
         let best = ranking.best().result;
-        // As in alpha-beta: not where the order of the moves is enough, or nothing can be won.
+        // As in alpha-beta: not where the ranking alone makes progress, or nothing can be won.
         self.inside = !ranking.is_by_distance && best > TableResult::Draw;
         self.known = Some(match best.points(tables.rule()) {
             1 => Wdl::WIN,
@@ -44,12 +44,12 @@ impl Probes {
         Some(ranking)
     }
 
-    /// What is known of the root, for its side to move.
+    /// The tablebase result of the root, for its side to move.
     pub fn known(&self) -> Option<Wdl> {
         self.known
     }
 
-    /// What tables prove of a position inside the tree, for the player who moved into it.
+    /// The tablebase proof of a position inside the tree, for the player who moved into it.
     pub fn proof(&self, game: &Game) -> Option<Proof> {
         let tables = self.tables.as_ref().filter(|_| self.inside)?;
         let result = tables.in_search(game.position())?;
@@ -61,7 +61,7 @@ impl Probes {
         })
     }
 
-    /// Positions found since the root was taken up.
+    /// Positions found since the root was set.
     pub fn hits(&self) -> u64 {
         self.hits.load(Relaxed)
     }

@@ -1,82 +1,74 @@
-//! What a search has found, as plain data.
+//! The results of a search as plain data.
 
 use selfmate_chess::Move;
 
 use crate::value::Wdl;
 
-/// What a search has found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchResult {
-    /// The move to play; `None` when there is no legal move.
+    /// `None` when there is no legal move.
     pub best: Option<Move>,
-    /// The chances of the side to move.
+    /// For the side to move.
     pub wdl: Wdl,
-    /// The evaluator's own view of the root, or where the tree was kept, what it said before this
-    /// search.
+    /// The evaluator's output for the root, or its value before this search when the tree was
+    /// reused.
     pub raw_wdl: Wdl,
-    /// A policy to learn from, over all legal moves in the order of `moves`: visit shares for
-    /// PUCT and UCT, the improved policy for Gumbel.
+    /// The policy target over all legal moves, in the order of `moves`: visit shares for PUCT and
+    /// UCT, the improved policy for Gumbel.
     pub policy_target: Vec<f32>,
-    /// Every legal move, most promising first.
+    /// Every legal move: the chosen move first, then by visits.
     pub moves: Vec<MoveStatistics>,
-    /// Simulations of this search.
+    /// Simulations of this search only.
     pub simulations: u64,
-    /// Positions found in tablebases.
     pub tablebase_hits: u64,
-    /// What is proven about the root, for the side to move.
+    /// For the side to move.
     pub proof: Proof,
 }
 
-/// What self-play wants of a search: less than a [`SearchResult`], and much cheaper.
+/// The part of a [`SearchResult`] that self-play needs; much cheaper to compute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The move to play.
     pub best: Move,
-    /// The chances of the side to move.
+    /// For the side to move.
     pub wdl: Wdl,
-    /// A policy to learn from, in the order of the legal moves.
+    /// The policy target, in the order of the legal moves.
     pub policy_target: Vec<f32>,
 }
 
-/// What a search knows of a root move, for the side to move.
+/// Statistics of a root move, for the side to move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MoveStatistics {
-    /// The move.
     pub played: Move,
-    /// SimulationStats through it, those of earlier searches in the same tree included.
+    /// Includes visits from earlier searches in the same tree.
     pub visits: u32,
-    /// Its prior.
     pub prior: f32,
-    /// Its chances; even when it was never tried.
+    /// [`Wdl::EVEN`] when the move was never tried.
     pub wdl: Wdl,
-    /// What is proven about it.
     pub proof: Proof,
     /// The most visited continuation, this move first.
     pub line: Vec<Move>,
 }
 
-/// What is proven about a move for the one who makes it, or about a position for the side to move.
+/// A proven result: of a move for the player who makes it, or of a position for its side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Proof {
-    /// Nothing.
     #[default]
     Unknown,
-    /// Won, with mate at most this many plies away; from [`Proof::DISTANT`] on nobody has counted.
+    /// Mate in at most this many plies. From [`Proof::DISTANT`] on, the distance is not known.
     Win(u8),
-    /// Lost, likewise.
+    /// Mated in at most this many plies; otherwise as for a win.
     Loss(u8),
-    /// Drawn.
     Draw,
 }
 
 impl Proof {
     const MAX_PLIES: u8 = 63;
 
-    /// Where a tablebase knows a win, it counts as a mate that is this many plies away: further than
-    /// those that a search proves, and the sooner it is reached the better.
+    /// A tablebase win counts as a mate in this many plies: longer than the mates that a search
+    /// proves, so that those are preferred.
     pub const DISTANT: u8 = 48;
 
-    /// The same as the other side sees it.
+    /// The same result for the other side.
     #[must_use]
     pub fn flip(self) -> Proof {
         match self {
@@ -86,7 +78,7 @@ impl Proof {
         }
     }
 
-    /// The chances, when they are certain.
+    /// The certain result; `None` when nothing is proven.
     pub fn wdl(self) -> Option<Wdl> {
         match self {
             Proof::Unknown => None,
@@ -100,7 +92,7 @@ impl Proof {
         self.wdl().map(|wdl| (wdl.value(), wdl.draw))
     }
 
-    /// What follows for a move into a position, from what is proven of the moves out of it.
+    /// The proof of a move into a position, given the proofs of the replies.
     pub(super) fn from_replies(replies: impl Iterator<Item = Proof>) -> Proof {
         let mut best = Some(Proof::Loss(0));
         for reply in replies {
@@ -130,7 +122,7 @@ impl Proof {
         }
     }
 
-    /// Whether a byte is that of a loss.
+    /// Whether a byte encodes a loss.
     pub(super) fn is_loss(byte: u8) -> bool {
         byte >> 6 == 2
     }
@@ -155,7 +147,7 @@ mod tests {
         let from = |replies: &[Proof]| Proof::from_replies(replies.iter().copied());
         // The opponent has a mate: moving here loses.
         assert_eq!(from(&[Unknown, Win(1), Draw]), Loss(2));
-        // Every reply loses: moving here wins, as late as the longest defence.
+        // Every reply loses: moving here wins, after the longest defence.
         assert_eq!(from(&[Loss(2), Loss(4)]), Win(5));
         assert_eq!(from(&[Loss(2), Draw]), Draw);
         assert_eq!(from(&[Draw, Loss(2), Draw]), Draw);

@@ -1,4 +1,4 @@
-//! The root: its noise or candidates before the search, the result after it.
+//! The root: noise or candidates before the search, the result after it.
 
 use std::cmp::Reverse;
 
@@ -14,12 +14,12 @@ use crate::packed_move::PackedMove;
 use crate::value::Wdl;
 
 impl Search {
-    /// What the search has found so far.
     pub fn result(&self) -> SearchResult {
         let node = self.tree.node(ROOT);
         let children = self.root_children();
         let root = self.root();
-        let seen = if node.visits() > 0 { Wdl::new(-node.value(), node.draw()) } else { root.raw };
+        let seen =
+            if node.visits() > 0 { Wdl::new(node.value_to_move(), node.draw()) } else { root.raw };
         let wdl = self.probes.known().unwrap_or(seen);
         let policy = self.policy_target(&root, &children);
         let best = self.best_child(&root, &children);
@@ -38,7 +38,7 @@ impl Search {
         }
     }
 
-    /// The move to play and the targets to learn from; `None` when there is no legal move.
+    /// The move to play and the training targets; `None` when there is no legal move.
     ///
     /// `legal` are the root's legal moves.
     pub fn decision(&self, legal: &MoveList) -> Option<Decision> {
@@ -50,13 +50,13 @@ impl Search {
         let mut policy_target = vec![0.0; legal.len()];
         for (child, share) in self.policy_target(&root, &children).into_iter().enumerate() {
             let m = children.played(child);
-            if let Some(place) = legal.iter().position(|&legal| PackedMove::new(legal) == m) {
-                policy_target[place] = share;
+            if let Some(index) = legal.iter().position(|&legal| PackedMove::new(legal) == m) {
+                policy_target[index] = share;
             }
         }
         Some(Decision {
             best: children.played(best).unpack(self.game.position().board()),
-            wdl: known.unwrap_or_else(|| Wdl::new(-node.value(), node.draw())),
+            wdl: known.unwrap_or_else(|| Wdl::new(node.value_to_move(), node.draw())),
             policy_target,
         })
     }
@@ -93,7 +93,7 @@ impl Search {
         }
     }
 
-    /// Noise or candidates, once the root has children.
+    /// Adds noise or draws candidates, once the root has children.
     pub(super) fn prepare_root(&self) {
         self.reserve_root();
         let children = self.root_children();
@@ -118,15 +118,15 @@ impl Search {
         }
     }
 
-    /// Makes nodes for all of the root's children, so that no simulation runs out of room at its first
+    /// Creates nodes for all of the root's children, so that every simulation can make its first
     /// step.
     pub(super) fn reserve_root(&self) {
         let children = self.root_children();
         (0..children.len()).for_each(|child| _ = children.index_or_add(child));
     }
 
-    /// Gives a root that was an inner node before the temperature of a root.
-    pub(super) fn warm_root(&self) {
+    /// Applies the root temperature to the priors of a root that was an interior node before.
+    pub(super) fn apply_root_temperature(&self) {
         let (inner, root) = (self.params.policy_temperature, self.params.root_policy_temperature);
         if inner == root {
             return;
@@ -146,7 +146,7 @@ impl Search {
                 improved_policy(children, root.raw.value(), params.c_visit, params.c_scale)
             }
             RootRule::Puct(_) => {
-                // What is proven counts, however the visits stood when that was found.
+                // Proofs override the visits, which may be from before the proof.
                 let won = self.quickest_win(children);
                 let weight = |child| match (won, children.proof(child)) {
                     (Some(won), _) => f32::from(u8::from(child == won)),
@@ -163,8 +163,8 @@ impl Search {
         }
     }
 
-    /// The child to play: a proven win, else what the root's rule says, but never a proven loss
-    /// while there is anything else.
+    /// The child to play: a proven win, else by the root's rule, but never a proven loss while
+    /// there is another move.
     fn best_child(&self, root: &Root, children: &Children<'_>) -> Option<usize> {
         let all = 0..children.len();
         let lost = |child: usize| match children.proof(child) {
@@ -197,7 +197,7 @@ impl Search {
         (0..children.len()).filter_map(plies).min().map(|(_, child)| child)
     }
 
-    /// A child drawn by visits, while the game is young enough for that.
+    /// A child drawn by visits, in the first plies of a game; `None` after that.
     fn drawn_child(&self, children: &Children<'_>) -> Option<usize> {
         let temperature = self.params.temperature;
         if temperature.value <= 0.0 || self.game.ply() >= temperature.plies as usize {

@@ -1,4 +1,4 @@
-//! One search: a tree, its root, and the two halves of a simulation.
+//! The search: a tree, its root, and the two halves of a simulation.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,84 +13,110 @@ use super::node::{Node, Sharing};
 use super::params::{Expansion, RootRule, SearchParams};
 use super::probe::Probes;
 use super::result::Proof;
-use super::select::{Choice, Growth};
+use super::select::{Choice, Exploration};
 use super::tree::{Children, Keep, ROOT, Tree};
 use crate::evaluator::{Leaf, Need};
 use crate::math::softmax;
 use crate::memory::{MemoryError, check_limit};
 use crate::packed_move::PackedMove;
 use crate::terminal::terminal;
-use crate::value::Wdl;
+use crate::value::{Wdl, flip_value};
 
 /// A search tree with its root position.
 ///
 /// [`Search::gather`] and [`Search::apply`] may be called from several threads, each with its own
-/// [`Batch`]; everything else needs the search for itself.
+/// [`Batch`]. All other methods need exclusive access.
+///
+/// ```
+/// use selfmate_chess::{Game, Seed};
+/// use selfmate_search::mcts::{Limit, Search, SearchParams, run};
+/// use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
+///
+/// /// Values every position as drawn and every move alike.
+/// struct Drawn;
+///
+/// impl Evaluator for Drawn {
+///     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+///         for (leaf, evaluation) in leaves.iter().zip(evaluations) {
+///             evaluation.wdl = Wdl::DRAW;
+///             evaluation.logits = vec![0.0; leaf.legal.len()];
+///         }
+///     }
+/// }
+///
+/// let params = SearchParams { memory_mb: 16, ..SearchParams::default() };
+/// let mut search = Search::new(params)?;
+/// search.start(&Game::new(), 100, Seed::new(1));
+/// run(&mut search, &mut Drawn, &Limit::default());
+///
+/// let result = search.result();
+/// assert_eq!(result.simulations, 100);
+/// assert_eq!(result.moves.iter().map(|m| m.visits).sum::<u32>(), 100);
+/// # Ok::<(), selfmate_search::memory::MemoryError>(())
+/// ```
 pub struct Search {
     pub(super) params: SearchParams,
-    growth: Growth,
+    exploration: Exploration,
     pub(super) tree: Tree,
-    /// Where the part of the tree worth keeping is copied to.
+    /// The second tree: subtrees worth keeping are copied here.
     spare: Tree,
     pub(super) game: Game,
     pub(super) seed: Seed,
-    /// When not empty, the only root moves to look at.
+    /// The only root moves to search; empty means all.
     only: Vec<Move>,
-    /// Changes whenever the tree's indices do, so that a batch notices.
+    /// Changes whenever node indices change, so that a batch notices.
     generation: u64,
     sharing: Sharing,
-    /// Simulations that may be started.
+    /// The number of simulations that may be started.
     pub(super) budget: u64,
     started: AtomicU64,
     finished: AtomicU64,
-    /// A node could not be expanded for lack of room.
+    /// A node could not be expanded because the tree is full.
     full: AtomicBool,
     root: Mutex<Root>,
     pub(super) probes: Probes,
 }
 
-/// What only the root needs.
 #[derive(Debug)]
 pub(super) struct Root {
     pub raw: Wdl,
     pub gumbel: Option<GumbelRoot>,
 }
 
-/// Simulations that a thread takes from the budget, and counts as finished, at a time.
+/// Simulations that a thread takes from the budget, and reports as finished, at a time.
 const SHARE: u64 = 64;
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// From the evaluator.
     Evaluated,
-    /// From a position that was proven before.
+    /// A node proven by an earlier simulation.
     Known,
-    /// From one that has just been found to be over.
+    /// A node that this simulation has proven.
     JustProven,
 }
 
-/// How a simulation ended.
+/// The end of a simulation.
 enum Simulation {
     /// At a leaf that must be evaluated.
     Leaf,
-    /// At a position whose value is known; the simulation is finished.
+    /// At a proven node; the simulation is finished.
     Known,
-    /// Without result: no budget, no room, or another simulation is already waiting there.
+    /// Abandoned: no budget, no memory, or another simulation already waits at the leaf.
     None,
 }
 
 impl Search {
-    /// An empty search, unless the memory that it may take cannot be had.
+    /// Creates an empty search. Fails when there is not enough memory for its tree.
     pub fn new(params: SearchParams) -> Result<Search, MemoryError> {
         let (megabytes, purpose) = (params.memory_mb.max(1), "a search tree");
         check_limit(megabytes, purpose)?;
-        // Two trees share the limit: what is kept of one is copied to the other. The last fifth is
-        // for nodes and edges not being at their most at the same time.
+        // Two trees share the limit, since subtrees are copied from one to the other. The last
+        // fifth is a reserve, because nodes and edges do not reach their maximum together.
         let bytes = megabytes * 1_048_576 / 5 * 2;
         let tree = || Tree::new(bytes).ok_or(MemoryError::Refused { purpose, megabytes });
         Ok(Search {
-            growth: Growth::new(&params.interior),
+            exploration: Exploration::new(&params.interior),
             params,
             tree: tree()?,
             spare: tree()?,
@@ -108,38 +134,37 @@ impl Search {
         })
     }
 
-    /// Looks positions up in these tables from the next start on, and forgets the tree.
+    /// Probes these tablebases from the next start on, and clears the tree.
     pub fn set_tables(&mut self, tables: Option<Tables>) {
         self.probes = Probes::new(tables);
         self.clear();
     }
 
-    /// The settings.
     pub fn params(&self) -> &SearchParams {
         &self.params
     }
 
-    /// Chooses at the root by another rule from the next start on.
+    /// Changes the root rule from the next start on.
     pub fn set_root_rule(&mut self, rule: RootRule) {
         self.params.root = rule;
     }
 
-    /// Sets the root, with a budget of simulations. Keeps the part of the tree that is still
-    /// good when the game has gone on from the last root.
+    /// Sets the root and the budget of simulations. Keeps the subtree when the game has continued
+    /// from the last root.
     pub fn start(&mut self, game: &Game, simulations: u64, seed: Seed) {
         self.start_among(game, &[], simulations, seed);
     }
 
-    /// As [`Search::start`], looking only at some root moves (all, when there are none). Where tables
-    /// know the root, only at those of them that tables put first.
+    /// Like [`Search::start`], restricted to some root moves (`only` empty: all). When tablebases
+    /// know the root, only the best-ranked of them are searched.
     pub fn start_among(&mut self, game: &Game, only: &[Move], simulations: u64, seed: Seed) {
         let ranking = self.probes.rank_root(game, only);
         let best: Vec<Move> = ranking.iter().flat_map(Ranking::best_moves).collect();
         let only = if best.is_empty() { only } else { best.as_slice() };
-        // Nothing to find out where there is no choice.
+        // With only one move there is nothing to find out.
         let simulations = if best.len() == 1 { simulations.min(1) } else { simulations };
         let kept = if only.is_empty() && self.only.is_empty() { self.find(game) } else { None };
-        // Noise on the same root twice would not be the noise that was asked for.
+        // Adding noise to the same root twice would give a different distribution.
         let is_noisy = matches!(self.params.root, RootRule::Puct(Some(_)));
         let kept = kept.filter(|&index| !(is_noisy && index == ROOT));
         match kept {
@@ -159,15 +184,15 @@ impl Search {
         self.finished.store(0, Relaxed);
         self.full.store(false, Relaxed);
         let node = self.tree.node(ROOT);
-        let raw = if kept.is_some() { Wdl::new(-node.value(), node.draw()) } else { Wdl::EVEN };
+        let raw =
+            if kept.is_some() { Wdl::new(node.value_to_move(), node.draw()) } else { Wdl::EVEN };
         *self.root() = Root { raw, gumbel: None };
         if self.tree.node(ROOT).is_expanded() {
-            self.warm_root();
+            self.apply_root_temperature();
             self.prepare_root();
         }
     }
 
-    /// Forgets the tree.
     pub fn clear(&mut self) {
         self.tree.clear();
         self.generation += 1;
@@ -175,11 +200,11 @@ impl Search {
         self.only.clear();
     }
 
-    /// Starts simulations until `size` leaves wait in the batch, or no more can be started now. False
-    /// when none could.
+    /// Starts simulations until `size` leaves wait in the batch or no more can be started now.
+    /// False when none could be started.
     ///
-    /// SimulationStats that end at a known result are finished at once. Returns early after many of those,
-    /// so that the caller can look at its clock.
+    /// Simulations that end at a proven result are finished at once. Returns early after many of
+    /// those, so that the caller can check its clock.
     pub fn gather(&self, batch: &mut Batch, size: usize) -> bool {
         batch.begin(&self.game, self.generation);
         let mut started = false;
@@ -195,7 +220,7 @@ impl Search {
         started
     }
 
-    /// Expands the batch's leaves and carries their values up, once they are evaluated.
+    /// Expands the evaluated leaves of the batch and backs their values up.
     pub fn apply(&self, batch: &mut Batch) {
         for index in 0..batch.waiting.len() {
             let path = std::mem::take(&mut batch.waiting[index]);
@@ -212,7 +237,7 @@ impl Search {
                 if expanded {
                     batch.resumed.push(path);
                 } else {
-                    self.give_up(path, batch);
+                    self.abandon(path, batch);
                 }
             } else {
                 let moved_here = evaluation.wdl.flip();
@@ -222,23 +247,24 @@ impl Search {
         batch.waiting.clear();
     }
 
-    /// True once nothing that could be searched would change the result.
+    /// True when more simulations cannot change the result.
     pub fn is_solved(&self) -> bool {
         self.tree.node(ROOT).proof() != Proof::Unknown
     }
 
-    /// What is proven about the root, for the side to move.
+    /// The proven result of the root, for the side to move.
     pub fn proof(&self) -> Proof {
         self.tree.node(ROOT).proof().flip()
     }
 
-    /// True when the tree has no room: call [`Search::recycle`] once no batch has work in it.
+    /// True when the tree has no memory left: call [`Search::recycle`] once no batch has work in
+    /// it.
     pub fn is_full(&self) -> bool {
         self.full.load(Relaxed)
     }
 
-    /// Makes room by forgetting the children of the least visited nodes. False when even that
-    /// leaves none.
+    /// Frees memory by dropping the children of the least visited nodes. False when that is not
+    /// enough.
     pub fn recycle(&mut self) -> bool {
         let target = self.tree.max_bytes() / 2;
         let keep = Keep { min_visits: self.tree.visits_worth_keeping(target), forget_draws: false };
@@ -265,22 +291,21 @@ impl Search {
         self.probes.hits()
     }
 
-    /// Nodes in the tree.
     pub fn nodes(&self) -> usize {
         self.tree.len()
     }
 
-    /// Memory that the tree uses now.
+    /// Memory in use by the tree.
     pub fn tree_bytes(&self) -> usize {
         self.tree.bytes()
     }
 
-    /// Memory that the search has taken so far, for both of its trees.
+    /// The most memory used so far by both trees.
     pub fn memory_bytes(&self) -> usize {
         self.tree.touched_bytes() + self.spare.touched_bytes()
     }
 
-    /// How much of the memory is used, in thousandths.
+    /// Memory in use, per thousand.
     pub fn permille_full(&self) -> u32 {
         (self.tree.bytes() * 1000 / self.tree.max_bytes()).min(1000) as u32
     }
@@ -291,14 +316,14 @@ impl Search {
         (0..children.len()).map(|child| children.visits(child)).collect()
     }
 
-    /// SimulationStats that have started and not ended; 0 once every batch is applied.
-    pub fn walks_under_way(&self) -> u32 {
+    /// Simulations in flight; 0 once every batch is applied.
+    pub fn simulations_in_flight(&self) -> u32 {
         let mut most = 0;
         self.tree.for_each(|node, _| most = most.max(u32::from(node.in_flight())));
         most
     }
 
-    /// The most simulations that threads may hold and not have started.
+    /// The most simulations that threads may have taken from the budget without starting them.
     pub(super) fn unstarted(&self) -> u64 {
         match self.sharing {
             Sharing::Alone => 0,
@@ -313,11 +338,11 @@ impl Search {
     fn simulate(&self, batch: &mut Batch) -> Simulation {
         let mut path = match batch.resumed.pop() {
             Some(path) => {
-                self.stand_at_end(batch, &path);
+                self.replay_path(batch, &path);
                 path
             }
             None => {
-                // The root's own evaluation is not a simulation: it has nothing to choose yet.
+                // The root's own evaluation is not counted as a simulation.
                 let root = self.tree.node(ROOT);
                 if root.is_expanded() && !self.take_from_budget(batch) {
                     return Simulation::None;
@@ -345,28 +370,29 @@ impl Search {
             let chosen = self.choose(index, node, children);
             let Some(child) = children.index_or_add(chosen) else {
                 self.full.store(true, Relaxed);
-                self.give_up(path, batch);
+                self.abandon(path, batch);
                 return Simulation::None;
             };
             self.tree.node(child).enter(self.sharing);
-            // In a large tree most of a simulation is waiting for memory; playing the move takes as long.
+            // In a large tree, memory latency dominates; playing the move overlaps with the
+            // prefetch.
             self.tree.prefetch_children(self.tree.node(child));
             if batch.path.get(path.len()) != Some(&child) {
-                batch.go_back(path.len());
-                batch.go_on(children.played(chosen), child);
+                batch.rewind_to(path.len());
+                batch.descend(children.played(chosen), child);
             }
             path.push(child);
         }
     }
 
-    /// Ends a simulation at a node without children: it is over, or its evaluation is asked for.
+    /// Ends a simulation at a node without children: proves it, or adds it to the batch.
     fn reach_leaf(&self, batch: &mut Batch, path: Vec<u32>) -> Simulation {
-        batch.go_back(path.len());
+        batch.rewind_to(path.len());
         let index = *path.last().expect("a path has at least the root");
         let node = self.tree.node(index);
         if node.in_flight() > 1 || node.is_expanded() {
-            // Another simulation waits for this evaluation, or has just brought it.
-            self.give_up(path, batch);
+            // Another simulation waits for this evaluation, or has just expanded the node.
+            self.abandon(path, batch);
             return Simulation::None;
         }
         let need = match self.params.expansion {
@@ -377,26 +403,26 @@ impl Search {
         };
         if index == ROOT {
             if batch.game.legal_moves().is_empty() {
-                self.give_up(path, batch);
+                self.abandon(path, batch);
                 return Simulation::None;
             }
         } else if let Some(proof) =
             terminal(&batch.game, batch.root_ply).or_else(|| self.probes.proof(&batch.game))
         {
             node.prove(proof);
-            let wdl = proof.wdl().expect("the end of a game is known");
+            let wdl = proof.wdl().expect("a proof has a certain result");
             self.back_up(path, wdl, Ending::JustProven, batch);
             return Simulation::Known;
         }
-        batch.ask(path, need);
+        batch.add_leaf(path, need);
         Simulation::Leaf
     }
 
     fn choose(&self, index: u32, node: &Node, children: Children<'_>) -> usize {
         let interior = |allowed, unordered| {
             let virtual_loss = self.params.virtual_loss;
-            let growth = &self.growth;
-            Choice { node, children, virtual_loss, allowed, unordered, growth }
+            let exploration = &self.exploration;
+            Choice { node, children, virtual_loss, allowed, unordered, exploration }
                 .select(&self.params.interior)
         };
         if index != ROOT {
@@ -421,7 +447,7 @@ impl Search {
     /// Takes one simulation from the budget; false when none is left.
     fn take_from_budget(&self, batch: &mut Batch) -> bool {
         if batch.tokens == 0 {
-            // Threads take many at a time: a counter that all of them write is slow.
+            // Threads take many at a time, because a counter that all threads write is slow.
             let wanted = if self.sharing == Sharing::Alone { 1 } else { SHARE };
             let started = self.started.load(Relaxed);
             let take =
@@ -440,7 +466,6 @@ impl Search {
         got_one
     }
 
-    /// Counts a finished simulation.
     fn count_finished(&self, batch: &mut Batch) {
         match self.sharing {
             Sharing::Alone => self.finished.store(self.finished.load(Relaxed) + 1, Relaxed),
@@ -453,17 +478,17 @@ impl Search {
         }
     }
 
-    /// Gives up what a batch has under way and brings the search's counts up to date.
+    /// Abandons the unfinished simulations of a batch and updates the search's counts.
     pub(super) fn settle(&self, batch: &mut Batch) {
         while let Some(path) = batch.resumed.pop() {
-            self.give_up(path, batch);
+            self.abandon(path, batch);
         }
         self.started.fetch_sub(std::mem::take(&mut batch.tokens), Relaxed);
         self.finished.fetch_add(std::mem::take(&mut batch.finished), Relaxed);
     }
 
-    /// Ends a simulation without a result, as if it had never started.
-    fn give_up(&self, path: Vec<u32>, batch: &mut Batch) {
+    /// Undoes a simulation, as if it had never started.
+    fn abandon(&self, path: Vec<u32>, batch: &mut Batch) {
         for &index in &path {
             self.tree.node(index).leave(self.sharing);
         }
@@ -480,16 +505,17 @@ impl Search {
         batch.idle.push(path);
     }
 
-    /// Carries a value up. `wdl` speaks for the player who moved into the last node.
+    /// Backs a value up. `wdl` is from the point of view of the player who moved into the last
+    /// node.
     fn back_up(&self, path: Vec<u32>, wdl: Wdl, ending: Ending, batch: &mut Batch) {
         let (mut value, mut draw) = (wdl.value(), wdl.draw);
-        // While the node below was just proven, this one may be too.
+        // A proof may propagate upwards from a node that was just proven.
         let mut proven_below = false;
         for &index in path.iter().rev() {
             let node = self.tree.node(index);
             if proven_below {
                 let proof = Proof::from_replies(self.tree.children(node).proofs());
-                // A root that looks only at some moves knows nothing of the others.
+                // With only some root moves searched, the root itself cannot be proven.
                 let is_whole = index != ROOT || self.only.is_empty();
                 proven_below = proof != Proof::Unknown && is_whole;
                 if proven_below && let Some(mean) = proof.mean() {
@@ -500,7 +526,7 @@ impl Search {
                 proven_below = ending == Ending::JustProven && Some(&index) == path.last();
             }
             node.finish(value, draw, self.sharing);
-            value = -value * self.params.discount;
+            value = flip_value(value) * self.params.discount;
         }
         if path.len() > 1 {
             self.count_finished(batch);
@@ -525,7 +551,8 @@ impl Search {
             let only = |m| self.only.iter().any(|&only| PackedMove::new(only) == m);
             edges.retain(|edge| only(edge.played()));
         }
-        // Best prior first: a simulation then looks only at children tried before and one more.
+        // Highest prior first: a simulation then looks only at tried children and the next untried
+        // one.
         edge::sort(edges);
         let expanded = self.tree.expand(self.tree.node(index), edges);
         if !expanded {
@@ -534,7 +561,7 @@ impl Search {
         expanded
     }
 
-    /// Where the game's position stands in the tree, when it has gone on from the root.
+    /// The node of the game's position, when the game has continued from the root.
     fn find(&self, game: &Game) -> Option<u32> {
         let root_ply = self.game.ply();
         let same_clock = game.start().halfmoves() == self.game.start().halfmoves();
@@ -556,7 +583,7 @@ impl Search {
         let keep = Keep { min_visits: 0, forget_draws: true };
         self.spare.copy_subtree(&self.tree, index, keep);
         std::mem::swap(&mut self.tree, &mut self.spare);
-        // A root without children is searched afresh, whatever was known of it.
+        // A root without children starts from scratch.
         if !self.tree.node(ROOT).is_expanded() {
             self.tree.node(ROOT).forget();
         }
@@ -567,19 +594,19 @@ impl Search {
     }
 
     pub(super) fn root(&self) -> MutexGuard<'_, Root> {
-        // A thread that panicked left at worst a simulation half counted.
+        // After a panic of another thread, at worst one simulation is not counted.
         self.root.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts the simulation's game where a resumed path ends.
-    fn stand_at_end(&self, batch: &mut Batch, path: &[u32]) {
+    /// Moves the batch's game to the end of a resumed path.
+    fn replay_path(&self, batch: &mut Batch, path: &[u32]) {
         let common = batch.path.iter().zip(path).take_while(|(a, b)| a == b).count();
-        batch.go_back(common);
+        batch.rewind_to(common);
         for step in path[common - 1..].windows(2) {
             let children = self.tree.children(self.tree.node(step[0]));
             let chosen = (0..children.len()).find(|&child| children.index(child) == Some(step[1]));
             let chosen = chosen.expect("a path goes from parents to children");
-            batch.go_on(children.played(chosen), step[1]);
+            batch.descend(children.played(chosen), step[1]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which child a simulation takes: the rules below the root, and at a PUCT root.
+//! Selection of a child: the interior rules, and PUCT at the root.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,34 +9,36 @@ use super::params::{FirstPlayUrgency, InteriorRule, Puct};
 use super::tree::{Children, GROUP};
 use crate::math::ln;
 
-/// What a rule looks at.
+/// The inputs of a selection rule.
 pub(super) struct Choice<'a> {
     pub node: &'a Node,
     pub children: Children<'a>,
-    /// What each simulation under way counts, in losses.
+    /// How many losses each simulation in flight counts as.
     pub virtual_loss: f32,
-    /// Which children may be chosen: all, or a Gumbel root's candidates.
+    /// Which children may be chosen; `None` for all. A Gumbel root allows its candidates.
     pub allowed: Option<&'a [bool]>,
-    /// Whether children without visits may stand before others with: noise and candidates at
-    /// the root allow it. RemoteGames the first such child has the best prior of all the rest.
+    /// Whether untried children may come before tried ones, as with noise or candidates at the
+    /// root. Otherwise the first untried child has the highest prior of all untried ones.
     pub unordered: bool,
-    pub growth: &'a Growth,
+    pub exploration: &'a Exploration,
 }
 
-/// How a rule's will to explore grows with the visits of a node: a logarithm or a root, kept for
-/// the first of them because every step of every simulation needs one.
-pub(super) struct Growth(Vec<f32>);
+/// The exploration factor by visits of the node: a logarithm or a square root. Precomputed for
+/// small numbers, because every step of every simulation needs one.
+pub(super) struct Exploration(Vec<f32>);
 
-impl Growth {
+impl Exploration {
     const KEPT: u32 = 8192;
 
-    pub fn new(rule: &InteriorRule) -> Growth {
-        Growth((0..Growth::KEPT).map(|visits| Growth::computed(rule, visits)).collect())
+    pub fn new(rule: &InteriorRule) -> Exploration {
+        Exploration(
+            (0..Exploration::KEPT).map(|visits| Exploration::computed(rule, visits)).collect(),
+        )
     }
 
     fn at(&self, rule: &InteriorRule, visits: u32) -> f32 {
         let kept = self.0.get(visits as usize).copied();
-        kept.unwrap_or_else(|| Growth::computed(rule, visits))
+        kept.unwrap_or_else(|| Exploration::computed(rule, visits))
     }
 
     fn computed(rule: &InteriorRule, visits: u32) -> f32 {
@@ -52,24 +54,23 @@ impl Growth {
     }
 }
 
-/// Four children as a rule sees them: one lane each, so that the compiler computes four scores
-/// at a time.
+/// Four children, one per lane, so that the compiler computes four scores at a time.
 #[derive(Default)]
 struct Lanes {
     prior: [f32; GROUP],
-    /// Finished tried and those under way.
+    /// Finished visits and simulations in flight.
     visits: [f32; GROUP],
-    /// The mean of the finished tried, those under way counted as losses; what the rule says where
-    /// there are none.
+    /// The mean of the finished visits, with simulations in flight counted as losses; the rule's
+    /// default value for untried children.
     value: [f32; GROUP],
 }
 
 impl Choice<'_> {
     pub fn select(&self, rule: &InteriorRule) -> usize {
-        let growth = self.growth.at(rule, self.parent_visits());
+        let exploration = self.exploration.at(rule, self.parent_visits());
         match rule {
-            InteriorRule::Uct { c } => self.uct(*c, growth),
-            InteriorRule::Puct(puct) => self.puct(puct, growth),
+            InteriorRule::Uct { c } => self.uct(*c, exploration),
+            InteriorRule::Puct(puct) => self.puct(puct, exploration),
             InteriorRule::Improved { c_visit, c_scale } => self.improved(*c_visit, *c_scale),
         }
     }
@@ -78,15 +79,15 @@ impl Choice<'_> {
         self.allowed.is_none_or(|allowed| allowed[child])
     }
 
-    /// SimulationStats through the node, this one excluded.
+    /// Simulations through the node, excluding this one.
     fn parent_visits(&self) -> u32 {
         let counts = self.node.counts();
         counts.visits() + u32::from(counts.in_flight()).saturating_sub(1)
     }
 
     fn puct(&self, puct: &Puct, exploration: f32) -> usize {
-        let own_value = -self.node.value();
-        // Where the order is kept, all children before the first that was not tried were.
+        let own_value = self.node.value_to_move();
+        // Without noise, all children before the first untried one were tried.
         let tried = if self.unordered { self.prior_mass_tried() } else { 0.0 };
         let urgency = |mass_before: f32| match puct.first_play_urgency {
             FirstPlayUrgency::Absolute(value) => value,
@@ -106,7 +107,7 @@ impl Choice<'_> {
     }
 
     fn uct(&self, c: f32, log_total: f32) -> usize {
-        // Where there are no visits, the value is infinite already.
+        // An untried child has an infinite value already.
         self.best(
             |_| f32::INFINITY,
             |Lanes { visits, value, .. }, i| value[i] + c * (log_total / visits[i].max(1.0)).sqrt(),
@@ -114,9 +115,9 @@ impl Choice<'_> {
     }
 
     /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN). The node's
-    /// mean stands for the evaluator's own value, which is not kept.
+    /// mean replaces the evaluator's raw value, which is not stored.
     fn improved(&self, c_visit: f32, c_scale: f32) -> usize {
-        let policy = improved_policy(&self.children, -self.node.value(), c_visit, c_scale);
+        let policy = improved_policy(&self.children, self.node.value_to_move(), c_visit, c_scale);
         let tried = |node: &Node| {
             let counts = node.counts();
             (counts.visits() + u32::from(counts.in_flight())) as f32
@@ -131,8 +132,8 @@ impl Choice<'_> {
             .unwrap_or(0)
     }
 
-    /// The first child with the best score, where `untried` is the value of a child without tried,
-    /// given the prior mass of those before it. The innermost loop of the whole search.
+    /// The first child with the highest score. `untried` is the value of an untried child, given
+    /// the prior mass of those before it. This is the innermost loop of the search.
     #[inline]
     fn best(&self, untried: impl Fn(f32) -> f32, score: impl Fn(&Lanes, usize) -> f32) -> usize {
         let (mut best_score, mut best) = (f32::NEG_INFINITY, 0);
@@ -141,7 +142,7 @@ impl Choice<'_> {
         for (edges, nodes) in self.children.groups() {
             let mut lanes = Lanes::default();
             let mut handicap = [0.0; GROUP];
-            // How many of the four count, and whether the search for the best ends with them.
+            // How many of the four are scored, and whether this is the last group to look at.
             let (mut count, mut last) = (edges.len(), false);
             for (i, edge) in edges.iter().enumerate() {
                 lanes.prior[i] = Edge(edge.load(Relaxed)).prior();
@@ -156,7 +157,7 @@ impl Choice<'_> {
                             (lanes.value[i] * finished as f32 - lost) / lanes.visits[i];
                     }
                     if counts.is_lost() {
-                        // Lost moves wait until nothing else is left.
+                        // Proven losses are chosen only when nothing else is left.
                         handicap[i] = 1e6;
                     }
                 }

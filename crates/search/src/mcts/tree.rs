@@ -1,9 +1,10 @@
 //! The tree: nodes, and the edges between them.
 //!
-//! A node that is expanded has a block of edges, best prior first. Its children's nodes come in
-//! groups of four and only as simulations reach them: most legal moves are never tried, and an edge takes
-//! a sixth of a node. The node knows its first group, the block's end where the others stand. Memory is won back by copying what is
-//! worth keeping into a second tree ([`Tree::copy_subtree`]), which is also how a subtree
+//! An expanded node has a block of edges, highest prior first. The nodes of its children are
+//! allocated in groups of four and only when simulations reach them: most legal moves are never
+//! tried, and an edge takes a sixth of the memory of a node. The node stores the index of its first
+//! group; the indices of the other groups follow the edges in the block. Memory is freed by copying
+//! what is worth keeping into a second tree ([`Tree::copy_subtree`]), which is also how a subtree
 //! becomes the next root.
 
 use std::sync::atomic::{
@@ -13,42 +14,41 @@ use std::sync::atomic::{
 
 use super::bump::Bump;
 use super::edge::Edge;
-use super::node::{Node, Place};
+use super::node::{Location, Node};
 use super::result::Proof;
 use crate::packed_move::PackedMove;
 
-/// The index of the root.
 pub(super) const ROOT: u32 = 0;
 
-/// Nodes in a group.
+/// Nodes per group.
 pub(super) const GROUP: usize = 4;
 
-/// A tree of so few nodes is in the cache anyway.
+/// A tree with fewer nodes fits in the cache, so prefetching would not help.
 const SMALL: usize = 1 << 15;
 
 pub(super) struct Tree {
     nodes: Bump<Node>,
-    /// Blocks of edges and places of groups.
+    /// Blocks of edges and group indices.
     edges: Bump<AtomicU32>,
-    /// Nodes after the root that stay unused, so that groups start on multiples of 32 bytes: they
-    /// touch two lines of the cache then, and three elsewhere.
+    /// Unused nodes after the root, so that groups start at multiples of 32 bytes. An aligned group
+    /// spans two cache lines instead of three.
     padding: usize,
     max_bytes: usize,
 }
 
-/// What to keep of a subtree.
+/// Which parts of a subtree to copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keep {
     /// Nodes with fewer visits lose their children.
     pub min_visits: u32,
-    /// Draws are found again: a repetition on the way from the old root may not be one from
-    /// the new.
+    /// Proven draws are dropped: a repetition on the path from the old root may not be one from the
+    /// new root.
     pub forget_draws: bool,
 }
 
 impl Tree {
-    /// A tree of at most this many bytes, holding only an unvisited root; `None` when there is no
-    /// such memory.
+    /// A tree of at most `max_bytes` with only an unvisited root; `None` when there is not enough
+    /// memory.
     pub fn new(max_bytes: usize) -> Option<Tree> {
         let nodes: Bump<Node> = Bump::new(max_bytes / size_of::<Node>())?;
         let is_even =
@@ -63,7 +63,7 @@ impl Tree {
         Some(tree)
     }
 
-    /// Forgets everything; keeps the memory for the next tree.
+    /// Drops all nodes and keeps the memory.
     pub fn clear(&self) {
         self.nodes.clear();
         self.edges.clear();
@@ -74,23 +74,20 @@ impl Tree {
         self.node(ROOT).forget();
     }
 
-    /// Nodes in use.
     pub fn len(&self) -> usize {
         self.nodes.len() - self.padding
     }
 
-    /// Memory in use.
     pub fn bytes(&self) -> usize {
         self.len() * size_of::<Node>() + self.edges.len() * size_of::<AtomicU32>()
     }
 
-    /// Memory that was ever in use.
+    /// The most memory ever in use.
     pub fn touched_bytes(&self) -> usize {
         let nodes = self.nodes.touched() - self.padding;
         nodes * size_of::<Node>() + self.edges.touched() * size_of::<AtomicU32>()
     }
 
-    /// The most memory that may be in use.
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
     }
@@ -99,24 +96,24 @@ impl Tree {
         self.nodes.get(index)
     }
 
-    /// Asks for a node's children ahead of their use.
+    /// Prefetches a node's children.
     pub fn prefetch_children(&self, node: &Node) {
-        if let Some(place) = node.children() {
-            self.edges.prefetch::<3>(place.edges);
-            self.nodes.prefetch::<2>(place.first_group);
+        if let Some(location) = node.children() {
+            self.edges.prefetch::<3>(location.edges);
+            self.nodes.prefetch::<2>(location.first_group);
         }
     }
 
-    /// A node's children; none while it is not expanded.
+    /// Empty while the node is not expanded.
     pub fn children(&self, node: &Node) -> Children<'_> {
-        let nothing = Place { edges: 0, count: 0, first_group: 0 };
-        let place = node.children().unwrap_or(nothing);
-        let size = place.count + later_groups(place.count);
-        let (edges, later_groups) = self.edges.slice(place.edges, size).split_at(place.count);
-        Children { tree: self, edges, first_group: place.first_group, later_groups }
+        let none = Location { edges: 0, count: 0, first_group: 0 };
+        let location = node.children().unwrap_or(none);
+        let size = location.count + later_groups(location.count);
+        let (edges, later_groups) = self.edges.slice(location.edges, size).split_at(location.count);
+        Children { tree: self, edges, first_group: location.first_group, later_groups }
     }
 
-    /// Gives a node edges, best prior first. False when the tree is full.
+    /// Gives a node its edges, highest prior first. False when the tree is full.
     pub fn expand(&self, node: &Node, edges: &[Edge]) -> bool {
         let groups = later_groups(edges.len());
         let size = edges.len() + groups;
@@ -128,22 +125,22 @@ impl Tree {
             return false;
         };
         let block = self.edges.slice(first, size);
-        let places = std::iter::repeat_n(0, groups);
-        for (slot, value) in block.iter().zip(edges.iter().map(|edge| edge.0).chain(places)) {
+        let unreached = std::iter::repeat_n(0, groups);
+        for (slot, value) in block.iter().zip(edges.iter().map(|edge| edge.0).chain(unreached)) {
             slot.store(value, Relaxed);
         }
-        node.set_children(Place { edges: first, count: edges.len(), first_group });
+        node.set_children(Location { edges: first, count: edges.len(), first_group });
         true
     }
 
-    /// Four nodes that were never visited.
+    /// Four unvisited nodes.
     fn new_group(&self) -> Option<u32> {
         let first = self.nodes.allocate(GROUP)?;
         self.nodes.slice(first, GROUP).iter().for_each(Node::forget);
         Some(first)
     }
 
-    /// Replaces this tree by the subtree below `root` of another.
+    /// Replaces this tree by the subtree below `root` of another one.
     pub fn copy_subtree(&self, other: &Tree, root: u32, keep: Keep) {
         self.clear();
         self.node(ROOT).copy_from(other.node(root));
@@ -152,7 +149,7 @@ impl Tree {
         while let Some((old_index, new_index)) = pending.pop() {
             let (old, new) = (other.node(old_index), self.node(new_index));
             if keep.forget_draws && new.proof() == Proof::Draw {
-                new.doubt_draw();
+                new.remove_draw_proof();
                 continue;
             }
             let children = other.children(old);
@@ -177,14 +174,13 @@ impl Tree {
         }
     }
 
-    /// The fewest visits a node must have for its children to be kept, so that at most
-    /// `target` bytes remain.
+    /// The minimum visits for a node to keep its children, so that at most `target` bytes remain.
     pub fn visits_worth_keeping(&self, target: usize) -> u32 {
         let mut blocks: Vec<(u32, usize)> = Vec::new();
         self.for_each(|node, children| {
             if children.len() > 0 {
                 let later = children.later_groups;
-                let groups = 1 + later.iter().filter(|place| place.load(Relaxed) != 0).count();
+                let groups = 1 + later.iter().filter(|first| first.load(Relaxed) != 0).count();
                 let edges = children.len() + later.len();
                 let bytes = edges * size_of::<AtomicU32>() + groups * GROUP * size_of::<Node>();
                 blocks.push((node.visits(), bytes));
@@ -195,14 +191,15 @@ impl Tree {
         for (visits, bytes) in blocks {
             kept += bytes;
             if kept > target {
-                // Every block of this many visits goes, so that which ones stay does not depend on order.
+                // All blocks with this many visits are dropped, so that the result does not depend
+                // on the order.
                 return visits + 1;
             }
         }
         0
     }
 
-    /// Visits every node that a simulation has reached.
+    /// Calls `visit` for every node that a simulation has reached.
     pub fn for_each(&self, mut visit: impl FnMut(&Node, &Children<'_>)) {
         let mut pending = vec![ROOT];
         while let Some(index) = pending.pop() {
@@ -214,24 +211,23 @@ impl Tree {
     }
 }
 
-/// A node's children: an edge for each legal move, a node for each that was tried.
+/// An edge for each legal move, and a node for each child that was tried.
 #[derive(Clone, Copy)]
 pub(super) struct Children<'a> {
     tree: &'a Tree,
     edges: &'a [AtomicU32],
-    /// The first node of the first group.
+    /// The index of the first node of the first group.
     first_group: u32,
-    /// The first node of each later group; 0 for groups never reached.
+    /// The index of the first node of each later group; 0 for groups never reached.
     later_groups: &'a [AtomicU32],
 }
 
-/// How many groups come after the first.
+/// The number of groups after the first.
 fn later_groups(children: usize) -> usize {
     children.div_ceil(GROUP).saturating_sub(1)
 }
 
 impl<'a> Children<'a> {
-    /// How many legal moves there are.
     pub fn len(&self) -> usize {
         self.edges.len()
     }
@@ -248,7 +244,7 @@ impl<'a> Children<'a> {
         self.edge(child).prior()
     }
 
-    /// Changes a prior. The order stays, so only a root may do this.
+    /// Changes a prior without sorting again, so only the root may use this.
     pub fn set_prior(&self, child: usize, prior: f32) {
         self.edges[child].store(Edge::new(self.played(child), prior).0, Relaxed);
     }
@@ -258,7 +254,7 @@ impl<'a> Children<'a> {
         self.index(child).map(|index| self.tree.node(index))
     }
 
-    /// Where the child's node stands.
+    /// The index of the child's node.
     pub fn index(&self, child: usize) -> Option<u32> {
         let first = match child / GROUP {
             0 => self.first_group,
@@ -270,7 +266,7 @@ impl<'a> Children<'a> {
         Some(first + (child % GROUP) as u32)
     }
 
-    /// Where the child's node stands, made if need be. `None` when the tree is full.
+    /// The index of the child's node, which is created if necessary. `None` when the tree is full.
     pub fn index_or_add(&self, child: usize) -> Option<u32> {
         if let Some(index) = self.index(child) {
             return Some(index);
@@ -279,9 +275,9 @@ impl<'a> Children<'a> {
             return None;
         }
         let first = self.tree.new_group()?;
-        // Should another thread have been quicker, its group counts and this one stays unused.
-        let place = &self.later_groups[child / GROUP - 1];
-        let _ = place.compare_exchange(0, first, AcqRel, Acquire);
+        // If another thread was faster, its group is used and this one stays unused.
+        let slot = &self.later_groups[child / GROUP - 1];
+        let _ = slot.compare_exchange(0, first, AcqRel, Acquire);
         self.index(child)
     }
 
@@ -289,21 +285,20 @@ impl<'a> Children<'a> {
     /// reached any of them.
     pub fn groups(&self) -> impl Iterator<Item = (&'a [AtomicU32], Option<&'a [Node]>)> {
         let (tree, first) = (self.tree, self.first_group);
-        let later = self.later_groups.iter().map(|place| place.load(Acquire));
-        let places = std::iter::once(first).chain(later);
-        self.edges.chunks(GROUP).zip(places).map(move |(edges, place)| {
-            (edges, (place != 0).then(|| tree.nodes.slice(place, GROUP)))
+        let later = self.later_groups.iter().map(|first| first.load(Acquire));
+        let firsts = std::iter::once(first).chain(later);
+        self.edges.chunks(GROUP).zip(firsts).map(move |(edges, first)| {
+            (edges, (first != 0).then(|| tree.nodes.slice(first, GROUP)))
         })
     }
 
-    /// Asks for the nodes of all groups but the first ahead of their use: together they come in
-    /// little more time than one.
+    /// Prefetches the nodes of all groups but the first: together they take little longer than one.
     pub fn prefetch_later_groups(&self) {
         if self.tree.nodes.len() < SMALL {
             return;
         }
-        for place in self.later_groups {
-            match place.load(Relaxed) {
+        for slot in self.later_groups {
+            match slot.load(Relaxed) {
                 0 => break,
                 first => self.tree.nodes.prefetch::<2>(first),
             }
@@ -318,7 +313,6 @@ impl<'a> Children<'a> {
         self.node(child).map_or(Proof::Unknown, Node::proof)
     }
 
-    /// What is proven about each child.
     pub fn proofs(&self) -> impl Iterator<Item = Proof> + '_ {
         (0..self.len()).map(|child| self.proof(child))
     }

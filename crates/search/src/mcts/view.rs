@@ -1,4 +1,4 @@
-//! The tree as others see it: one node at a time, as plain data.
+//! A read-only view of the tree: one node at a time, as plain data.
 
 use std::cmp::Reverse;
 
@@ -11,36 +11,30 @@ use super::tree::ROOT;
 use crate::packed_move::PackedMove;
 use crate::value::Wdl;
 
-/// A node of a search tree.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeView {
-    /// SimulationStats that have passed here.
     pub visits: u32,
-    /// The chances of the side to move; even when nobody has been here.
+    /// For the side to move; [`Wdl::EVEN`] when the node was never visited.
     pub wdl: Wdl,
-    /// What is proven, for the side to move.
+    /// For the side to move.
     pub proof: Proof,
-    /// The moves, most visited first; empty while the node has no children.
+    /// Most visited first; empty while the node has no children.
     pub moves: Vec<EdgeView>,
 }
 
-/// A move out of a node, for the side that makes it.
+/// A move out of a node, from the point of view of the side that makes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EdgeView {
-    /// The move.
     pub played: Move,
-    /// SimulationStats through it.
     pub visits: u32,
-    /// Its prior.
     pub prior: f32,
-    /// Its chances; even when it was never tried.
+    /// [`Wdl::EVEN`] when the move was never tried.
     pub wdl: Wdl,
-    /// What is proven about it.
     pub proof: Proof,
 }
 
 impl Search {
-    /// The node that a line of moves leads to from the root; `None` when no simulation has been there.
+    /// The node that a line of moves leads to; `None` when no simulation has visited it.
     pub fn view(&self, line: &[Move]) -> Option<NodeView> {
         let mut position = self.game.position().clone();
         let mut index = ROOT;
@@ -57,23 +51,23 @@ impl Search {
             played: children.played(child).unpack(position.board()),
             visits: children.visits(child),
             prior: children.prior(child),
-            wdl: children.node(child).map_or(Wdl::EVEN, chances),
+            wdl: children.node(child).map_or(Wdl::EVEN, node_wdl),
             proof: children.proof(child),
         };
         let mut moves: Vec<EdgeView> = (0..children.len()).map(edge).collect();
-        // Edges stand by prior: of moves with the same visits the likelier comes first.
+        // Edges are sorted by prior and the sort is stable, so ties are broken by prior.
         moves.sort_by_key(|edge| Reverse(edge.visits));
         Some(NodeView {
             visits: node.visits(),
-            wdl: chances(node).flip(),
+            wdl: node_wdl(node).flip(),
             proof: node.proof().flip(),
             moves,
         })
     }
 }
 
-/// The chances of the player who moved into a node.
-fn chances(node: &Node) -> Wdl {
+/// From the point of view of the player who moved into the node.
+fn node_wdl(node: &Node) -> Wdl {
     match (node.proof().wdl(), node.visits()) {
         (Some(wdl), _) => wdl,
         (None, 0) => Wdl::EVEN,
@@ -117,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_walk_has_seen_is_not_there() {
+    fn nodes_that_no_simulation_has_visited_have_no_view() {
         let (search, game) = searched(5);
         let root = search.view(&[]).unwrap();
         let untried = root.moves.iter().find(|edge| edge.visits == 0).unwrap();

@@ -11,7 +11,7 @@ fn weights() -> Weights {
 }
 
 #[test]
-fn files_round_trip_and_repeat() {
+fn files_round_trip_and_are_reproducible() {
     let weights = weights();
     let bytes = encode(&weights, WeightsInfo { step: 77 }).unwrap();
     assert!(bytes == encode(&weights, WeightsInfo { step: 77 }).unwrap());
@@ -31,7 +31,7 @@ fn files_round_trip_and_repeat() {
 }
 
 #[test]
-fn every_truncated_prefix_is_refused() {
+fn every_truncated_file_is_an_error() {
     let bytes = encode(&weights(), WeightsInfo::default()).unwrap();
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let lengths = (0..header + 64).chain((header..bytes.len()).step_by(99_733));
@@ -48,24 +48,24 @@ fn damaged_headers_never_panic() {
     let bytes = encode(&weights(), WeightsInfo { step: 1234 }).unwrap();
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let mut damaged = bytes.clone();
-    for place in 0..header {
-        damaged[place] ^= 1 << (place % 8);
-        // A changed step is another step; anything else must be noticed or harmless.
+    for index in 0..header {
+        damaged[index] ^= 1 << (index % 8);
+        // A changed step is still valid; anything else must be detected or harmless.
         if let Ok((back, _)) = decode(&damaged) {
             assert_eq!(back.config(), weights().config());
         }
-        damaged[place] = bytes[place];
+        damaged[index] = bytes[index];
     }
 }
 
 #[test]
-fn wrong_files_are_named() {
+fn errors_name_what_is_wrong_with_a_file() {
     let bytes = encode(&weights(), WeightsInfo::default()).unwrap();
     let replaced = |from: &str, to: &str| {
         assert_eq!(from.len(), to.len());
         let mut bytes = bytes.clone();
-        let place = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
-        bytes[place..place + to.len()].copy_from_slice(to.as_bytes());
+        let index = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+        bytes[index..index + to.len()].copy_from_slice(to.as_bytes());
         decode(&bytes).unwrap_err().to_string()
     };
     assert_eq!(
@@ -95,7 +95,7 @@ fn wrong_files_are_named() {
 }
 
 #[test]
-fn a_promise_of_more_than_the_file_holds_is_refused() {
+fn a_header_with_more_weights_than_the_file_is_an_error() {
     let mut bytes = encode(&weights(), WeightsInfo { step: 10 }).unwrap();
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let text = String::from_utf8(bytes[8..header].to_vec()).unwrap();
@@ -108,7 +108,7 @@ fn a_promise_of_more_than_the_file_holds_is_refused() {
 }
 
 #[test]
-fn numbers_that_are_none_are_named() {
+fn errors_name_weights_that_are_not_finite() {
     let mut weights = weights();
     weights.tensor_mut("value.conv.weight").unwrap()[5] = f32::NAN;
     let error = encode(&weights, WeightsInfo::default()).unwrap_err().to_string();
@@ -116,8 +116,8 @@ fn numbers_that_are_none_are_named() {
 
     weights.tensor_mut("value.conv.weight").unwrap()[5] = 1234.5;
     let mut bytes = encode(&weights, WeightsInfo::default()).unwrap();
-    let place = bytes.windows(4).position(|w| w == 1234.5f32.to_le_bytes()).unwrap();
-    bytes[place..place + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    let index = bytes.windows(4).position(|w| w == 1234.5f32.to_le_bytes()).unwrap();
+    bytes[index..index + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
     let error = decode(&bytes).unwrap_err().to_string();
     assert_eq!(error, "tensor value.conv.weight holds inf at 5");
 

@@ -1,18 +1,18 @@
-//! Loops over squares and channels: batch norm with its activation, forwards and backwards.
+//! Loops over squares and channels: batch norm with activation, forwards and backwards.
 //!
-//! Squares are rows of as many floats as there are channels, a multiple of 16.
+//! A square is a row of `channels` floats, a multiple of 16.
 
 use super::vector::Vector;
 use super::{Call, Kernel, LANES};
 
-/// Batch norm as one line for each channel, then what is below 0 becomes 0.
+/// Batch norm as an affine function of each channel, followed by ReLU.
 #[derive(Clone, Copy, Debug)]
 pub struct Activate<'a> {
     /// Factor of each channel.
     pub scale: &'a [f32],
     /// Term of each channel.
     pub shift: &'a [f32],
-    /// What is added before the activation.
+    /// Added before the activation.
     pub residual: Option<&'a [f32]>,
 }
 
@@ -23,12 +23,12 @@ pub struct NormBack<'a> {
     pub gain: &'a [f32],
     /// Factor of the convolution's result.
     pub slope: &'a [f32],
-    /// Term.
+    /// Constant term.
     pub offset: &'a [f32],
 }
 
 impl Kernel {
-    /// `out` becomes the activation of `raw`.
+    /// Sets `out` to the activation of `raw`.
     pub(in crate::residual) fn activate(self, raw: &[f32], by: Activate, out: &mut [f32]) {
         let channels = by.scale.len();
         check(raw.len(), channels);
@@ -49,7 +49,7 @@ impl Kernel {
         }
     }
 
-    /// `out` becomes the derivative by the raw result, see [`NormBack`].
+    /// Sets `out` to the derivative by the raw result; see [`NormBack`].
     pub(in crate::residual) fn norm_back(
         self,
         derivative: &[f32],
@@ -65,21 +65,21 @@ impl Kernel {
         self.run(Line::<1> { inputs: [derivative, raw], factors, out });
     }
 
-    /// Lets `derivative` through where `gate` is above 0.
+    /// Sets `derivative` to 0 where `gate` is not above 0.
     pub(in crate::residual) fn mask(self, derivative: &mut [f32], gate: &[f32]) {
         assert!(gate.len() == derivative.len() && gate.len().is_multiple_of(LANES));
         self.run(Mask { derivative, gate, added: None });
     }
 
-    /// Adds to `derivative` first, then lets it through where `gate` is above 0.
+    /// Adds to `derivative`, then sets it to 0 where `gate` is not above 0.
     pub(in crate::residual) fn add_mask(self, derivative: &mut [f32], added: &[f32], gate: &[f32]) {
         assert!(gate.len() == derivative.len() && gate.len().is_multiple_of(LANES));
         assert_eq!(added.len(), gate.len());
         self.run(Mask { derivative, gate, added: Some(added) });
     }
 
-    /// Adds for each channel the sum of `values` to the first half of `totals`, the sum of
-    /// `values` × (`others` - `centre`) to the second.
+    /// For each channel, adds the sum of `values` to the first half of `totals`, and the sum of
+    /// `values` × (`others` - `centre`) to the second half.
     pub(in crate::residual) fn channel_sums(
         self,
         values: &[f32],
@@ -115,22 +115,22 @@ impl<const KIND: usize> Call for Line<'_, KIND> {
         for square in 0..self.out.len() / channels {
             let mut channel = 0;
             while channel < channels {
-                // SAFETY: all are as long as `out`, factors as long as there are channels, and
-                // both are multiples of 16.
+                // SAFETY: all slices are as long as `out`, there is a factor for each channel, and
+                // both lengths are multiples of 16.
                 unsafe {
-                    let place = square * channels + channel;
-                    let a = V::load(a.add(place));
+                    let offset = square * channels + channel;
+                    let a = V::load(a.add(offset));
                     let f0 = V::load(f0.add(channel));
                     let f1 = V::load(f1.add(channel));
                     let result = match KIND {
                         1 => {
-                            let term = V::load(b.add(place)).mul_add(f1, V::load(f2.add(channel)));
+                            let term = V::load(b.add(offset)).mul_add(f1, V::load(f2.add(channel)));
                             a.mul_add(f0, term)
                         }
                         2 => a.mul_add(f0, f1).max(V::splat(0.0)),
-                        _ => a.mul_add(f0, f1).add(V::load(b.add(place))).max(V::splat(0.0)),
+                        _ => a.mul_add(f0, f1).add(V::load(b.add(offset))).max(V::splat(0.0)),
                     };
-                    result.store(out.add(place));
+                    result.store(out.add(offset));
                 }
                 channel += V::LANES;
             }
@@ -147,18 +147,18 @@ struct Mask<'a> {
 impl Call for Mask<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        let mut place = 0;
-        while place < self.derivative.len() {
-            // SAFETY: all are equally long, a multiple of 16.
+        let mut offset = 0;
+        while offset < self.derivative.len() {
+            // SAFETY: all have the same length, a multiple of 16.
             unsafe {
-                let to = self.derivative.as_mut_ptr().add(place);
+                let to = self.derivative.as_mut_ptr().add(offset);
                 let mut value = V::load(to);
                 if let Some(added) = self.added {
-                    value = value.add(V::load(added.as_ptr().add(place)));
+                    value = value.add(V::load(added.as_ptr().add(offset)));
                 }
-                value.where_positive(V::load(self.gate.as_ptr().add(place))).store(to);
+                value.where_positive(V::load(self.gate.as_ptr().add(offset))).store(to);
             }
-            place += V::LANES;
+            offset += V::LANES;
         }
     }
 }
@@ -178,21 +178,21 @@ impl Call for Sums<'_> {
         let mut channel = 0;
         while channel < channels {
             let mut lanes = [[0.0f32; LANES]; 2];
-            // SAFETY: values and others are squares × channels, and channels and lanes are
+            // SAFETY: values and others have squares × channels elements; channels and lanes are
             // multiples of a vector.
             unsafe {
                 let values = self.values.as_ptr().add(channel);
                 let others = self.others.as_ptr().add(channel);
                 let centre = V::load(self.centre.as_ptr().add(channel));
-                // Four of each, as an addition takes several cycles.
+                // Four accumulators each, because an addition takes several cycles.
                 let mut sums = [V::splat(0.0); 4];
                 let mut products = [V::splat(0.0); 4];
                 for first in (0..squares).step_by(4) {
                     for turn in 0..4 {
                         if first + turn < squares {
-                            let place = (first + turn) * channels;
-                            let value = V::load(values.add(place));
-                            let other = V::load(others.add(place)).sub(centre);
+                            let offset = (first + turn) * channels;
+                            let value = V::load(values.add(offset));
+                            let other = V::load(others.add(offset)).sub(centre);
                             sums[turn] = sums[turn].add(value);
                             products[turn] = value.mul_add(other, products[turn]);
                         }

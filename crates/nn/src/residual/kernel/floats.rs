@@ -1,8 +1,7 @@
-//! Floats that start on a cache line.
+//! A float vector aligned to cache lines.
 
 use std::ops::{Deref, DerefMut};
 
-/// A vector of floats that starts on a cache line.
 #[derive(Clone, Debug, Default)]
 pub struct Floats {
     lines: Vec<Line>,
@@ -18,7 +17,7 @@ impl Floats {
         Floats { lines: vec![Line([0.0; 16]); len.div_ceil(16)], len }
     }
 
-    /// Makes room for at least so many.
+    /// Grows to at least this length.
     pub fn grow(&mut self, len: usize) {
         if self.len < len {
             *self = Floats::zeros(len);
@@ -31,7 +30,7 @@ impl Deref for Floats {
 
     #[inline(always)]
     fn deref(&self) -> &[f32] {
-        // SAFETY: lines are arrays of floats without padding, and `len` of them are in use.
+        // SAFETY: lines are arrays of floats without padding, and `len` floats are in use.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }

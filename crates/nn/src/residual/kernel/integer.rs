@@ -1,8 +1,7 @@
 //! Convolutions of bytes: unsigned activations, signed weights, 32-bit sums.
 //!
-//! No sum can overflow (9 taps × 512 channels × 255 × 127 stays below 2³¹), and everything after
-//! the sums is plain multiplication, addition and rounding to even, so that every processor gives
-//! the same bits.
+//! No sum can overflow: 9 taps × 512 channels × 255 × 127 is below 2³¹. All later operations are
+//! plain multiplication, addition and rounding to even, so every processor gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -16,23 +15,22 @@ pub const SIDE: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntegerKernel {
     /// Plain Rust.
-    RemotePlayerSpec,
-    /// The dot products of bytes that AVX-512 VNNI has.
+    Portable,
+    /// The byte dot products of AVX-512 VNNI.
     Vnni(Detected),
 }
 
-/// A 3×3 convolution of bytes.
 #[derive(Clone, Debug)]
 pub struct ByteFilters {
-    /// Channels in, a multiple of 4.
+    /// Input channels, a multiple of 4.
     pub inputs: usize,
-    /// Channels out, a multiple of 16.
+    /// Output channels, a multiple of 16.
     pub outputs: usize,
     /// For each 16 outputs, each tap, each 4 inputs: 16 outputs × 4 inputs.
     weights: Vec<i8>,
 }
 
-/// What becomes of sums: sum × `scale` + `bias`, activated, then in bytes times `inverse`.
+/// Conversion of sums: sum × `scale` + `bias`, ReLU, then times `inverse` in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct ByteFinish<'a> {
     pub scale: &'a [f32],
@@ -49,21 +47,21 @@ impl ByteFilters {
         for (number, weight) in weights.iter().enumerate() {
             let (tap, input, output) = (number % 9, number / 9 % inputs, number / 9 / inputs);
             let strip = output / LANES * 9 + tap;
-            let place = (strip * (inputs / 4) + input / 4) * 4 * LANES;
-            packed[place + output % LANES * 4 + input % 4] = *weight;
+            let offset = (strip * (inputs / 4) + input / 4) * 4 * LANES;
+            packed[offset + output % LANES * 4 + input % 4] = *weight;
         }
         ByteFilters { inputs, outputs, weights: packed }
     }
 }
 
 impl IntegerKernel {
-    /// The fastest kernel this processor has.
+    /// The fastest kernel for this processor.
     pub fn detect() -> IntegerKernel {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vnni") {
             return IntegerKernel::Vnni(Detected(()));
         }
-        IntegerKernel::RemotePlayerSpec
+        IntegerKernel::Portable
     }
 
     /// The sums of a convolution: 64 squares of `outputs`. The board has a border of zeros.
@@ -71,36 +69,36 @@ impl IntegerKernel {
         assert_eq!(board.len(), SIDE * SIDE * filters.inputs);
         assert_eq!(sums.len(), 64 * filters.outputs);
         match self {
-            IntegerKernel::RemotePlayerSpec => convolve(filters, board, sums),
+            IntegerKernel::Portable => convolve(filters, board, sums),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Detected` exists only where the processor has VNNI; lengths are checked.
+            // SAFETY: `Detected` exists only when the processor has VNNI; lengths are checked.
             IntegerKernel::Vnni(_) => unsafe { convolve_vnni(filters, board, sums) },
             #[cfg(not(target_arch = "x86_64"))]
             IntegerKernel::Vnni(_) => convolve(filters, board, sums),
         }
     }
 
-    /// Sums become bytes on a board.
+    /// Converts sums to bytes on a board.
     pub fn finish(self, sums: &[i32], by: ByteFinish, board: &mut [u8]) {
         by.check(sums.len(), board.len());
         match self {
-            IntegerKernel::RemotePlayerSpec => by.bytes(sums, board),
+            IntegerKernel::Portable => by.bytes(sums, board),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Detected` exists only where the processor has AVX-512.
+            // SAFETY: `Detected` exists only when the processor has AVX-512.
             IntegerKernel::Vnni(_) => unsafe { bytes_avx512(by, sums, board) },
             #[cfg(not(target_arch = "x86_64"))]
             IntegerKernel::Vnni(_) => by.bytes(sums, board),
         }
     }
 
-    /// Sums are added to floats, which are activated; the same in bytes goes to a board.
+    /// Adds sums to floats and applies ReLU; writes the same values as bytes to a board.
     pub fn finish_add(self, sums: &[i32], by: ByteFinish, floats: &mut [f32], board: &mut [u8]) {
         by.check(sums.len(), board.len());
         assert_eq!(floats.len(), sums.len());
         match self {
-            IntegerKernel::RemotePlayerSpec => by.add(sums, floats, board),
+            IntegerKernel::Portable => by.add(sums, floats, board),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Detected` exists only where the processor has AVX-512.
+            // SAFETY: `Detected` exists only when the processor has AVX-512.
             IntegerKernel::Vnni(_) => unsafe { add_avx512(by, sums, floats, board) },
             #[cfg(not(target_arch = "x86_64"))]
             IntegerKernel::Vnni(_) => by.add(sums, floats, board),
@@ -108,7 +106,7 @@ impl IntegerKernel {
     }
 }
 
-/// A board of floats, 64 squares, becomes bytes with a border.
+/// Converts a board of floats, 64 squares, to bytes with a border.
 pub fn bytes_of(floats: &[f32], inverse: f32, board: &mut [u8]) {
     let channels = floats.len() / 64;
     for (square, floats) in floats.chunks_exact(channels).enumerate() {
@@ -119,16 +117,16 @@ pub fn bytes_of(floats: &[f32], inverse: f32, board: &mut [u8]) {
     }
 }
 
-/// Where a square stands on a board with a border.
+/// The index of a square on a board with a border.
 #[inline(always)]
 const fn inner(square: usize) -> usize {
     (square / 8 + 1) * SIDE + square % 8 + 1
 }
 
-/// The nearest byte; halves go to the even one.
+/// Rounds to the nearest byte; halves round to even.
 #[inline(always)]
 fn rounded(value: f32) -> u8 {
-    // Above 2²³ a float has no fraction, so adding this rounds; the low byte is the number.
+    // Above 2²³ a float has no fraction, so this addition rounds; the low byte is the result.
     const SHIFT: f32 = 12_582_912.0;
     (value.clamp(0.0, 255.0) + SHIFT).to_bits() as u8
 }
@@ -217,7 +215,7 @@ unsafe fn convolve_vnni(filters: &ByteFilters, board: &[u8], sums: &mut [i32]) {
     let strips = filters.outputs / LANES;
     let mut strip = 0;
     while strip < strips {
-        // SAFETY: as many strips as are left, at most.
+        // SAFETY: at most the remaining strips.
         strip += unsafe {
             match strips - strip {
                 4.. => strips_vnni::<4, 4>(filters, board, sums, strip),
@@ -232,6 +230,7 @@ unsafe fn convolve_vnni(filters: &ByteFilters, board: &[u8], sums: &mut [i32]) {
 /// All squares, R of a rank at a time, times N strips of 16 outputs.
 ///
 /// # Safety
+///
 /// As [`convolve_vnni`], and the strips exist.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vnni")]
@@ -244,8 +243,8 @@ unsafe fn strips_vnni<const R: usize, const N: usize>(
 ) -> usize {
     let ByteFilters { inputs, outputs, .. } = *filters;
     let size = 9 * inputs * LANES;
-    // SAFETY: squares of a tap lie on the board with its border, weights are N strips of `size`,
-    // and sums 64 rows of `outputs`.
+    // SAFETY: the squares of a tap are on the board with its border, the weights are N strips of
+    // `size`, and the sums are 64 rows of `outputs`.
     unsafe {
         let first = filters.weights.as_ptr().add(strip * size);
         for square in (0..64).step_by(R) {
@@ -272,8 +271,8 @@ unsafe fn strips_vnni<const R: usize, const N: usize>(
             }
             for (r, lanes) in lanes.iter().enumerate() {
                 for (n, lane) in lanes.iter().enumerate() {
-                    let place = (square + r) * outputs + (strip + n) * LANES;
-                    _mm512_storeu_si512(sums.as_mut_ptr().add(place).cast(), *lane);
+                    let offset = (square + r) * outputs + (strip + n) * LANES;
+                    _mm512_storeu_si512(sums.as_mut_ptr().add(offset).cast(), *lane);
                 }
             }
         }
@@ -288,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kernel_gives_the_sums_of_the_textbook() {
+    fn every_kernel_matches_a_direct_convolution() {
         let mut rng = Seed::new(12).rng();
         for (inputs, outputs) in [(16, 16), (32, 32), (48, 48), (64, 64), (80, 80), (120, 16)] {
             let weights: Vec<i8> =
@@ -301,7 +300,7 @@ mod tests {
                 bytes.iter_mut().for_each(|byte| *byte = rng.below(256) as u8);
             }
             let (mut plain, mut fast) = (vec![0; 64 * outputs], vec![1; 64 * outputs]);
-            IntegerKernel::RemotePlayerSpec.convolve(&filters, &board, &mut plain);
+            IntegerKernel::Portable.convolve(&filters, &board, &mut plain);
             IntegerKernel::detect().convolve(&filters, &board, &mut fast);
             assert!(plain == fast);
             for square in [0usize, 7, 27, 56, 63] {
@@ -309,9 +308,9 @@ mod tests {
                     let mut sum = 0i32;
                     for input in 0..inputs {
                         for tap in 0..9 {
-                            let place = inner(square) + tap / 3 * SIDE + tap % 3 - SIDE - 1;
+                            let offset = inner(square) + tap / 3 * SIDE + tap % 3 - SIDE - 1;
                             let weight = weights[(output * inputs + input) * 9 + tap];
-                            sum += i32::from(board[place * inputs + input]) * i32::from(weight);
+                            sum += i32::from(board[offset * inputs + input]) * i32::from(weight);
                         }
                     }
                     assert_eq!(plain[square * outputs + output], sum);
@@ -324,14 +323,13 @@ mod tests {
             let (scale, bias) = (floats(&mut rng, outputs, 1e-5), floats(&mut rng, outputs, 0.1));
             let by = ByteFinish { scale: &scale, bias: &bias, inverse: 50.0 };
             let tower = floats(&mut rng, 64 * outputs, 1.0);
-            let results =
-                [IntegerKernel::RemotePlayerSpec, IntegerKernel::detect()].map(|kernel| {
-                    let mut boards = [0, 1].map(|_| vec![0; SIDE * SIDE * outputs]);
-                    let mut tower = tower.clone();
-                    kernel.finish(&plain, by, &mut boards[0]);
-                    kernel.finish_add(&plain, by, &mut tower, &mut boards[1]);
-                    (boards, tower)
-                });
+            let results = [IntegerKernel::Portable, IntegerKernel::detect()].map(|kernel| {
+                let mut boards = [0, 1].map(|_| vec![0; SIDE * SIDE * outputs]);
+                let mut tower = tower.clone();
+                kernel.finish(&plain, by, &mut boards[0]);
+                kernel.finish_add(&plain, by, &mut tower, &mut boards[1]);
+                (boards, tower)
+            });
             assert!(results[0] == results[1]);
             let ([_, board], tower) = &results[0];
             let expected = (tower[outputs] * 50.0).round_ties_even().clamp(0.0, 255.0) as u8;

@@ -1,15 +1,15 @@
-//! Products of matrices: every result is added up by one accumulator in the order of the depth,
-//! so that it does not depend on how many rows are asked for at a time.
+//! Matrix products. Each result is summed by one accumulator in the order of the depth, so it does
+//! not depend on how many rows are computed at a time.
 
 use super::vector::Vector;
 use super::{Call, Kernel, LANES};
 
-/// Columns of the right matrix that stand together.
+/// Columns of the right matrix that are stored together.
 pub const PANEL: usize = 64;
-/// Depth that is multiplied at a time: so much of a panel stays in the first cache.
+/// Depth that is multiplied at a time: this part of a panel stays in the first-level cache.
 const DEPTH: usize = 128;
 
-/// The left matrix: element (row, depth) stands at `row × row_step + depth × depth_step`.
+/// The left matrix: element (row, depth) is at `row × row_step + depth × depth_step`.
 #[derive(Clone, Copy, Debug)]
 pub struct Left<'a> {
     pub values: &'a [f32],
@@ -18,53 +18,53 @@ pub struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
-    /// A list of rows.
+    /// A row-major matrix.
     pub fn rows(values: &'a [f32], row_step: usize) -> Left<'a> {
         Left { values, row_step, depth_step: 1 }
     }
 
-    /// A list of columns.
+    /// A column-major matrix.
     pub fn columns(values: &'a [f32], depth_step: usize) -> Left<'a> {
         Left { values, row_step: 1, depth_step }
     }
 }
 
-/// The right matrix: panels of 64 columns, each a list of rows.
+/// The right matrix: panels of 64 columns, each row-major.
 #[derive(Clone, Copy, Debug)]
 pub struct Right<'a> {
     values: &'a [f32],
-    /// From row to row within a panel.
+    /// Distance between rows within a panel.
     row_step: usize,
-    /// From panel to panel.
+    /// Distance between panels.
     panel_step: usize,
 }
 
 impl<'a> Right<'a> {
-    /// A plain list of rows.
+    /// A plain row-major matrix.
     pub fn rows(values: &'a [f32], row_step: usize) -> Right<'a> {
         Right { values, row_step, panel_step: PANEL }
     }
 
-    /// Packed by [`Right::place`], so that a panel is read from one end to the other.
+    /// A matrix packed by [`Right::index`], so that a panel is read sequentially.
     pub fn packed(values: &'a [f32], depth: usize, columns: usize) -> Right<'a> {
         let row_step = columns.min(PANEL);
         Right { values, row_step, panel_step: depth * row_step }
     }
 
-    /// How many numbers a packed matrix takes.
+    /// The length of a packed matrix.
     pub fn packed_len(depth: usize, columns: usize) -> usize {
         depth * columns.min(PANEL) * columns.div_ceil(PANEL)
     }
 
-    /// Where an element of a packed matrix stands.
+    /// The index of an element of a packed matrix.
     #[inline(always)]
-    pub fn place(depth: usize, columns: usize, row: usize, column: usize) -> usize {
+    pub fn index(depth: usize, columns: usize, row: usize, column: usize) -> usize {
         let width = columns.min(PANEL);
         column / PANEL * depth * width + row * width + column % PANEL
     }
 }
 
-/// How large the matrices are. Columns come in multiples of 16.
+/// The sizes of the matrices. `columns` is a multiple of 16.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub rows: usize,
@@ -73,7 +73,7 @@ pub struct Shape {
 }
 
 impl Kernel {
-    /// `out` becomes `left` × `right`; its rows are `out_step` apart.
+    /// Sets `out` to `left` × `right`; its rows are `out_step` apart.
     pub(in crate::residual) fn product(
         self,
         shape: Shape,
@@ -85,7 +85,7 @@ impl Kernel {
         self.run(Product::new(shape, left, right, out, out_step, false));
     }
 
-    /// `out` grows by `left` × `right`.
+    /// Adds `left` × `right` to `out`.
     pub(crate) fn product_add(
         self,
         shape: Shape,
@@ -127,7 +127,7 @@ impl<'a> Product<'a> {
                 let full = if panel > 0 { PANEL - 1 } else { column };
                 assert!(right.row_step > full, "{shape:?}: rows of {}", right.row_step);
                 let last = panel * right.panel_step + (depth - 1) * right.row_step + column;
-                // Every panel before the last ends before it, as all are alike.
+                // All panels before the last have the same size and end before it.
                 let full = panel.saturating_sub(1) * right.panel_step
                     + (depth - 1) * right.row_step
                     + full;
@@ -147,24 +147,24 @@ impl Call for Product<'_> {
             let mut column = 0;
             while column < columns {
                 let wide = (columns - column).min(PANEL - column % PANEL) / V::LANES;
-                let place = column / PANEL * self.right.panel_step + column % PANEL;
+                let offset = column / PANEL * self.right.panel_step + column % PANEL;
                 let mut first = 0;
                 let mut done = 0;
-                // At least once, as nothing times nothing is 0.
+                // At least once, so that a product of depth 0 writes zeros.
                 while first == 0 || first < depth {
                     let block = Block {
                         left: self.left.values.as_ptr().wrapping_add(first * self.left.depth_step),
                         left_row: self.left.row_step,
                         left_depth: self.left.depth_step,
                         right: (self.right.values.as_ptr())
-                            .wrapping_add(place + first * self.right.row_step),
+                            .wrapping_add(offset + first * self.right.row_step),
                         right_row: self.right.row_step,
                         out: self.out.as_mut_ptr().add(column),
                         out_row: self.out_step,
                         depth: (depth - first).min(DEPTH),
                         add: self.add || first > 0,
                     };
-                    // As many columns as leave room for six rows in the registers.
+                    // As many columns as leave registers for six rows.
                     done = if V::REGISTERS >= 32 && wide >= 4 {
                         block.strip::<V, 4>(rows)
                     } else if V::REGISTERS >= 32 && wide == 3 {
@@ -196,16 +196,17 @@ struct Block {
 }
 
 impl Block {
-    /// All rows times N vectors of columns; says how many vectors.
+    /// All rows times N vectors of columns; returns the number of vectors.
     ///
     /// # Safety
+    ///
     /// Every element of the block exists.
     #[inline(always)]
     unsafe fn strip<V: Vector, const N: usize>(mut self, rows: usize) -> usize {
         let mut row = 0;
         while row < rows {
             let left = rows - row;
-            // SAFETY: as many rows as are left, at most.
+            // SAFETY: at most the remaining rows.
             let done = unsafe {
                 if V::REGISTERS >= 32 && N <= 2 && left >= 12 {
                     self.rows::<V, 12, N>()
@@ -229,10 +230,11 @@ impl Block {
     /// R rows times N vectors of columns, all in registers.
     ///
     /// # Safety
+    ///
     /// Every element of these rows exists.
     #[inline(always)]
     unsafe fn rows<V: Vector, const R: usize, const N: usize>(&self) -> usize {
-        // SAFETY: the caller promises it.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let mut sums = [[V::splat(0.0); N]; R];
             if self.add {

@@ -1,5 +1,5 @@
-//! The first convolution. Its input is almost empty: most planes hold a few pieces, and most of the
-//! others the same number everywhere. So pieces are added one by one, at a tenth of the work.
+//! The first convolution. Its input is sparse: most planes hold a few pieces, and most others are
+//! constant. Adding the pieces one by one takes a tenth of the work.
 
 use super::vector::Vector;
 use super::{Call, Kernel, LANES};
@@ -9,27 +9,27 @@ use super::{Call, Kernel, LANES};
 pub struct Stem<'a> {
     /// [planes, 9, filters]
     pub taps: &'a [f32],
-    /// What a plane of ones adds to a square, by where the square stands: [planes, 9, filters], the
-    /// second by [`edge`].
+    /// The contribution of a plane of ones to a square, by the square's position: [planes, 9,
+    /// filters], the second index by [`edge`].
     pub sums: &'a [f32],
     /// One for each filter.
     pub bias: &'a [f32],
 }
 
-/// Where a square stands: the rank's number × 3 + the file's, each 0 on the first, 2 on the last, 1
-/// between.
+/// The class of a square: class of its rank × 3 + class of its file, each 0 on the first, 2 on the
+/// last, and 1 between.
 fn edge(square: usize) -> usize {
-    let place = |line: usize| match line {
+    let class = |line: usize| match line {
         0 => 0,
         7 => 2,
         _ => 1,
     };
-    place(square / 8) * 3 + place(square % 8)
+    class(square / 8) * 3 + class(square % 8)
 }
 
 impl Kernel {
-    /// Convolves the planes of a position into 64 squares of filters; what is below 0 becomes 0.
-    /// `edges` is room for nine squares.
+    /// Convolves the planes of a position into 64 squares of filters, followed by ReLU. `edges` is
+    /// a buffer for nine squares.
     pub(in crate::residual) fn stem(
         self,
         planes: &[f32],
@@ -67,10 +67,10 @@ impl Call for Convolve<'_> {
         for (number, plane) in planes.iter().enumerate() {
             let first = plane[0].to_bits();
             let is_even = plane.iter().fold(0, |bits, value| bits | (value.to_bits() ^ first)) == 0;
-            let place = number * 9 * filters;
+            let offset = number * 9 * filters;
             if is_even {
                 if plane[0] != 0.0 {
-                    let sums = &stem.sums[place..place + 9 * filters];
+                    let sums = &stem.sums[offset..offset + 9 * filters];
                     // SAFETY: both are nine squares long.
                     unsafe { add::<V>(edges, sums, plane[0]) };
                 }
@@ -84,12 +84,12 @@ impl Call for Convolve<'_> {
                 squares &= squares - 1;
                 let value = plane[square];
                 let (rank, file) = (square / 8, square % 8);
-                // The filter's middle row looks at the square from its own rank, the first from
-                // the rank above, the last from the one below.
+                // The filter's middle row applies to the square's own rank, the first row to the
+                // rank above, the last to the rank below.
                 for row in reach(rank) {
                     for column in reach(file) {
                         let to = ((rank + 1 - row) * 8 + file + 1 - column) * filters;
-                        let tap = place + (row * 3 + column) * filters;
+                        let tap = offset + (row * 3 + column) * filters;
                         let out = &mut out[to..to + filters];
                         // SAFETY: both are one square long.
                         unsafe { add::<V>(out, &stem.taps[tap..tap + filters], value) };
@@ -113,7 +113,7 @@ impl Call for Convolve<'_> {
     }
 }
 
-/// The rows of a filter that see a rank from ranks on the board: all three but at the edges.
+/// The filter rows that reach a rank from ranks on the board: all three, except at the edges.
 #[inline(always)]
 fn reach(rank: usize) -> std::ops::RangeInclusive<usize> {
     usize::from(rank == 7)..=1 + usize::from(rank > 0)
@@ -122,18 +122,19 @@ fn reach(rank: usize) -> std::ops::RangeInclusive<usize> {
 /// Adds `factor` times `values`.
 ///
 /// # Safety
-/// As [`Call::run`]; both are equally long, a multiple of 16.
+///
+/// As [`Call::run`]; both have the same length, a multiple of 16.
 #[inline(always)]
 unsafe fn add<V: Vector>(out: &mut [f32], values: &[f32], factor: f32) {
     debug_assert_eq!(out.len(), values.len());
-    let mut place = 0;
-    // SAFETY: the caller promises the lengths.
+    let mut offset = 0;
+    // SAFETY: the caller guarantees the lengths.
     unsafe {
         let factor = V::splat(factor);
-        while place < out.len() {
-            let to = out.as_mut_ptr().add(place);
-            V::load(values.as_ptr().add(place)).mul_add(factor, V::load(to)).store(to);
-            place += V::LANES;
+        while offset < out.len() {
+            let to = out.as_mut_ptr().add(offset);
+            V::load(values.as_ptr().add(offset)).mul_add(factor, V::load(to)).store(to);
+            offset += V::LANES;
         }
     }
 }

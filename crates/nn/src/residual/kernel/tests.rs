@@ -25,7 +25,7 @@ fn assert_near(got: &[f32], expected: impl IntoIterator<Item = f64>, tolerance: 
 }
 
 #[test]
-fn products_are_those_of_the_textbook() {
+fn products_match_the_definition() {
     let mut rng = Seed::new(1).rng();
     for kernel in Kernel::all() {
         for rows in (1..=21).chain([32, 49]) {
@@ -36,7 +36,7 @@ fn products_are_those_of_the_textbook() {
                 let mut packed = Floats::zeros(Right::packed_len(depth, columns));
                 for row in 0..depth {
                     for column in 0..columns {
-                        packed[Right::place(depth, columns, row, column)] =
+                        packed[Right::index(depth, columns, row, column)] =
                             right[row * columns + column];
                     }
                 }
@@ -79,7 +79,7 @@ fn products_are_those_of_the_textbook() {
 }
 
 #[test]
-fn a_row_has_the_same_bits_in_any_company() {
+fn a_row_has_the_same_bits_with_any_other_rows() {
     let mut rng = Seed::new(2).rng();
     let (left, right) = (floats(&mut rng, 40 * 64), floats(&mut rng, 64 * 64));
     for kernel in Kernel::all() {
@@ -98,7 +98,7 @@ fn a_row_has_the_same_bits_in_any_company() {
 }
 
 #[test]
-fn a_stem_is_a_convolution() {
+fn the_stem_matches_a_direct_convolution() {
     let mut rng = Seed::new(9).rng();
     let config = Config { planes: 13, blocks: 1, filters: 32, ..Config::small() };
     let weights = Weights::random(config, Seed::new(1)).unwrap();
@@ -106,7 +106,7 @@ fn a_stem_is_a_convolution() {
         let network = Network::with_kernel(&weights, kernel);
         let mut planes = vec![0.0; 13 * 64];
         for plane in planes.chunks_exact_mut(64).skip(1) {
-            // Full planes of one number, and a few pieces, corners among them.
+            // Full planes of one number, and a few pieces, some of them in corners.
             match rng.chance(0.3) {
                 true => plane.fill(rng.unit() as f32),
                 false => (0..6).for_each(|_| plane[rng.below(64)] = rng.normal() as f32),
@@ -129,7 +129,7 @@ fn a_stem_is_a_convolution() {
 }
 
 #[test]
-fn winograd_is_a_convolution() {
+fn winograd_matches_a_direct_convolution() {
     let mut rng = Seed::new(3).rng();
     for kernel in Kernel::all() {
         for (inputs, outputs, boards) in [(9, 16, 1), (16, 48, 3), (32, 80, 2)] {
@@ -156,9 +156,9 @@ fn winograd_is_a_convolution() {
                 let mut out = before.clone();
                 kernel.output_boards(to, &products, &mut out, finish);
                 for board in 0..boards {
-                    let place = |square: usize, c: usize| (board * 64 + square) * channels + c;
+                    let index = |square: usize, c: usize| (board * 64 + square) * channels + c;
                     let planes: Vec<f64> =
-                        (0..inputs * 64).map(|i| f64::from(input[place(i % 64, i / 64)])).collect();
+                        (0..inputs * 64).map(|i| f64::from(input[index(i % 64, i / 64)])).collect();
                     let wide: Vec<f64> = weights.iter().map(|w| f64::from(*w)).collect();
                     let truth = convolve(&planes, &wide, outputs, 3);
                     let range = board * 64 * outputs..(board + 1) * 64 * outputs;
@@ -183,13 +183,13 @@ fn winograd_is_a_convolution() {
 }
 
 #[test]
-fn transforms_backwards_are_transposed() {
+fn backward_transforms_are_the_transposes() {
     // <T x, y> = <x, Tᵀ y> for every x and y.
     let mut rng = Seed::new(4).rng();
     for kernel in Kernel::all() {
         let layout = Tiles { boards: 2, channels: 32 };
         let boards = floats(&mut rng, 2 * 64 * 32);
-        // Between matrices there is a line that belongs to none.
+        // Between matrices there is a cache line that belongs to neither.
         let mut tiles = floats(&mut rng, layout.len());
         for matrix in tiles.chunks_exact_mut(layout.step()) {
             matrix[layout.rows() * layout.channels..].fill(0.0);
@@ -218,7 +218,7 @@ fn transforms_backwards_are_transposed() {
 }
 
 #[test]
-fn elements_are_what_they_say() {
+fn element_wise_loops_match_their_formulas() {
     let mut rng = Seed::new(5).rng();
     let (squares, channels) = (13, 48);
     let len = squares * channels;
@@ -248,9 +248,9 @@ fn elements_are_what_they_say() {
         let mut totals = vec![1.0; 2 * channels];
         kernel.channel_sums(&a, &b, &f, &mut totals);
         for channel in 0..channels {
-            let places = || (0..squares).map(|square| square * channels + channel);
-            let sum: f64 = places().map(|i| wide(&a, i)).sum();
-            let product: f64 = places().map(|i| wide(&a, i) * (wide(&b, i) - wide(&f, i))).sum();
+            let indices = || (0..squares).map(|square| square * channels + channel);
+            let sum: f64 = indices().map(|i| wide(&a, i)).sum();
+            let product: f64 = indices().map(|i| wide(&a, i) * (wide(&b, i) - wide(&f, i))).sum();
             assert!((totals[channel] - 1.0 - sum).abs() < 1e-4);
             assert!((totals[channels + channel] - 1.0 - product).abs() < 1e-4);
         }

@@ -1,7 +1,7 @@
-//! A vector of floats: what the loops need of one, for each kind of processor.
+//! The float vector interface of the loops, for each kind of processor.
 //!
 //! Every function is inlined into a caller that was compiled for the processor, see
-//! [`super::Call`]; none may be called elsewhere.
+//! [`super::Call`]. The functions may not be called from anywhere else.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -9,11 +9,12 @@ use std::arch::x86_64::*;
 /// A vector of floats.
 ///
 /// # Safety (of all functions)
-/// The processor has what the vector needs, and pointers point to `LANES` floats.
+///
+/// The processor must support the vector, and pointers must be valid for `LANES` floats.
 pub trait Vector: Copy {
-    /// How many floats; a divisor of [`super::LANES`].
+    /// The number of floats; a divisor of [`super::LANES`].
     const LANES: usize;
-    /// How many of them the processor can hold at a time.
+    /// The number of vector registers.
     const REGISTERS: usize;
     unsafe fn splat(value: f32) -> Self;
     unsafe fn load(from: *const f32) -> Self;
@@ -23,7 +24,7 @@ pub trait Vector: Copy {
     unsafe fn mul(self, other: Self) -> Self;
     /// `self` × `factor` + `term`.
     unsafe fn mul_add(self, factor: Self, term: Self) -> Self;
-    /// The larger, lane by lane.
+    /// The lane-wise maximum.
     unsafe fn max(self, other: Self) -> Self;
     /// `self` where `gate` is above 0, else 0.
     unsafe fn where_positive(self, gate: Self) -> Self;
@@ -54,13 +55,13 @@ impl Vector for Plain {
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Plain {
-        // SAFETY: the caller promises eight floats, and floats have no wrong bits.
+        // SAFETY: the caller guarantees eight floats, and every bit pattern is a valid float.
         Plain(unsafe { from.cast::<[f32; 8]>().read_unaligned() })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller promises room for eight floats.
+        // SAFETY: the caller guarantees space for eight floats.
         unsafe { to.cast::<[f32; 8]>().write_unaligned(self.0) }
     }
 
@@ -81,7 +82,7 @@ impl Vector for Plain {
 
     #[inline(always)]
     unsafe fn mul_add(self, factor: Plain, term: Plain) -> Plain {
-        // Fused, it would be a call of a function on processors without the instruction.
+        // Not fused: without the instruction, `mul_add` would be a function call.
         self.zip(factor, |a, b| a * b).zip(term, |a, b| a + b)
     }
 
@@ -101,7 +102,7 @@ impl Vector for Plain {
 #[derive(Clone, Copy)]
 pub struct Avx2(__m256);
 
-// SAFETY of every block below: the caller promises AVX2 with fused multiply-add, and pointers to
+// SAFETY of every block below: the caller guarantees AVX2 with fused multiply-add, and pointers to
 // eight floats.
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::undocumented_unsafe_blocks, reason = "documented once above")]
@@ -163,7 +164,7 @@ impl Vector for Avx2 {
 #[derive(Clone, Copy)]
 pub struct Avx512(__m512);
 
-// SAFETY of every block below: the caller promises AVX-512, and pointers to sixteen floats.
+// SAFETY of every block below: the caller guarantees AVX-512, and pointers to sixteen floats.
 #[cfg(target_arch = "x86_64")]
 #[expect(clippy::undocumented_unsafe_blocks, reason = "documented once above")]
 impl Vector for Avx512 {

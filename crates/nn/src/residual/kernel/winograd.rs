@@ -1,9 +1,9 @@
 //! Winograd's F(4×4, 3×3) on a board of four tiles (Lavin and Gray 2015), over channels.
 //!
-//! A board is 64 squares of `channels` floats. Each of its tiles is 6×6 squares that overlap the
-//! neighbours by one; its 36 transformed elements go to 36 matrices of one row for each tile, see
-//! [`Tiles`]. With d a tile, g a filter, y the result:
-//! y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A. Backwards each transform is transposed.
+//! A board is 64 squares of `channels` floats. Each tile is 6×6 squares and overlaps its neighbours
+//! by one. Its 36 transformed elements go to 36 matrices with one row per tile, see [`Tiles`]. With
+//! d a tile, g a filter and y the result: y = Aᵀ [(G g Gᵀ) ⊙ (Bᵀ d B)] A. In the backward pass each
+//! transform is transposed.
 
 use super::vector::Vector;
 use super::{Call, Kernel, LANES};
@@ -11,12 +11,12 @@ use super::{Call, Kernel, LANES};
 /// Elements of a transformed tile.
 const ELEMENTS: usize = 36;
 
-/// How the 36 matrices stand in memory.
+/// The memory layout of the 36 matrices.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiles {
-    /// Boards, of four rows each.
+    /// Boards, with four rows each.
     pub boards: usize,
-    /// Floats in a row.
+    /// Floats per row.
     pub channels: usize,
 }
 
@@ -26,13 +26,13 @@ impl Tiles {
         4 * self.boards
     }
 
-    /// From matrix to matrix. A cache line more than they need, so that the 36 places of one row
-    /// do not all fall on the same few lines of the cache.
+    /// Distance between matrices. One cache line more than their size, so that the 36 elements of
+    /// one row do not all map to the same few cache sets.
     pub fn step(self) -> usize {
         self.rows() * self.channels + LANES
     }
 
-    /// Floats in all.
+    /// The total number of floats.
     pub fn len(self) -> usize {
         ELEMENTS * self.step()
     }
@@ -44,27 +44,26 @@ impl Tiles {
     }
 }
 
-/// What becomes of a convolution's result.
+/// What to do with the result of a convolution.
 #[derive(Clone, Copy, Debug)]
 pub enum Finish<'a> {
-    /// As it is.
     Raw,
-    /// One number for each channel is added.
+    /// Add one number per channel.
     Bias(&'a [f32]),
-    /// The same, and what is below 0 becomes 0.
+    /// Add one number per channel, then ReLU.
     Relu(&'a [f32]),
-    /// The same after what was on the board is added.
+    /// Add one number per channel and the previous contents of the board, then ReLU.
     AddRelu(&'a [f32]),
 }
 
 impl Kernel {
-    /// Boards become tiles: Bᵀ d B.
+    /// Transforms boards to tiles: Bᵀ d B.
     pub(in crate::residual) fn input_tiles(self, layout: Tiles, boards: &[f32], tiles: &mut [f32]) {
         layout.check(boards.len(), tiles.len());
         self.run(Input { layout, boards, tiles });
     }
 
-    /// Products of tiles become boards: Aᵀ m A, finished.
+    /// Transforms products of tiles to boards: Aᵀ m A, then `finish`.
     pub(in crate::residual) fn output_boards(
         self,
         layout: Tiles,
@@ -79,20 +78,21 @@ impl Kernel {
         self.run(Output { layout, tiles, boards, finish });
     }
 
-    /// Derivatives by boards become derivatives by products of tiles: A y Aᵀ.
+    /// Transforms derivatives by boards to derivatives by products of tiles: A y Aᵀ.
     pub(in crate::residual) fn output_back(self, layout: Tiles, boards: &[f32], tiles: &mut [f32]) {
         layout.check(boards.len(), tiles.len());
         self.run(OutputBack { layout, boards, tiles });
     }
 
-    /// Derivatives by tiles become derivatives by boards: B t Bᵀ, added up where tiles overlap.
+    /// Transforms derivatives by tiles to derivatives by boards: B t Bᵀ, summed where tiles
+    /// overlap.
     pub(in crate::residual) fn input_back(self, layout: Tiles, tiles: &[f32], boards: &mut [f32]) {
         layout.check(boards.len(), tiles.len());
         self.run(InputBack { layout, tiles, boards });
     }
 }
 
-/// The numbers of a file.
+/// The elements of a file.
 #[inline(always)]
 fn column<V: Copy, const RANKS: usize, const FILES: usize>(
     ranks: &[[V; FILES]; RANKS],
@@ -105,7 +105,7 @@ fn column<V: Copy, const RANKS: usize, const FILES: usize>(
     out
 }
 
-/// First square of each tile's inner 4×4.
+/// The first square of each tile's inner 4×4.
 const CORNERS: [usize; 4] = [0, 4, 32, 36];
 
 struct Input<'a> {
@@ -122,8 +122,8 @@ impl Call for Input<'_> {
         for board in 0..boards {
             let mut channel = 0;
             while channel < channels {
-                // SAFETY: `check` has seen that boards and tiles are there, and a vector fits
-                // as channels come in multiples of 16.
+                // SAFETY: `check` has verified the lengths of boards and tiles, and channels are a
+                // multiple of 16, so a vector fits.
                 unsafe {
                     let from = self.boards.as_ptr().add(board * 64 * channels + channel);
                     let to = self.tiles.as_mut_ptr().add(board * 4 * channels + channel);
@@ -138,9 +138,10 @@ impl Call for Input<'_> {
     }
 }
 
-/// One tile: the upper ranks or the lower, the right files or the left.
+/// One tile: the upper or lower ranks, the right or left files.
 ///
 /// # Safety
+///
 /// `from` is the first square of a board, `to` the row of the tile in the first matrix.
 #[inline(always)]
 unsafe fn input_tile<V: Vector, const UP: bool, const RIGHT: bool>(
@@ -149,7 +150,7 @@ unsafe fn input_tile<V: Vector, const UP: bool, const RIGHT: bool>(
     to: *mut f32,
     step: usize,
 ) {
-    // SAFETY: squares off the board are not read, and the caller promises the others.
+    // SAFETY: squares off the board are not read; the caller guarantees the others.
     unsafe {
         let zero = V::splat(0.0);
         let mut half = [[zero; 6]; 6];
@@ -182,7 +183,7 @@ unsafe fn input_tile<V: Vector, const UP: bool, const RIGHT: bool>(
 /// As every function of [`Vector`].
 #[inline(always)]
 unsafe fn input_line<V: Vector>(x: [V; 6]) -> [V; 6] {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (two, four, five) = (V::splat(2.0), V::splat(-4.0), V::splat(-5.0));
         let even = x[2].mul_add(four, x[4]);
@@ -211,7 +212,7 @@ struct Output<'a> {
 impl Call for Output<'_> {
     #[inline(always)]
     unsafe fn run<V: Vector>(self) {
-        // SAFETY: the caller promises it.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self.finish {
                 Finish::Raw => self.boards::<V, 0>(&[]),
@@ -233,8 +234,8 @@ impl Output<'_> {
         for board in 0..boards {
             let mut channel = 0;
             while channel < channels {
-                // SAFETY: `check` has seen that boards and tiles are there, and a vector fits
-                // as channels come in multiples of 16.
+                // SAFETY: `check` has verified the lengths of boards and tiles, and channels are a
+                // multiple of 16, so a vector fits.
                 unsafe {
                     let bias = match KIND {
                         0 => V::splat(0.0),
@@ -268,7 +269,7 @@ unsafe fn output_tile<V: Vector, const KIND: usize>(
     channels: usize,
     bias: V,
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let zero = V::splat(0.0);
         let mut half = [[zero; 4]; 6];
@@ -301,7 +302,7 @@ unsafe fn output_tile<V: Vector, const KIND: usize>(
 /// As every function of [`Vector`].
 #[inline(always)]
 unsafe fn output_line<V: Vector>(m: [V; 6]) -> [V; 4] {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (two, four, eight) = (V::splat(2.0), V::splat(4.0), V::splat(8.0));
         let (near, far) = (m[1].add(m[2]), m[3].add(m[4]));
@@ -329,8 +330,8 @@ impl Call for OutputBack<'_> {
         for board in 0..boards {
             let mut channel = 0;
             while channel < channels {
-                // SAFETY: `check` has seen that boards and tiles are there, and a vector fits
-                // as channels come in multiples of 16.
+                // SAFETY: `check` has verified the lengths of boards and tiles, and channels are a
+                // multiple of 16, so a vector fits.
                 unsafe {
                     for (tile, corner) in CORNERS.iter().enumerate() {
                         let from = (board * 64 + corner) * channels + channel;
@@ -358,7 +359,7 @@ unsafe fn output_back_tile<V: Vector>(
     to: *mut f32,
     step: usize,
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let zero = V::splat(0.0);
         let mut half = [[zero; 6]; 4];
@@ -384,7 +385,7 @@ unsafe fn output_back_tile<V: Vector>(
 /// As every function of [`Vector`].
 #[inline(always)]
 unsafe fn output_back_line<V: Vector>(y: [V; 4]) -> [V; 6] {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (two, four) = (V::splat(2.0), V::splat(4.0));
         let (even, odd) = (y[0].add(y[2]), y[1].add(y[3]));
@@ -408,8 +409,8 @@ impl Call for InputBack<'_> {
         for board in 0..boards {
             let mut channel = 0;
             while channel < channels {
-                // SAFETY: `check` has seen that boards and tiles are there, and a vector fits
-                // as channels come in multiples of 16.
+                // SAFETY: `check` has verified the lengths of boards and tiles, and channels are a
+                // multiple of 16, so a vector fits.
                 unsafe {
                     let from = self.tiles.as_ptr().add(board * 4 * channels + channel);
                     let to = self.boards.as_mut_ptr().add(board * 64 * channels + channel);
@@ -436,7 +437,7 @@ unsafe fn add_tile<V: Vector, const UP: bool, const RIGHT: bool>(
     step: usize,
     squares: &mut [V; 64],
 ) {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let zero = V::splat(0.0);
         let mut half = [[zero; 6]; 6];
@@ -470,7 +471,7 @@ unsafe fn add_tile<V: Vector, const UP: bool, const RIGHT: bool>(
 /// As every function of [`Vector`].
 #[inline(always)]
 unsafe fn input_back_line<V: Vector>(t: [V; 6]) -> [V; 6] {
-    // SAFETY: the caller promises it.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let (two, four, five) = (V::splat(2.0), V::splat(4.0), V::splat(-5.0));
         let (near, far) = (t[1].add(t[2]), t[3].add(t[4]));

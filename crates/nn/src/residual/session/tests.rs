@@ -6,7 +6,7 @@ use super::super::kernel::{IntegerKernel, Kernel};
 use super::super::reference::{Reference, Statistics, distance, varied};
 use super::*;
 
-/// A small network of every kind there is.
+/// A small network of every kind.
 fn kinds() -> [Config; 4] {
     let small =
         Config { planes: 119, blocks: 2, filters: 32, squeeze: 0, value: ValueHead::Scalar };
@@ -19,19 +19,19 @@ fn kinds() -> [Config; 4] {
 }
 
 #[test]
-fn networks_are_those_of_the_textbook() {
+fn networks_match_the_reference() {
     for config in kinds().into_iter().chain([Config::toy()]) {
         let weights = varied(config, 3);
         let batch = positions(config, 3, Seed::new(8));
-        let truth = Reference::new(&weights).judge(batch.planes(), Statistics::Running);
+        let exact = Reference::new(&weights).evaluate(batch.planes(), Statistics::Running);
         for kernel in Kernel::all() {
             let mut outputs = Outputs::default();
             let network = Network::with_kernel(&weights, kernel);
             Session::new(&network).run(batch.planes(), &mut outputs);
-            let (policy, value) = distance(&truth, &outputs.policy, &outputs.value);
+            let (policy, value) = distance(&exact, &outputs.policy, &outputs.value);
             assert!(policy < 1e-4 && value < 1e-4, "{config:?} {kernel:?}: {policy} {value}");
             let range = outputs.policy.iter().fold(0.0f32, |most, logit| most.max(logit.abs()));
-            assert!(range > 0.3, "logits up to {range} show nothing");
+            assert!(range > 0.3, "logits up to {range} are too small for this test");
         }
     }
 }
@@ -62,23 +62,23 @@ fn a_position_has_the_same_bits_in_any_batch_and_with_any_threads() {
 }
 
 #[test]
-fn chances_follow_the_head() {
-    let wdl = chances(ValueHead::Scalar, &[0.5]);
+fn probabilities_follow_the_value_head() {
+    let wdl = wdl_of_outputs(ValueHead::Scalar, &[0.5]);
     assert!((wdl.value() - 0.5f32.tanh()).abs() < 1e-6 && wdl.draw == 0.0);
-    let wdl = chances(ValueHead::Wdl, &[2f32.ln(), 0.0, 0.0]);
+    let wdl = wdl_of_outputs(ValueHead::Wdl, &[2f32.ln(), 0.0, 0.0]);
     assert!((wdl.win - 0.5).abs() < 1e-6 && (wdl.draw - 0.25).abs() < 1e-6);
 }
 
 #[test]
-fn integers_say_nearly_the_same_with_the_same_bits_everywhere() {
+fn quantised_networks_are_close_and_have_the_same_bits_everywhere() {
     for config in kinds() {
         let weights = varied(config, 11);
-        let seen = positions(config, 64, Seed::new(11));
+        let calibration = positions(config, 64, Seed::new(11));
         let batch = positions(config, 40, Seed::new(12));
         let (mut exact, mut integers) = (Outputs::default(), Outputs::default());
         Session::new(&Network::new(&weights)).run(batch.planes(), &mut exact);
-        let results = [IntegerKernel::RemotePlayerSpec, IntegerKernel::detect()].map(|kernel| {
-            let network = Network::quantised_with(&weights, seen.planes(), kernel);
+        let results = [IntegerKernel::Portable, IntegerKernel::detect()].map(|kernel| {
+            let network = Network::quantised_with(&weights, calibration.planes(), kernel);
             Session::with_threads(&network, 2).unwrap().run(batch.planes(), &mut integers);
             assert!(network.is_quantised());
             integers.clone()

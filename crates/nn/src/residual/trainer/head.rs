@@ -6,21 +6,21 @@ use super::super::network::POLICY_INPUTS;
 use super::super::squeeze::{add_scaled, dot};
 use super::TrainingConfig;
 use super::norm::BatchNorm;
-use super::segment::{MoveDerivative, Room, Segment};
+use super::segment::{MoveDerivative, Segment, ThreadScratch};
 use super::tower::Tower;
 
-/// What the heads look at.
+/// The inputs of the heads.
 #[derive(Clone, Copy, Debug)]
 pub struct Head<'a> {
     pub tower: &'a Tower<'a>,
     pub config: &'a TrainingConfig,
 }
 
-/// The value's column of the heads' convolution, behind those of the policy.
+/// The value's column in the heads' convolution, after those of the policy.
 const VALUE_COLUMN: usize = 2;
 
 impl Head<'_> {
-    /// The tower's output and the 1×1 convolutions, added up for batch norm.
+    /// Computes the tower's output and the 1×1 convolutions, with sums for batch norm.
     pub fn convolve(&self, segment: &mut Segment, norms: &[BatchNorm]) {
         let Tower { kernel, prepared, .. } = *self.tower;
         let filters = self.tower.weights.config().filters;
@@ -38,7 +38,7 @@ impl Head<'_> {
     }
 
     /// From the convolutions to the losses, and back to the convolutions' batch norm.
-    pub fn judge(&self, segment: &mut Segment, norm: &BatchNorm) {
+    pub fn losses(&self, segment: &mut Segment, norm: &BatchNorm) {
         let lines = [0, 1, VALUE_COLUMN].map(|column| norm.line(column));
         for position in 0..segment.count {
             let squares = &segment.head[position * 64 * LANES..(position + 1) * 64 * LANES];
@@ -51,18 +51,18 @@ impl Head<'_> {
                 value[square] = activated(row, VALUE_COLUMN);
             }
         }
-        self.judge_policy(segment);
-        self.judge_value(segment);
+        self.policy_loss(segment);
+        self.value_losses(segment);
         let Segment { head, head_back, sums, .. } = segment;
         let kernel = self.tower.kernel;
         kernel.channel_sums(head_back, head, &norm.mean, &mut sums[..2 * LANES]);
     }
 
-    /// Softmax over the listed moves, and cross entropy with their shares.
-    fn judge_policy(&self, segment: &mut Segment) {
+    /// Softmax over the listed moves, and cross entropy with their target probabilities.
+    fn policy_loss(&self, segment: &mut Segment) {
         let Tower { weights, batch, .. } = *self.tower;
-        let place = &weights.layout().policy_linear;
-        let (matrix, bias) = (weights.at(&place.weight), weights.at(&place.bias));
+        let layout = &weights.layout().policy_linear;
+        let (matrix, bias) = (weights.at(&layout.weight), weights.at(&layout.bias));
         let weight = self.config.policy_weight / batch.len() as f32;
         let mut logits = Vec::new();
         for position in 0..segment.count {
@@ -93,7 +93,7 @@ impl Head<'_> {
         }
     }
 
-    fn judge_value(&self, segment: &mut Segment) {
+    fn value_losses(&self, segment: &mut Segment) {
         let Tower { kernel, weights, prepared, .. } = *self.tower;
         let layout = weights.layout();
         let count = segment.count;
@@ -127,7 +127,7 @@ impl Head<'_> {
                 *bias += derivative;
                 add_scaled(&mut by_hidden, row, derivative);
             }
-            // From here on the units' derivatives stand where the units stood.
+            // From here on, `hidden` holds the derivatives of the units.
             let units = hidden.iter_mut().zip(by_hidden).zip(&mut small.hidden_bias);
             for ((unit, derivative), bias) in units {
                 *unit = if *unit > 0.0 { derivative } else { 0.0 };
@@ -148,7 +148,7 @@ impl Head<'_> {
         }
     }
 
-    /// The value loss of a position, and its share of the derivatives by the outputs.
+    /// The value loss of a position, and its derivatives by the outputs.
     fn value_loss(&self, outputs: [f32; 3], position: usize) -> (f64, [f32; 3]) {
         let batch = self.tower.batch;
         let target = batch.value(position);
@@ -179,11 +179,11 @@ impl Head<'_> {
         }
     }
 
-    /// The 1×1 convolutions backwards, into the end of the last block.
+    /// The 1×1 convolutions backwards, to the end of the last block.
     pub fn back(
         &self,
         segment: &mut Segment,
-        room: &mut Room,
+        scratch: &mut ThreadScratch,
         norm: &BatchNorm,
         norms: &[BatchNorm],
     ) {
@@ -210,7 +210,7 @@ impl Head<'_> {
             let skip = &mut segment.skip[all];
             kernel.product(shape, Left::rows(by_raw, LANES), right, skip, filters);
             kernel.mask(skip, output);
-            self.tower.enter(segment, room, last - 1, norms, start, count);
+            self.tower.enter(segment, scratch, last - 1, norms, start, count);
         }
     }
 }

@@ -35,7 +35,7 @@ impl BatchNorm {
         }
     }
 
-    /// Takes mean and variance from the sums of all segments, then has the affine part set.
+    /// Computes mean and variance from the sums of all segments, then the affine coefficients.
     pub fn forward(
         &mut self,
         segments: &mut [Segment],
@@ -54,11 +54,11 @@ impl BatchNorm {
         affine(self);
     }
 
-    /// Sets weight and bias; several norms may stand side by side. Channels beyond have none.
-    pub fn affine(&mut self, weights: &Weights, places: &[&Norm]) {
-        let pairs = places
+    /// Sets weight and bias, of several norms side by side if needed. Further channels stay zero.
+    pub fn affine(&mut self, weights: &Weights, norms: &[&Norm]) {
+        let pairs = norms
             .iter()
-            .flat_map(|place| weights.at(&place.weight).iter().zip(weights.at(&place.bias)));
+            .flat_map(|norm| weights.at(&norm.weight).iter().zip(weights.at(&norm.bias)));
         for (channel, (weight, bias)) in pairs.enumerate() {
             let scale = f64::from(*weight) * self.inverse[channel];
             self.weight[channel] = f64::from(*weight);
@@ -67,13 +67,13 @@ impl BatchNorm {
         }
     }
 
-    /// Takes the sums of derivatives from all segments; weight and bias get theirs.
+    /// Takes the sums of derivatives from all segments; writes the gradient of weight and bias.
     pub fn backward(
         &mut self,
         segments: &mut [Segment],
         squares: usize,
         gradient: &mut Weights,
-        places: &[&Norm],
+        norms: &[&Norm],
     ) {
         // With d the derivative by the result, z the raw value and x̂ its normalised form:
         // dz = weight / deviation × (d - mean(d) - x̂ mean(d x̂)).
@@ -90,11 +90,11 @@ impl BatchNorm {
             self.offset[channel] = offset as f32;
         }
         let mut channel = 0;
-        for place in places {
-            for index in 0..place.weight.len() {
+        for norm in norms {
+            for index in 0..norm.weight.len() {
                 let product = totals[channels + channel] * self.inverse[channel];
-                gradient.values[place.weight.start + index] = product as f32;
-                gradient.values[place.bias.start + index] = totals[channel] as f32;
+                gradient.values[norm.weight.start + index] = product as f32;
+                gradient.values[norm.bias.start + index] = totals[channel] as f32;
                 channel += 1;
             }
         }
@@ -104,7 +104,7 @@ impl BatchNorm {
         Activate { scale: &self.scale, shift: &self.shift, residual }
     }
 
-    /// The affine line of a channel.
+    /// The affine coefficients of a channel.
     pub fn line(&self, channel: usize) -> (f32, f32) {
         (self.scale[channel], self.shift[channel])
     }

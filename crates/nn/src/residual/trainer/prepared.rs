@@ -1,4 +1,4 @@
-//! The weights of a step as products need them.
+//! The weights of a step, transformed and packed for matrix products.
 
 use rayon::prelude::*;
 
@@ -12,7 +12,7 @@ use super::super::winograd::{ELEMENTS, Filters};
 #[derive(Debug)]
 pub struct Prepared {
     pub tower: Vec<Layer>,
-    /// Both heads' 1×1 convolutions side by side, filters × 16.
+    /// The 1×1 convolutions of both heads side by side, filters × 16.
     pub head: Floats,
     /// The same transposed, 16 × filters.
     pub head_back: Floats,
@@ -25,16 +25,16 @@ pub struct Prepared {
 pub struct Layer {
     pub filters: Filters,
     pub forward: Floats,
-    /// Empty for the stem: nobody asks for derivatives by the planes.
+    /// Empty for the stem, because derivatives by the planes are not needed.
     pub backward: Floats,
 }
 
 impl Prepared {
     pub fn new(weights: &Weights) -> Prepared {
         let layout = weights.layout();
-        let tower = layout.tower.iter().enumerate().map(|(number, place)| {
-            let filters = Filters { inputs: place.inputs, outputs: place.outputs };
-            let back = Right::packed_len(place.outputs, place.inputs);
+        let tower = layout.tower.iter().enumerate().map(|(number, conv)| {
+            let filters = Filters { inputs: conv.inputs, outputs: conv.outputs };
+            let back = Right::packed_len(conv.outputs, conv.inputs);
             Layer {
                 filters,
                 forward: Floats::zeros(ELEMENTS * filters.matrix()),
@@ -51,20 +51,20 @@ impl Prepared {
 
     pub fn fill(&mut self, weights: &Weights) {
         let layout = weights.layout();
-        self.tower.par_iter_mut().zip(&layout.tower).for_each(|(layer, place)| {
-            let values = weights.at(&place.weight);
+        self.tower.par_iter_mut().zip(&layout.tower).for_each(|(layer, conv)| {
+            let values = weights.at(&conv.weight);
             layer.filters.forward(values, |_| 1.0, &mut layer.forward);
             if !layer.backward.is_empty() {
                 layer.filters.backward(values, &mut layer.backward);
             }
         });
         let filters = layout.config.filters;
-        let rows = [&layout.policy, &layout.value].map(|place| weights.at(&place.weight));
+        let rows = [&layout.policy, &layout.value].map(|conv| weights.at(&conv.weight));
         let rows = rows.into_iter().flat_map(|values| values.chunks_exact(filters));
         for (column, row) in rows.enumerate() {
             for (filter, value) in row.iter().enumerate() {
                 self.head[filter * LANES + column] = *value;
-                self.head_back[Right::place(LANES, filters, column, filter)] = *value;
+                self.head_back[Right::index(LANES, filters, column, filter)] = *value;
             }
         }
         self.hidden = packed(weights.at(&layout.value_hidden.weight), 64, VALUE_HIDDEN);

@@ -1,4 +1,4 @@
-//! A part of a batch that is always worked on in one piece, and the room threads work in.
+//! A part of a batch that is processed as a unit, and the buffers of the threads.
 
 use super::super::config::{Config, VALUE_HIDDEN};
 use super::super::kernel::{Floats, LANES, Tiles};
@@ -9,34 +9,34 @@ use super::super::winograd::ELEMENTS;
 
 /// Boards that are transformed and multiplied together.
 pub const CHUNK: usize = 8;
-/// Segments of a large batch: no more threads than this find work.
+/// Segments of a large batch, which limits the number of useful threads.
 const SEGMENTS: usize = 4;
 
-/// A part of a batch with everything that is remembered between forwards and backwards.
+/// A part of a batch with everything that is kept from the forward to the backward pass.
 #[derive(Debug)]
 pub struct Segment {
-    /// The first position.
+    /// The index of its first position in the batch.
     pub first: usize,
     pub count: usize,
-    /// Inputs of each convolution, and the tower's output at the end.
+    /// Inputs of each convolution, and finally the tower's output.
     pub inputs: Vec<Floats>,
     /// Results of each convolution, before batch norm.
     pub raw: Vec<Floats>,
-    /// Means, units and gates of each block and position; empty without.
+    /// Means, units and gates of each block and position; empty without squeeze and excitation.
     pub gates: Vec<Floats>,
     /// Derivatives by the sum at the end of a block.
     pub skip: Floats,
     /// Derivatives between the convolutions of a block.
     pub inner: Floats,
-    /// Derivatives by the second batch norm, where a gate comes between it and the sum.
+    /// Derivatives by the second batch norm, when a gate comes between it and the sum.
     pub gated: Floats,
     /// The heads' 1×1 convolutions, 16 channels, and derivatives by them.
     pub head: Floats,
     pub head_back: Floats,
-    /// What enters the matrices of the heads.
+    /// Inputs of the heads' matrices.
     pub policy: Floats,
     pub value: Floats,
-    /// Derivatives by moves.
+    /// Derivatives by the logits of moves.
     pub moves: Vec<MoveDerivative>,
     /// Sums for batch norm: of values, then of products.
     pub sums: Vec<f64>,
@@ -58,7 +58,7 @@ pub struct MoveDerivative {
 }
 
 impl Segment {
-    /// Cuts a batch of so many positions, keeping the memory if it was cut like this before.
+    /// Divides a batch of this many positions; reuses the memory of an equal division.
     pub fn cut(segments: &mut Vec<Segment>, config: Config, positions: usize) {
         let count = (positions / (2 * CHUNK)).clamp(1, SEGMENTS);
         let bound = |index: usize| index * positions / count;
@@ -126,7 +126,7 @@ impl Segment {
     }
 }
 
-/// Derivatives by the small tensors, as one segment sees them.
+/// Derivatives by the small tensors, summed over one segment.
 #[derive(Debug)]
 pub struct Small {
     /// Filters × 16.
@@ -165,7 +165,7 @@ impl Small {
         }
     }
 
-    /// Brings them to their places; the first segment's replace what was there.
+    /// Adds them to the gradient; the first segment's replace its contents.
     pub fn copy_or_add(&self, first: bool, layout: &Layout, gradient: &mut [f32]) {
         let mut put = |range: std::ops::Range<usize>, values: &mut dyn Iterator<Item = f32>| {
             for (to, value) in gradient[range].iter_mut().zip(values) {
@@ -174,32 +174,32 @@ impl Small {
         };
         let filters = layout.config.filters;
         let mut column = 0;
-        for place in [&layout.policy, &layout.value] {
-            let columns = column..column + place.outputs;
+        for head in [&layout.policy, &layout.value] {
+            let columns = column..column + head.outputs;
             let values = columns.flat_map(|column| {
                 (0..filters).map(move |filter| self.head[filter * LANES + column])
             });
-            put(place.weight.clone(), &mut { values });
-            column += place.outputs;
+            put(head.weight.clone(), &mut { values });
+            column += head.outputs;
         }
-        let mut linear = |place: &Linear, weight: &[f32], bias: &[f32]| {
-            put(place.weight.clone(), &mut weight.iter().copied());
-            put(place.bias.clone(), &mut bias.iter().copied());
+        let mut linear = |layer: &Linear, weight: &[f32], bias: &[f32]| {
+            put(layer.weight.clone(), &mut weight.iter().copied());
+            put(layer.bias.clone(), &mut bias.iter().copied());
         };
         linear(&layout.value_hidden, &self.hidden, &self.hidden_bias);
         linear(&layout.value_output, &self.output, &self.output_bias);
-        for (place, [reduce, reduce_bias, expand, expand_bias]) in
+        for (squeeze, [reduce, reduce_bias, expand, expand_bias]) in
             layout.squeezes.iter().zip(&self.gates)
         {
-            linear(&place.reduce, reduce, reduce_bias);
-            linear(&place.expand, expand, expand_bias);
+            linear(&squeeze.reduce, reduce, reduce_bias);
+            linear(&squeeze.expand, expand, expand_bias);
         }
     }
 }
 
-/// Room for one thread to work in.
+/// The buffers of one thread.
 #[derive(Debug)]
-pub struct Room {
+pub struct ThreadScratch {
     pub tiles: Floats,
     pub products: Floats,
     /// Boards of a chunk.
@@ -210,12 +210,12 @@ pub struct Room {
     pub gate: Floats,
 }
 
-impl Room {
-    pub fn new(config: Config) -> Room {
+impl ThreadScratch {
+    pub fn new(config: Config) -> ThreadScratch {
         let filters = config.filters;
         let planes = config.planes.next_multiple_of(LANES);
         let tiles = |channels| Floats::zeros(Tiles { boards: CHUNK, channels }.len());
-        Room {
+        ThreadScratch {
             tiles: tiles(planes.max(filters)),
             products: tiles(filters),
             boards: Floats::zeros(CHUNK * 64 * filters),

@@ -16,7 +16,7 @@ fn trainer(weights: &Weights, threads: usize) -> Trainer {
 }
 
 #[test]
-fn gradients_are_slopes_of_the_loss() {
+fn gradients_match_finite_differences() {
     let kinds = [
         tiny(),
         Config { squeeze: 4, blocks: 1, ..tiny() },
@@ -39,19 +39,19 @@ fn gradients_are_slopes_of_the_loss() {
                 continue;
             }
             let largest = tensor.values.iter().fold(0.0f32, |most, value| most.max(value.abs()));
-            let place = tensor.values.iter().position(|value| value.abs() == largest).unwrap();
-            for place in [place, rng.below(tensor.values.len())] {
+            let index = tensor.values.iter().position(|value| value.abs() == largest).unwrap();
+            for index in [index, rng.below(tensor.values.len())] {
                 let loss = |step: f64| {
                     let mut moved = reference.clone();
-                    moved.tensors.get_mut(tensor.name).unwrap()[place] += step;
+                    moved.tensors.get_mut(tensor.name).unwrap()[index] += step;
                     moved.loss(&batch).iter().sum::<f64>()
                 };
                 let slope = (loss(1e-6) - loss(-1e-6)) / 2e-6;
-                let got = f64::from(tensor.values[place]);
+                let got = f64::from(tensor.values[index]);
                 let tolerance = 2e-3 * f64::from(largest) + 2e-5;
                 assert!(
                     (slope - got).abs() < tolerance,
-                    "{config:?} {} at {place}: {got}, not {slope}",
+                    "{config:?} {} at {index}: {got}, not {slope}",
                     tensor.name
                 );
             }
@@ -60,7 +60,7 @@ fn gradients_are_slopes_of_the_loss() {
 }
 
 #[test]
-fn threads_change_no_bit() {
+fn results_do_not_depend_on_threads() {
     let config = Config { squeeze: 8, ..tiny() };
     let weights = varied(config, 7);
     let batch = positions(config, 70, Seed::new(7));
@@ -75,12 +75,12 @@ fn threads_change_no_bit() {
 }
 
 #[test]
-fn a_small_set_is_learned_by_heart() {
+fn a_small_batch_can_be_memorised() {
     for value in [ValueHead::Scalar, ValueHead::Wdl] {
         let config = Config { value, ..tiny() };
         let weights = Weights::random(config, Seed::new(3)).unwrap();
         let source = positions(config, 64, Seed::new(3));
-        // One move each: the entropy of the targets is 0, and so may the loss become.
+        // One move each, so the entropy of the targets and the minimum of the loss are 0.
         let mut batch = Batch::new(config);
         for position in 0..64 {
             let planes = &source.planes()[position * 13 * 64..(position + 1) * 13 * 64];
@@ -102,7 +102,7 @@ fn a_small_set_is_learned_by_heart() {
         }
         assert!(first.policy > 2.0 && last.policy < 0.1, "{first:?} to {last:?}");
         assert!(first.value > 0.5 && last.value < 0.05, "{first:?} to {last:?}");
-        // With running statistics it must have learned the same.
+        // Inference with running statistics must give the same moves.
         let mut outputs = Outputs::default();
         Session::new(&Network::new(trainer.weights())).run(batch.planes(), &mut outputs);
         let right = (0..64).filter(|position| {
@@ -118,7 +118,7 @@ fn a_small_set_is_learned_by_heart() {
 }
 
 #[test]
-fn a_restored_trainer_goes_on_with_the_same_bits() {
+fn a_restored_trainer_continues_with_the_same_bits() {
     let weights = varied(tiny(), 8);
     let batch = positions(tiny(), 20, Seed::new(8));
     for optimiser in [Optimiser::sgd(), Optimiser::adam()] {
@@ -140,8 +140,8 @@ fn a_restored_trainer_goes_on_with_the_same_bits() {
 }
 
 #[test]
-fn steps_are_those_of_the_textbook() {
-    // Plain descent, unclipped, with decay, against the formula; running statistics too.
+fn steps_match_the_formula() {
+    // Plain gradient descent, unclipped, with decay, against the formula; running statistics too.
     let weights = varied(tiny(), 9);
     let batch = positions(tiny(), 4, Seed::new(9));
     let config = TrainingConfig { clip_norm: 1e9, weight_decay: 0.01, ..Default::default() };
@@ -180,14 +180,17 @@ fn steps_are_those_of_the_textbook() {
 }
 
 #[test]
-fn wrong_batches_change_nothing() {
+fn invalid_batches_change_nothing() {
     let weights = varied(tiny(), 10);
     let mut trainer = trainer(&weights, 1);
     let error = trainer.step(&Batch::new(tiny()), 0.1).unwrap_err();
     assert_eq!(error.to_string(), "the batch is empty");
     let other = Config { planes: 9, ..tiny() };
     let error = trainer.step(&positions(other, 2, Seed::new(1)), 0.1).unwrap_err();
-    assert_eq!(error.to_string(), "positions of 576 numbers: expected 832");
+    assert_eq!(
+        error.to_string(),
+        "positions of 576 numbers: expected 832, as in the network's encoding"
+    );
     assert_eq!(trainer.weights(), &weights);
 
     let mut broken = weights.clone();

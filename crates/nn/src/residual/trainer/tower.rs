@@ -11,10 +11,10 @@ use super::super::weights::Weights;
 use super::super::winograd::{ELEMENTS, Filters};
 use super::norm::BatchNorm;
 use super::prepared::Prepared;
-use super::segment::{Room, Segment};
+use super::segment::{Segment, ThreadScratch};
 
-/// What every step through the tower looks at. Convolution 0 is the stem; block `b` has `2b + 1`
-/// and `2b + 2`.
+/// The inputs of every step through the tower. Convolution 0 is the stem; block `b` has
+/// convolutions `2b + 1` and `2b + 2`.
 #[derive(Clone, Copy, Debug)]
 pub struct Tower<'a> {
     pub kernel: Kernel,
@@ -24,12 +24,12 @@ pub struct Tower<'a> {
 }
 
 impl Tower<'_> {
-    /// Convolution `layer`: activates what the one before gave, convolves it and adds up for
-    /// batch norm.
+    /// Convolution `layer`: activates the result of the previous one, convolves it and computes
+    /// sums for batch norm.
     pub fn forward(
         &self,
         segment: &mut Segment,
-        room: &mut Room,
+        scratch: &mut ThreadScratch,
         layer: usize,
         norms: &[BatchNorm],
     ) {
@@ -50,17 +50,17 @@ impl Tower<'_> {
             let from = Tiles { boards: count, channels };
             let to = Tiles { boards: count, channels: outputs };
             let boards = &segment.inputs[layer][range(start, count, channels)];
-            self.kernel.input_tiles(from, boards, &mut room.tiles);
-            let products = (to, &mut room.products[..]);
-            let tiles = (from, &room.tiles[..]);
+            self.kernel.input_tiles(from, boards, &mut scratch.tiles);
+            let products = (to, &mut scratch.products[..]);
+            let tiles = (from, &scratch.tiles[..]);
             multiply(self.kernel, prepared.filters, &prepared.forward, tiles, products);
             let raw = &mut segment.raw[layer][range(start, count, outputs)];
-            self.kernel.output_boards(to, &room.products, raw, Finish::Raw);
+            self.kernel.output_boards(to, &scratch.products, raw, Finish::Raw);
             self.kernel.channel_sums(raw, raw, &zero, &mut segment.sums[..2 * outputs]);
         }
     }
 
-    /// Fills the input of convolution `layer` (or the tower's output) from the one before.
+    /// Fills the input of convolution `layer` (or the tower's output) from the previous one.
     pub fn activate(
         &self,
         segment: &mut Segment,
@@ -96,12 +96,12 @@ impl Tower<'_> {
         }
     }
 
-    /// Convolution `layer` backwards: derivatives by its filters are added up, those by its input
-    /// become derivatives by the batch norm before it.
+    /// Convolution `layer` backwards: sums the derivatives by its filters, and turns those by its
+    /// input into derivatives by the previous batch norm.
     pub fn backward(
         &self,
         segment: &mut Segment,
-        room: &mut Room,
+        scratch: &mut ThreadScratch,
         layer: usize,
         norms: &[BatchNorm],
     ) {
@@ -113,19 +113,19 @@ impl Tower<'_> {
             let all = range(start, count, outputs);
             let derivative = &segment.derivative(layer)[all.clone()];
             let raw = &segment.raw[layer][all.clone()];
-            let by_raw = &mut room.boards[..count * 64 * outputs];
+            let by_raw = &mut scratch.boards[..count * 64 * outputs];
             self.kernel.norm_back(derivative, raw, norms[layer].back(), by_raw);
 
             let from = Tiles { boards: count, channels };
             let to = Tiles { boards: count, channels: outputs };
-            self.kernel.output_back(to, by_raw, &mut room.products);
+            self.kernel.output_back(to, by_raw, &mut scratch.products);
             let boards = &segment.inputs[layer][range(start, count, channels)];
-            self.kernel.input_tiles(from, boards, &mut room.tiles);
+            self.kernel.input_tiles(from, boards, &mut scratch.tiles);
             let by_filters = Shape { rows: inputs, depth: to.rows(), columns: outputs };
             let by_tiles = Shape { rows: to.rows(), depth: outputs, columns: inputs };
             for element in 0..ELEMENTS {
-                let tiles = &mut room.tiles[element * from.step()..(element + 1) * from.step()];
-                let products = &room.products[element * to.step()..(element + 1) * to.step()];
+                let tiles = &mut scratch.tiles[element * from.step()..(element + 1) * from.step()];
+                let products = &scratch.products[element * to.step()..(element + 1) * to.step()];
                 let filters = &mut segment.filters[element * inputs * outputs..];
                 let left = Left::columns(tiles, channels);
                 let right = Right::rows(products, outputs);
@@ -147,14 +147,14 @@ impl Tower<'_> {
             let gate = &segment.inputs[layer][all.clone()];
             if layer.is_multiple_of(2) {
                 let inner = &mut segment.inner[all];
-                self.kernel.input_back(from, &room.tiles, inner);
+                self.kernel.input_back(from, &scratch.tiles, inner);
                 self.kernel.mask(inner, gate);
                 self.add_up(segment, layer - 1, norms, start, count);
             } else {
-                let by_input = &mut room.boards[..count * 64 * inputs];
-                self.kernel.input_back(from, &room.tiles, by_input);
+                let by_input = &mut scratch.boards[..count * 64 * inputs];
+                self.kernel.input_back(from, &scratch.tiles, by_input);
                 self.kernel.add_mask(&mut segment.skip[all], by_input, gate);
-                self.enter(segment, room, layer - 1, norms, start, count);
+                self.enter(segment, scratch, layer - 1, norms, start, count);
             }
         }
     }
@@ -164,7 +164,7 @@ impl Tower<'_> {
     pub fn enter(
         &self,
         segment: &mut Segment,
-        room: &mut Room,
+        scratch: &mut ThreadScratch,
         layer: usize,
         norms: &[BatchNorm],
         start: usize,
@@ -179,19 +179,19 @@ impl Tower<'_> {
             let mut gradient = GateGradient { reduce, reduce_bias, expand, expand_bias };
             for board in start..start + count {
                 let all = range(board, 1, filters);
-                let normal = &mut room.others[..64 * filters];
+                let normal = &mut scratch.others[..64 * filters];
                 normalise(&norms[layer], &segment.raw[layer][all.clone()], normal);
                 let state = &mut segment.gates[block][board * each..(board + 1) * each];
                 let state = GateState::new(state, filters, squeeze);
                 let derivative = &mut segment.gated[all.clone()];
                 derivative.copy_from_slice(&segment.skip[all]);
-                gate.back(&state, normal, derivative, &mut room.gate, &mut gradient);
+                gate.back(&state, normal, derivative, &mut scratch.gate, &mut gradient);
             }
         }
         self.add_up(segment, layer, norms, start, count);
     }
 
-    /// Adds up the derivatives by the batch norm of convolution `layer`.
+    /// Sums the derivatives by the batch norm of convolution `layer`.
     fn add_up(
         &self,
         segment: &mut Segment,
@@ -210,8 +210,8 @@ impl Tower<'_> {
     }
 
     fn gate(&self, block: usize) -> Option<Gate<'_>> {
-        let place = self.weights.layout().squeezes.get(block)?;
-        Some(Gate::new(self.weights, place))
+        let squeeze = self.weights.layout().squeezes.get(block)?;
+        Some(Gate::new(self.weights, squeeze))
     }
 }
 
@@ -226,7 +226,7 @@ fn normalise(norm: &BatchNorm, raw: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Where boards stand.
+/// The range of boards in a buffer.
 fn range(start: usize, count: usize, channels: usize) -> Range<usize> {
     start * 64 * channels..(start + count) * 64 * channels
 }

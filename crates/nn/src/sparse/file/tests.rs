@@ -11,7 +11,7 @@ fn weights() -> Weights {
 }
 
 #[test]
-fn files_round_trip_and_repeat() {
+fn files_round_trip_and_are_reproducible() {
     let weights = weights();
     let bytes = encode(&weights, WeightsInfo { step: 77 }).unwrap();
     assert!(bytes == encode(&weights, WeightsInfo { step: 77 }).unwrap());
@@ -32,10 +32,10 @@ fn files_round_trip_and_repeat() {
 }
 
 #[test]
-fn every_truncated_prefix_is_refused() {
+fn every_truncated_file_is_an_error() {
     let bytes = encode(&weights(), WeightsInfo::default()).unwrap();
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    // All of the header, then a sample of the data: a check of length makes them alike.
+    // All of the header, then a sample of the data, where the length check is the same everywhere.
     let lengths = (0..header + 64).chain((header..bytes.len()).step_by(9973));
     for length in lengths.chain(bytes.len() - 16..bytes.len()) {
         assert!(decode(&bytes[..length]).is_err(), "{length} of {}", bytes.len());
@@ -49,10 +49,10 @@ fn every_truncated_prefix_is_refused() {
 fn damaged_headers_never_panic() {
     let bytes = encode(&weights(), WeightsInfo { step: 1234 }).unwrap();
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
-    for place in 0..header {
+    for index in 0..header {
         let mut damaged = bytes.clone();
-        damaged[place] ^= 1 << (place % 8);
-        // A changed step is another step; anything else must be noticed or harmless.
+        damaged[index] ^= 1 << (index % 8);
+        // A changed step is still valid; anything else must be detected or harmless.
         if let Ok((back, _)) = decode(&damaged) {
             assert_eq!(back.config().hidden, 64);
         }
@@ -60,13 +60,13 @@ fn damaged_headers_never_panic() {
 }
 
 #[test]
-fn wrong_files_are_named() {
+fn errors_name_what_is_wrong_with_a_file() {
     let bytes = encode(&weights(), WeightsInfo::default()).unwrap();
     let replaced = |from: &str, to: &str| {
         assert_eq!(from.len(), to.len());
         let mut bytes = bytes.clone();
-        let place = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
-        bytes[place..place + to.len()].copy_from_slice(to.as_bytes());
+        let index = bytes.windows(from.len()).position(|w| w == from.as_bytes()).unwrap();
+        bytes[index..index + to.len()].copy_from_slice(to.as_bytes());
         decode(&bytes).unwrap_err().to_string()
     };
     assert_eq!(
@@ -94,8 +94,9 @@ fn wrong_files_are_named() {
 }
 
 #[test]
-fn another_shape_is_named() {
-    // The header says 128, the tensors are 64 wide. JSON may end in a space where a digit is gone.
+fn errors_name_a_tensor_of_the_wrong_shape() {
+    // The header has 128, the tensors are 64 wide. JSON may end in a space after a digit is
+    // removed.
     let mut bytes = encode(&weights(), WeightsInfo { step: 10 }).unwrap();
     let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let text = String::from_utf8(bytes[8..header].to_vec()).unwrap();
@@ -110,7 +111,7 @@ fn another_shape_is_named() {
 }
 
 #[test]
-fn a_number_that_is_none_is_named() {
+fn errors_name_weights_that_are_not_finite() {
     let mut weights = weights();
     weights.policy[5] = f32::NAN;
     let error = encode(&weights, WeightsInfo::default()).unwrap_err().to_string();
@@ -118,8 +119,8 @@ fn a_number_that_is_none_is_named() {
 
     weights.policy[5] = 1234.5;
     let mut bytes = encode(&weights, WeightsInfo::default()).unwrap();
-    let place = bytes.windows(4).position(|w| w == 1234.5f32.to_le_bytes()).unwrap();
-    bytes[place..place + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    let index = bytes.windows(4).position(|w| w == 1234.5f32.to_le_bytes()).unwrap();
+    bytes[index..index + 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
     let error = decode(&bytes).unwrap_err().to_string();
     assert_eq!(error, "tensor policy.weight holds inf at 5");
 }

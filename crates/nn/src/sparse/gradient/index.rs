@@ -1,8 +1,8 @@
-//! Who uses which row: the positions of a part, sorted by row, in their own order within one.
+//! An index from rows to the positions that use them, in the order of the batch.
 
 use crate::sparse::sample::Sample;
 
-/// For each row the positions that use it, and which entry of their list it was.
+/// For each row, the positions that use it and the entry in their list.
 #[derive(Default)]
 pub(super) struct Index {
     starts: Vec<u32>,
@@ -11,7 +11,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Sorts by counting: two passes over the lists.
+    /// A counting sort: two passes over the lists.
     pub fn build(&mut self, rows: usize, part: &[&Sample], list: fn(&Sample) -> &[u16]) {
         self.starts.clear();
         self.starts.resize(rows + 2, 0);
@@ -28,13 +28,14 @@ impl Index {
         self.users.resize(len, 0);
         self.entries.resize(len, 0);
         let mut entry = 0;
-        // Entry row + 1 is where the row is written next: in the end, where the next row starts.
+        // Entry row + 1 is the next index to write for the row; in the end it is the start of the
+        // next row.
         for (user, sample) in part.iter().enumerate() {
             for &row in list(sample) {
-                let place = &mut self.starts[usize::from(row) + 1];
-                self.users[*place as usize] = user as u32;
-                self.entries[*place as usize] = entry;
-                *place += 1;
+                let next = &mut self.starts[usize::from(row) + 1];
+                self.users[*next as usize] = user as u32;
+                self.entries[*next as usize] = entry;
+                *next += 1;
                 entry += 1;
             }
         }
@@ -45,7 +46,7 @@ impl Index {
         &self.users[self.starts[row] as usize..self.starts[row + 1] as usize]
     }
 
-    /// The place of each use among all entries of all lists.
+    /// The index of each use among all entries of all lists.
     pub fn entries(&self, row: usize) -> &[u32] {
         &self.entries[self.starts[row] as usize..self.starts[row + 1] as usize]
     }

@@ -9,7 +9,7 @@ use crate::sparse::kernel::Kernel;
 use crate::sparse::sample::Sample;
 use crate::sparse::weights::Weights;
 
-/// Some positions and the places for what they leave behind.
+/// Some positions and the buffers for their results.
 pub(super) struct Piece<'a> {
     pub samples: &'a [&'a Sample],
     pub hidden: &'a mut [f32],
@@ -21,7 +21,7 @@ pub(super) struct Piece<'a> {
     pub losses: [f64; 2],
 }
 
-/// What is the same for all positions.
+/// The inputs that are the same for all positions.
 #[derive(Clone, Copy)]
 pub(super) struct Task<'a> {
     pub kernel: Kernel,
@@ -58,14 +58,14 @@ impl Task<'_> {
         }
     }
 
-    /// The sums of the wide layer, and what its activation makes of them.
+    /// The sums of the wide layer and their activations.
     fn wide(&self, sample: &Sample, sums: &mut [f32], hidden: &mut [f32]) {
         sums.copy_from_slice(&self.weights.input_bias);
         self.kernel.add_rows(&self.weights.input, sample.features(), sums);
         self.kernel.square(sums, hidden);
     }
 
-    /// The value head from its bare products to the loss and back to derivatives by them.
+    /// The value head: from its products to the loss, and back to the derivatives by the products.
     fn value(
         &self,
         sample: &Sample,
@@ -113,8 +113,8 @@ impl Task<'_> {
         if sound { cost } else { f32::NAN }
     }
 
-    /// The policy head: `move_delta` gets the derivatives by the logits, `back` those by the
-    /// wide layer added.
+    /// The policy head: `move_delta` gets the derivatives by the logits; those by the wide layer
+    /// are added to `back`.
     fn policy(
         &self,
         sample: &Sample,
@@ -129,8 +129,8 @@ impl Task<'_> {
         }
         let weights = self.weights;
         self.kernel.dots(&weights.policy, hidden, sample.rows(), move_delta);
-        let places = sample.rows().iter().zip(sample.table());
-        for (logit, (&row, &table)) in move_delta.iter_mut().zip(places) {
+        let entries = sample.rows().iter().zip(sample.table());
+        for (logit, (&row, &table)) in move_delta.iter_mut().zip(entries) {
             *logit += weights.policy_bias[usize::from(row)] + weights.table[usize::from(table)];
         }
         let mut cost = if finite(move_delta) { 0.0 } else { f32::NAN };
@@ -148,12 +148,12 @@ impl Task<'_> {
     }
 }
 
-/// The softmax makes do with logits that are no numbers; learning from them must stop instead.
+/// The softmax accepts logits that are not finite, but training must stop on them.
 fn finite(logits: &[f32]) -> bool {
     logits.iter().all(|logit| logit.is_finite())
 }
 
-/// The cross entropy of probabilities, which become the derivatives by their logits.
+/// The cross entropy of probabilities, which are replaced by the derivatives by their logits.
 fn cross_entropy(probabilities: &mut [f32], targets: &[f32]) -> f32 {
     let mut cost = 0.0;
     for (p, target) in probabilities.iter_mut().zip(targets) {

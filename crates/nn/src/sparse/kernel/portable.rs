@@ -68,7 +68,7 @@ pub fn dots<N: RowNumber>(rows: &[f32], vector: &[f32], numbers: &[N], out: &mut
     let width = vector.len();
     for (number, out) in numbers.iter().zip(out) {
         let row = &rows[number.index() * width..][..width];
-        // Sixteen sums side by side, so that the compiler may use vectors.
+        // Sixteen sums side by side, so that the compiler can vectorise.
         let mut lanes = [0.0f32; 16];
         for (row, vector) in row.chunks_exact(16).zip(vector.chunks_exact(16)) {
             for lane in 0..16 {
@@ -79,7 +79,8 @@ pub fn dots<N: RowNumber>(rows: &[f32], vector: &[f32], numbers: &[N], out: &mut
     }
 }
 
-/// Plain enough for the compiler to use vectors; inlined so that it may use the caller's.
+/// Simple enough for the compiler to vectorise; inlined so that it can use the caller's
+/// instructions.
 #[inline(always)]
 pub fn square(sums: &[f32], hidden: &mut [f32]) {
     for (unit, sum) in hidden.iter_mut().zip(sums) {

@@ -1,7 +1,7 @@
-//! The kernels in vectors of any width.
+//! The kernels for vectors of any width.
 //!
-//! Every function trusts what [`super::check_rows`] has checked: widths are multiples of 64 and
-//! every row exists. The modules at the end are the same code for each width.
+//! All functions rely on the checks in [`super::check_rows`]: widths are multiples of 64 and every
+//! row exists. The modules at the end instantiate the code for each width.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::{_mm_storeu_ps, _mm_storeu_si128};
@@ -10,7 +10,7 @@ use std::array::from_fn;
 use super::RowNumber;
 use super::vector::Vector;
 
-/// Sums that are carried side by side, so that one need not wait for another.
+/// Sums that are computed side by side, so that they do not wait for each other.
 const GROUP: usize = 8;
 
 /// Runs `$block::<V, N>` over a row, with as many vectors at a time as registers and width allow.
@@ -35,8 +35,9 @@ macro_rules! in_blocks {
 }
 
 /// # Safety
-/// The instructions of `V`; rows of `out.len()`, a multiple of 64; `bias` as long as `out`; every
-/// feature a row.
+///
+/// The processor supports `V`; rows have `out.len()` numbers, a multiple of 64; `bias` is as long
+/// as `out`; every feature has a row.
 #[inline(always)]
 unsafe fn hidden<V: Vector>(rows: &[i16], bias: &[i16], features: &[u16], out: &mut [i16]) {
     // SAFETY: each block ends within the row, as the width is a multiple of 64.
@@ -56,7 +57,7 @@ unsafe fn hidden_block<V: Vector, const N: usize>(
     start: usize,
 ) {
     let width = out.len();
-    // SAFETY: the caller promises that every row, and this block of it, exists.
+    // SAFETY: the caller guarantees that every row, and this block of it, exists.
     unsafe {
         let bias = bias.as_ptr().add(start);
         let mut sums: [V::Integers; N] = from_fn(|i| V::load(bias.add(i * V::SHORTS)));
@@ -73,8 +74,9 @@ unsafe fn hidden_block<V: Vector, const N: usize>(
 }
 
 /// # Safety
-/// The instructions of `V`; rows of `out.len()`, a multiple of 64; `sums` as long as `out`; every
-/// feature a row.
+///
+/// The processor supports `V`; rows have `out.len()` numbers, a multiple of 64; `sums` is as long
+/// as `out`; every feature has a row.
 #[inline(always)]
 unsafe fn update<V: Vector>(
     rows: &[i16],
@@ -101,7 +103,7 @@ unsafe fn update_block<V: Vector, const N: usize>(
     start: usize,
 ) {
     let width = out.len();
-    // SAFETY: the caller promises that every row, and this block of it, exists.
+    // SAFETY: the caller guarantees that every row, and this block of it, exists.
     unsafe {
         let kept = sums.as_mut_ptr().add(start);
         let mut sums: [V::Integers; N] = from_fn(|i| V::load(kept.add(i * V::SHORTS)));
@@ -125,14 +127,15 @@ unsafe fn update_block<V: Vector, const N: usize>(
 }
 
 /// # Safety
-/// The instructions of `V`; rows of `hidden.len()`, a multiple of 64; `out` as long as `numbers`,
-/// every number a row.
+///
+/// The processor supports `V`; rows have `hidden.len()` numbers, a multiple of 64; `out` is as long
+/// as `numbers`; every number has a row.
 #[inline(always)]
 unsafe fn products<V: Vector>(rows: &[i16], hidden: &[i16], numbers: &[u16], out: &mut [i32]) {
     let width = hidden.len();
     let full = numbers.len() / GROUP * GROUP;
     for group in (0..full).step_by(GROUP) {
-        // SAFETY: the caller promises that the rows exist and are as wide as `hidden`; groups
+        // SAFETY: the caller guarantees that the rows exist and are as wide as `hidden`; groups
         // stop at `full`.
         unsafe {
             let row: [*const i16; GROUP] =
@@ -170,7 +173,9 @@ unsafe fn products<V: Vector>(rows: &[i16], hidden: &[i16], numbers: &[u16], out
 }
 
 /// # Safety
-/// The instructions of `V`; rows of `out.len()`, a multiple of 64; every number a row.
+///
+/// The processor supports `V`; rows have `out.len()` numbers, a multiple of 64; every number has a
+/// row.
 #[inline(always)]
 unsafe fn add_rows<V: Vector>(rows: &[f32], numbers: &[impl RowNumber], out: &mut [f32]) {
     // SAFETY: each block ends within the row, as the width is a multiple of 64.
@@ -189,7 +194,7 @@ unsafe fn add_rows_block<V: Vector, const N: usize>(
     start: usize,
 ) {
     let width = out.len();
-    // SAFETY: the caller promises that every row, and this block of it, exists.
+    // SAFETY: the caller guarantees that every row, and this block of it, exists.
     unsafe {
         let target = out.as_mut_ptr().add(start);
         let mut sums: [V::Floats; N] = from_fn(|i| V::load_floats(target.add(i * V::FLOATS)));
@@ -231,7 +236,7 @@ unsafe fn add_scaled_rows_block<V: Vector, const N: usize>(
     start: usize,
 ) {
     let width = out.len();
-    // SAFETY: the caller promises that every row, and this block of it, exists.
+    // SAFETY: the caller guarantees that every row, and this block of it, exists.
     unsafe {
         let target = out.as_mut_ptr().add(start);
         let mut sums: [V::Floats; N] = from_fn(|i| V::load_floats(target.add(i * V::FLOATS)));
@@ -249,8 +254,9 @@ unsafe fn add_scaled_rows_block<V: Vector, const N: usize>(
 }
 
 /// # Safety
-/// The instructions of `V`; rows of `vector.len()`, a multiple of 64; `out` as long as `numbers`,
-/// every number a row.
+///
+/// The processor supports `V`; rows have `vector.len()` numbers, a multiple of 64; `out` is as long
+/// as `numbers`; every number has a row.
 #[inline(always)]
 unsafe fn dots<V: Vector>(
     rows: &[f32],
@@ -297,7 +303,7 @@ unsafe fn dots<V: Vector>(
     }
 }
 
-/// The kernels for one width; each may run only where the processor has the features.
+/// The kernels for one width; each requires the processor features.
 macro_rules! entry_points {
     ($module:ident, $vector:ident, $features:literal) => {
         pub(super) mod $module {
@@ -335,7 +341,7 @@ macro_rules! entry_points {
             /// The processor must have the features; lengths and rows as in [`super`].
             #[target_feature(enable = $features)]
             pub unsafe fn $name($($argument: $type),*) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { super::$name::<$vector>($($argument),*) }
             }
         )*

@@ -29,7 +29,7 @@ fn same_bits(kernel: Kernel, rng: &mut Rng, width: usize, count: usize) {
     let bias = shorts(rng, width, 860);
     let chosen = numbers(rng, count, 50);
     let (mut plain, mut fast) = (vec![0; width], vec![0; width]);
-    Kernel::RemotePlayerSpec.hidden(&rows, &bias, &chosen, &mut plain);
+    Kernel::Portable.hidden(&rows, &bias, &chosen, &mut plain);
     kernel.hidden(&rows, &bias, &chosen, &mut fast);
     assert_eq!(plain, fast);
     assert!(plain.iter().all(|h| (0..=ACTIVATION_ONE).contains(h)));
@@ -37,16 +37,16 @@ fn same_bits(kernel: Kernel, rng: &mut Rng, width: usize, count: usize) {
     let removed = numbers(rng, count / 3, 50);
     let (mut slow_sums, mut sums) = (bias.clone(), bias.clone());
     let (mut slow, mut quick) = (vec![0; width], vec![0; width]);
-    Kernel::RemotePlayerSpec.update(&rows, &chosen, &removed, &mut slow_sums, &mut slow);
+    Kernel::Portable.update(&rows, &chosen, &removed, &mut slow_sums, &mut slow);
     kernel.update(&rows, &chosen, &removed, &mut sums, &mut quick);
     assert_eq!((&slow, &slow_sums), (&quick, &sums));
-    // Adding what was removed gives what was never removed.
+    // Adding the removed rows again restores the sums.
     kernel.update(&rows, &removed, &[], &mut sums, &mut quick);
     assert_eq!(quick, plain);
 
     let rows = shorts(rng, 50 * width, 1946);
     let (mut slow, mut quick) = (vec![0; count], vec![0; count]);
-    Kernel::RemotePlayerSpec.products(&rows, &plain, &chosen, &mut slow);
+    Kernel::Portable.products(&rows, &plain, &chosen, &mut slow);
     kernel.products(&rows, &plain, &chosen, &mut quick);
     assert_eq!(slow, quick);
     let exact = |number: u16| -> i64 {
@@ -99,7 +99,7 @@ fn float_kernels_agree_with_plain_sums() {
 }
 
 #[test]
-fn the_float_activation_and_its_slope_are_the_same_everywhere() {
+fn the_float_activation_and_its_slope_are_the_same_in_all_kernels() {
     let sums: Vec<f32> = (0..64).map(|i| i as f32 / 16.0 - 1.5).collect();
     for kernel in Kernel::all() {
         let mut hidden = vec![9.0; 64];
@@ -116,6 +116,6 @@ fn the_float_activation_and_its_slope_are_the_same_everywhere() {
 
 #[test]
 #[should_panic(expected = "a row beyond the last of 2")]
-fn a_row_that_does_not_exist_is_refused() {
+fn a_missing_row_panics() {
     Kernel::detect().add_rows(&[0.0; 128], &[2u16], &mut [0.0; 64]);
 }

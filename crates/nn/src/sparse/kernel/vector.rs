@@ -1,7 +1,7 @@
-//! Vectors of two widths, and the instructions that the kernels use of them.
+//! Vectors of two widths, and the instructions that the kernels use.
 //!
-//! The functions are inlined into the entry points of [`super::simd`], which alone say which
-//! instructions the processor has to have.
+//! The functions are inlined into the entry points of [`super::simd`], which define the required
+//! processor features.
 #![cfg(target_arch = "x86_64")]
 
 use std::arch::x86_64::*;
@@ -10,16 +10,17 @@ use std::array::from_fn;
 /// A width of vectors.
 ///
 /// # Safety
-/// Every function may run only where the processor has the instructions of the implementer;
-/// pointers must be good for a whole vector.
+///
+/// Every function requires a processor with the instructions of the implementer; pointers must be
+/// valid for a whole vector.
 pub(super) trait Vector {
     /// 16-bit integers, or half as many 32-bit ones.
     type Integers: Copy;
     /// 32-bit floats.
     type Floats: Copy;
-    /// How many 16-bit integers there are.
+    /// The number of 16-bit integers.
     const SHORTS: usize;
-    /// How many floats there are.
+    /// The number of floats.
     const FLOATS: usize = Self::SHORTS / 2;
 
     unsafe fn zero() -> Self::Integers;
@@ -27,15 +28,15 @@ pub(super) trait Vector {
     unsafe fn store(to: *mut i16, shorts: Self::Integers);
     unsafe fn add(a: Self::Integers, b: Self::Integers) -> Self::Integers;
     unsafe fn sub(a: Self::Integers, b: Self::Integers) -> Self::Integers;
-    /// As [`super::activate`], in every lane.
+    /// Like [`super::activate`], in every lane.
     unsafe fn activate(sums: Self::Integers) -> Self::Integers;
-    /// Products of neighbouring 16-bit lanes, added in pairs to 32-bit sums.
+    /// Products of adjacent 16-bit lanes, added in pairs to 32-bit sums.
     unsafe fn multiply_add(
         sums: Self::Integers,
         a: Self::Integers,
         b: Self::Integers,
     ) -> Self::Integers;
-    /// The total of the 32-bit lanes of each.
+    /// The total of the 32-bit lanes of each vector.
     unsafe fn totals(sums: [Self::Integers; 4]) -> __m128i;
 
     unsafe fn zero_floats() -> Self::Floats;
@@ -45,7 +46,7 @@ pub(super) trait Vector {
     unsafe fn add_floats(a: Self::Floats, b: Self::Floats) -> Self::Floats;
     /// `a` × `b` + `sums`, rounded once.
     unsafe fn fused(a: Self::Floats, b: Self::Floats, sums: Self::Floats) -> Self::Floats;
-    /// The total of the lanes of each.
+    /// The total of the lanes of each vector.
     unsafe fn float_totals(sums: [Self::Floats; 4]) -> __m128;
 }
 
@@ -62,7 +63,7 @@ impl Vector for Narrow {
 
     #[inline(always)]
     unsafe fn zero() -> __m256i {
-        // SAFETY: by the contract of the trait; so for all that follow.
+        // SAFETY: by the contract of the trait; also for all blocks below.
         unsafe { _mm256_setzero_si256() }
     }
 
@@ -168,7 +169,7 @@ impl Vector for Wide {
 
     #[inline(always)]
     unsafe fn zero() -> __m512i {
-        // SAFETY: by the contract of the trait; so for all that follow.
+        // SAFETY: by the contract of the trait; also for all blocks below.
         unsafe { _mm512_setzero_si512() }
     }
 

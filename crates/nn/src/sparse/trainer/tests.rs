@@ -9,7 +9,7 @@ use super::*;
 fn tiny(value_head: ValueHead) -> Weights {
     let config = SparseConfig { hidden: 64, value_hidden: 8, value_head };
     let mut weights = Weights::random(config, Seed::new(5)).unwrap();
-    // Larger than a fresh network's, so that no derivative is nearly zero.
+    // Larger than in a new network, so that no derivative is nearly zero.
     weights.value2.iter_mut().for_each(|w| *w *= 10.0);
     weights.policy.iter_mut().for_each(|w| *w *= 10.0);
     weights
@@ -60,19 +60,19 @@ fn gradients_match_finite_differences() {
                 let mut order: Vec<usize> = (0..tensor.values.len()).collect();
                 order.sort_by(|a, b| tensor.values[*b].abs().total_cmp(&tensor.values[*a].abs()));
                 let chosen = [0, 1, 2, order.len() / 50, order.len() / 10, order.len() - 1];
-                for place in chosen.map(|place| order[place.min(order.len() - 1)]) {
+                for index in chosen.map(|nth| order[nth.min(order.len() - 1)]) {
                     let shifted = |by: f32| {
                         let mut weights = weights.clone();
-                        weights.tensors_mut()[number].values[place] += by;
+                        weights.tensors_mut()[number].values[index] += by;
                         loss(&weights, &batch, &config)
                     };
                     let step = 2e-3;
                     let numeric = (shifted(step) - shifted(-step)) / (2.0 * f64::from(step));
-                    let ours = f64::from(tensor.values[place]) / 40.0;
+                    let ours = f64::from(tensor.values[index]) / 40.0;
                     let error = (ours - numeric).abs();
                     assert!(
                         error < 2e-4 + 0.02 * numeric.abs(),
-                        "{head:?} {}[{place}]: {ours} against {numeric}",
+                        "{head:?} {}[{index}]: {ours} against {numeric}",
                         tensor.name
                     );
                 }
@@ -83,7 +83,7 @@ fn gradients_match_finite_differences() {
 
 #[test]
 fn one_thread_and_three_give_the_same_bits() {
-    // Parts and pieces that are full and ones that are not.
+    // Parts and pieces that are full, and ones that are not.
     let samples = bench::samples(1500, Seed::new(3));
     let batch: Vec<&Sample> = samples.iter().collect();
     let train = |threads: usize| {
@@ -98,7 +98,7 @@ fn one_thread_and_three_give_the_same_bits() {
 }
 
 #[test]
-fn a_restored_trainer_goes_on_as_if_nothing_had_happened() {
+fn a_restored_trainer_continues_with_the_same_bits() {
     let samples = bench::samples(100, Seed::new(4));
     let batch: Vec<&Sample> = samples.iter().collect();
     let config = TrainerConfig { weight_decay: 0.01, ..Default::default() };
@@ -132,7 +132,7 @@ fn weights_stay_within_their_bounds() {
 }
 
 #[test]
-fn a_bad_batch_changes_nothing() {
+fn an_invalid_batch_changes_nothing() {
     let mut trainer = Trainer::new(tiny(ValueHead::Wdl), TrainerConfig::default(), 1).unwrap();
     assert!(matches!(trainer.train(&[], 1e-3), Err(TrainError::Empty)));
     let samples = bench::samples(8, Seed::new(7));
@@ -147,7 +147,7 @@ fn a_bad_batch_changes_nothing() {
 }
 
 #[test]
-fn rows_that_are_not_used_do_not_move() {
+fn unused_rows_are_not_updated() {
     let samples = bench::samples(3, Seed::new(8));
     let batch: Vec<&Sample> = samples.iter().collect();
     let config = TrainerConfig { weight_decay: 1.0, ..Default::default() };
