@@ -17,7 +17,6 @@ mod licence;
 mod metadata;
 mod process;
 mod setup;
-mod spdx;
 mod test;
 mod test_cluster;
 
@@ -43,7 +42,7 @@ enum Command {
     Setup,
     /// Check that crates depend only on those before them
     Direction,
-    /// Check the licences and sources of all dependencies against deny.toml
+    /// Check licences, sources and advisories of all dependencies with cargo-deny
     Licences,
     /// Compare our rules of chess with python-chess, position by position
     JudgeRules(judge_rules::Options),

@@ -11,11 +11,12 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{capture, find_program, root, run as run_command};
+use crate::process::{capture, cargo, find_program, root, run as run_command};
 
 /// All that `cargo xtask test` needs. To add one, add a line.
 const NEEDS: &[Need] = &[
     Need::Program { name: "stockfish", debian: "stockfish" },
+    Need::CargoDeny,
     NPM,
     CHROMIUM,
     // Makes the certificates of a test.
@@ -36,6 +37,8 @@ const NATS_SERVER: &[&str] = &[
     "2e3ab3745cb999ab6ccf76e0f999b9a23c8598652806c2d5af7dc5fa634244b0",
     "9ec7520efbe77b8da422946e254884c14cf2e3f3f3303bf22d5e8c4ce8798a7c",
 ];
+
+const CARGO_DENY: &str = "cargo-deny@0.20.2";
 
 /// Builds the page and its tests. What is older than node 20 will not do.
 pub const NPM: Need = Need::Program { name: "npm", debian: "npm" };
@@ -63,6 +66,8 @@ pub enum Need {
     /// All Syzygy tables of up to four pieces in `target/syzygy`. The source package of python-chess
     /// contains them, for its own tests.
     SyzygyTables,
+    /// cargo-deny on PATH, or [`CARGO_DENY`] in `target/tools`.
+    CargoDeny,
 }
 
 /// Meets all needs of the tests.
@@ -97,6 +102,7 @@ impl Need {
             }
             Need::PythonPackage { requirement } => install_python(requirement, &[])?,
             Need::PackedProgram { requirement, hashes } => install_python(requirement, hashes)?,
+            Need::CargoDeny => drop(cargo_deny()?),
             Need::SyzygyTables => fetch_syzygy_tables()?,
         }
         Ok(())
@@ -131,6 +137,30 @@ fn install_debian(package: &str, what: &str) -> Result<()> {
             .args(["install", "-y", "-q", package])
             .env("DEBIAN_FRONTEND", "noninteractive"),
     )
+}
+
+/// Where cargo-deny is. When it is not on PATH, it is compiled once, without optimisation: that takes
+/// a third of the time, and checking still takes only seconds.
+pub fn cargo_deny() -> Result<PathBuf> {
+    // The set-up and the check of licences may want it at the same time.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = find_program("cargo-deny") {
+        return Ok(program);
+    }
+    let tools = root().join("target/tools");
+    let program = tools.join(CARGO_DENY).join("bin/cargo-deny");
+    if !program.exists() {
+        // In a folder of its own, or it would wait for other builds.
+        let build = tools.join("build");
+        let mut command = cargo("install --locked --debug --no-track --quiet");
+        command.arg(CARGO_DENY).arg("--root").arg(tools.join(CARGO_DENY));
+        command.env("CARGO_TARGET_DIR", &build).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        install(&mut command)?;
+        let _ = fs::remove_dir_all(build);
+    }
+    eprintln!("{CARGO_DENY}: target/tools");
+    Ok(program)
 }
 
 /// The virtual environment's interpreter; makes the environment when there is none that works.
