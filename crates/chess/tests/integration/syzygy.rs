@@ -65,7 +65,7 @@ fn a_file_that_is_no_whole_table_is_named() {
 
 /// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
 /// `cargo xtask setup` fetches.
-fn syzygy_path() -> String {
+pub fn syzygy_path() -> String {
     std::env::var("SELFMATE_SYZYGY").unwrap_or_else(|_| {
         let tables = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/syzygy");
         assert!(Path::new(tables).exists(), "no Syzygy tables: `cargo xtask setup` fetches them");

@@ -1,13 +1,13 @@
 //! Exact endings: every value follows from those a move later, and outside sources agree.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::path::Path;
-
 use selfmate_chess::fen::{parse_fen, to_fen};
 use selfmate_chess::tablebase::{
     Count, Exact, ExactError, FiftyMoveRule, Syzygy, Verdict, position,
 };
 use selfmate_chess::{Chess, Color, Position, Square};
+
+use crate::syzygy::syzygy_path;
 
 fn verdict(exact: &Exact, fen: &str) -> Option<Verdict> {
     exact.verdict(&parse_fen(fen).unwrap())
@@ -105,7 +105,7 @@ fn values_follow_from_those_a_move_later() {
     }
 }
 
-/// Solves six endings of four pieces: `cargo test --release -p selfmate-chess --test exact -- --ignored`
+/// Solves six endings of four pieces: `cargo test --release -p selfmate-chess four_pieces -- --ignored`
 #[test]
 #[ignore = "takes minutes without optimisation"]
 fn four_pieces_follow_too() {
@@ -123,16 +123,6 @@ fn four_pieces_follow_too() {
         let longest = |side| ending.longest(side).map(|(_, plies)| plies);
         assert_eq!((longest(Color::White), longest(Color::Black)), (white, black), "{name}");
     }
-}
-
-/// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
-/// `cargo xtask setup` fetches.
-fn syzygy_path() -> String {
-    std::env::var("SELFMATE_SYZYGY").unwrap_or_else(|_| {
-        let tables = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/syzygy");
-        assert!(Path::new(tables).exists(), "no Syzygy tables: `cargo xtask setup` fetches them");
-        tables.to_owned()
-    })
 }
 
 #[test]
