@@ -1,4 +1,5 @@
-//! All integration tests of this crate as one binary, which is faster to build than one binary for each file.
+//! All integration tests of this crate as one binary, which is faster to build than one binary for
+//! each file. What must run alone has a file beside this folder.
 
 mod arena;
 mod book;
@@ -11,4 +12,3 @@ mod runs;
 mod serve;
 mod tables;
 mod train;
-mod wrong_command_lines;
