@@ -38,7 +38,7 @@ enum Command {
     Test(test::Options),
     /// Kill every part of a run on many machines, again and again; takes minutes
     TestCluster(test_cluster::Options),
-    /// Set up what tests need: programs and Python packages
+    /// Set up what tests need: programs, Python packages and Syzygy tables
     Setup,
     /// Check that crates depend only on those before them
     Direction,
