@@ -118,9 +118,8 @@ mod tests {
             })
             .collect();
         let metadata = json!({
-            "workspace_members": [],
             "packages": [{
-                "id": name, "name": name, "version": "0.1.0", "source": null, "license": null,
+                "name": name,
                 "manifest_path": format!("/w/crates/{folder}/Cargo.toml"),
                 "dependencies": dependencies,
             }],

@@ -17,7 +17,6 @@ mod licence;
 mod metadata;
 mod process;
 mod setup;
-mod spdx;
 mod test;
 mod test_cluster;
 
@@ -39,11 +38,11 @@ enum Command {
     Test(test::Options),
     /// Kill every part of a run on many machines, again and again; takes minutes
     TestCluster(test_cluster::Options),
-    /// Set up what tests need: programs and Python packages
+    /// Set up what tests need: programs, Python packages and Syzygy tables
     Setup,
     /// Check that crates depend only on those before them
     Direction,
-    /// Check the licences and sources of all dependencies against deny.toml
+    /// Check licences, sources and advisories of all dependencies with cargo-deny
     Licences,
     /// Compare our rules of chess with python-chess, position by position
     JudgeRules(judge_rules::Options),

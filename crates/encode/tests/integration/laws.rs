@@ -213,7 +213,7 @@ fn plane_ranges_cover_every_plane_once() {
 
 #[test]
 fn tables_in_the_docs_match_the_code() {
-    let page = include_str!("../../../docs/encodings.md");
+    let page = include_str!("../../../../docs/encodings.md");
     let section = |name: &str, version: u32| {
         let heading = format!("### `{name}`, version {version}\n");
         let start = page.find(&heading).unwrap_or_else(|| panic!("no heading {heading}"));

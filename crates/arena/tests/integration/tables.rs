@@ -1,7 +1,6 @@
 //! Tablebases in matches: games that end as they say, and players that use them.
 //!
-//! Some tests need Syzygy tables with up to four pieces in the folder that SELFMATE_SYZYGY names;
-//! without it they say so and pass.
+//! Some tests need Syzygy tables with up to four pieces and fail without them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
@@ -15,12 +14,14 @@ use selfmate_chess::tablebase::Syzygy;
 use selfmate_chess::{Color, Game, Outcome, Reason, Seed, fen, pgn};
 use selfmate_search::player::{Limit, SearchInfo};
 
-fn syzygy() -> Option<String> {
-    let folders = std::env::var("SELFMATE_SYZYGY").ok();
-    if folders.is_none() {
-        println!("skipped: SELFMATE_SYZYGY names no folder of tables");
-    }
-    folders
+/// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
+/// `cargo xtask setup` fetches.
+fn syzygy_path() -> String {
+    std::env::var("SELFMATE_SYZYGY").unwrap_or_else(|_| {
+        let tables = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/syzygy");
+        assert!(Path::new(tables).exists(), "no Syzygy tables: `cargo xtask setup` fetches them");
+        tables.to_owned()
+    })
 }
 
 fn play(config: &MatchConfig, run: &MatchRun) -> Result<MatchReport, MatchError> {
@@ -109,7 +110,7 @@ fn a_game_that_tables_end_says_so_in_its_pgn() {
 
 #[test]
 fn games_end_where_tables_know_the_result() {
-    let Some(folders) = syzygy() else { return };
+    let folders = syzygy_path();
     let folder = tempfile::tempdir().unwrap();
     let openings = folder.path().join("endings.epd");
     let endings = [
@@ -150,7 +151,7 @@ fn games_end_where_tables_know_the_result() {
 
 #[test]
 fn players_with_tables_hit_them_and_share_them() {
-    let Some(folders) = syzygy() else { return };
+    let folders = syzygy_path();
     let mut registry = Registry::standard();
     registry.set_default_tables(&folders);
     // One capture away from an ending with four pieces.

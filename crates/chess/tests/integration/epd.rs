@@ -110,19 +110,26 @@ fn a_suite_round_trips() {
     );
 }
 
-/// Runs only if the opening file is present beside the workspace.
+/// Opening files have a whole FEN in each line, with both counters and without operations.
 #[test]
 fn an_opening_file_reads_without_errors() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../../shared/data/openings/noob_3moves_sample.epd"
-    );
-    let Ok(file) = std::fs::read(path) else { return };
-    let epds: Vec<Epd> = read_epd(file.as_slice()).collect::<Result<_, _>>().unwrap();
-    assert_eq!(
-        epds.len(),
-        file.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count()
-    );
+    let mut positions = vec![Chess::default()];
+    for _ in 0..3 {
+        let moved = positions.iter().flat_map(|position| {
+            position.legal_moves().into_iter().map(|m| {
+                let mut after = position.clone();
+                after.play_unchecked(m);
+                after
+            })
+        });
+        positions = moved.collect();
+    }
+    assert_eq!(positions.len(), 8902);
+    let lines: Vec<String> = positions.iter().map(fen::to_fen).collect();
+    let file = lines.join("\r\n") + "\r\n\r\n";
+    let epds: Vec<Epd> = read_epd(file.as_bytes()).collect::<Result<_, _>>().unwrap();
+    let read: Vec<String> = epds.iter().map(|epd| fen::to_fen(epd.position())).collect();
+    assert_eq!(read, lines);
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 //! ignored by default: `cargo xtask test-cluster` runs it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "../../cluster/tests/server/mod.rs"]
+#[path = "../../../cluster/tests/server/mod.rs"]
 mod server;
 
 use std::collections::BTreeMap;

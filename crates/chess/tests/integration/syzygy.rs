@@ -1,7 +1,6 @@
 //! Syzygy tables: errors name the bad file, and results agree with known endings.
 //!
-//! Tests of results need all tables with up to four pieces in the folder SELFMATE_SYZYGY. Without
-//! it they print a note and pass.
+//! Tests of what they say need all tables with up to four pieces and fail without them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
@@ -64,20 +63,26 @@ fn errors_name_damaged_files() {
     assert_eq!(tables.probe_result(&position).unwrap(), None);
 }
 
-fn tables() -> Option<Arc<Syzygy>> {
-    let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
-        println!("skipped: SELFMATE_SYZYGY is not set");
-        return None;
-    };
-    let tables = Syzygy::open(&folders).unwrap();
+/// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
+/// `cargo xtask setup` fetches.
+pub fn syzygy_path() -> String {
+    std::env::var("SELFMATE_SYZYGY").unwrap_or_else(|_| {
+        let tables = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/syzygy");
+        assert!(Path::new(tables).exists(), "no Syzygy tables: `cargo xtask setup` fetches them");
+        tables.to_owned()
+    })
+}
+
+fn tables() -> Arc<Syzygy> {
+    let tables = Syzygy::open(&syzygy_path()).unwrap();
     assert!(tables.max_pieces() >= 4, "these tests need all tables with up to four pieces");
-    Some(Arc::new(tables))
+    Arc::new(tables)
 }
 
 #[test]
 fn textbook_endings_have_their_known_results() {
     use TableResult::*;
-    let Some(tables) = tables() else { return };
+    let tables = tables();
     for (fen, expected) in [
         ("8/8/8/4k3/8/8/2R5/4K3 w - - 0 1", Win),
         ("8/8/8/4k3/8/8/2R5/4K3 b - - 0 1", Loss),
@@ -105,7 +110,7 @@ fn textbook_endings_have_their_known_results() {
 
 #[test]
 fn the_halfmove_clock_decides_long_wins() {
-    let Some(tables) = tables() else { return };
+    let tables = tables();
     let at = |clock: u32| parse_fen(&format!("8/8/8/8/8/3k4/8/B1K3N1 w - - {clock} 80")).unwrap();
     let dtz = tables.probe_dtz(&at(0)).unwrap().unwrap().plies;
     assert!((30..=70).contains(&dtz), "{dtz}");
@@ -148,7 +153,7 @@ fn random_position(pieces: &str, rng: &mut Rng) -> Chess {
 
 #[test]
 fn a_position_has_the_value_of_its_best_move() {
-    let Some(tables) = tables() else { return };
+    let tables = tables();
     let value = |position: &Chess| -> i32 {
         let result = tables.probe_after_zeroing(position).unwrap();
         result
@@ -174,7 +179,7 @@ fn a_position_has_the_value_of_its_best_move() {
 
 #[test]
 fn playing_the_best_ranked_moves_wins_won_positions() {
-    let Some(tables) = tables() else { return };
+    let tables = tables();
     let tables = Tables::new(tables);
     let mut rng = Seed::new(12).rng();
     for pieces in ["KRk", "KQk", "KPk", "KBNk", "KQkr", "KQkp"] {
@@ -202,11 +207,7 @@ fn playing_the_best_ranked_moves_wins_won_positions() {
 
 #[test]
 fn flipped_bits_do_not_panic() {
-    if tables().is_none() {
-        return;
-    }
-    let source = std::env::var("SELFMATE_SYZYGY").unwrap();
-    let source = std::env::split_paths(&source)
+    let source = std::env::split_paths(&syzygy_path())
         .map(|folder| folder.join("KRvK.rtbw"))
         .find(|path| path.exists())
         .unwrap();

@@ -1,7 +1,4 @@
-//! Exact endings: every value follows from those one move later, and published results agree.
-//!
-//! The comparison with Syzygy tables needs their folder in SELFMATE_SYZYGY. Without it that test
-//! prints a note and passes.
+//! Exact endings: every value follows from those a move later, and outside sources agree.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use selfmate_chess::fen::{parse_fen, to_fen};
@@ -9,6 +6,8 @@ use selfmate_chess::tablebase::{
     Count, Exact, ExactError, FiftyMoveRule, Syzygy, Verdict, position,
 };
 use selfmate_chess::{Chess, Color, Position, Square};
+
+use crate::syzygy::syzygy_path;
 
 fn verdict(exact: &Exact, fen: &str) -> Option<Verdict> {
     exact.verdict(&parse_fen(fen).unwrap())
@@ -106,7 +105,7 @@ fn values_follow_from_those_one_move_later() {
     }
 }
 
-/// Solves six endings of four pieces: `cargo test --release -p selfmate-chess --test exact -- --ignored`
+/// Solves six endings of four pieces: `cargo test --release -p selfmate-chess four_pieces -- --ignored`
 #[test]
 #[ignore = "takes minutes without optimisation"]
 fn values_with_four_pieces_follow_from_those_one_move_later() {
@@ -128,11 +127,7 @@ fn values_with_four_pieces_follow_from_those_one_move_later() {
 
 #[test]
 fn syzygy_agrees_on_every_position_of_three_pieces() {
-    let Ok(folders) = std::env::var("SELFMATE_SYZYGY") else {
-        println!("skipped: SELFMATE_SYZYGY is not set");
-        return;
-    };
-    let tables = Syzygy::open(&folders).unwrap();
+    let tables = Syzygy::open(&syzygy_path()).unwrap();
     let exact = Exact::new();
     for name in ["KRK", "KQK", "KPK", "KBK", "KNK"] {
         let ending = exact.ending(&name.parse().unwrap()).unwrap();

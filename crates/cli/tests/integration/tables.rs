@@ -1,18 +1,21 @@
 //! Tablebases and networks as a user names them: flags, UCI options, wrong input.
 //!
-//! Some tests need Syzygy tables with up to four pieces in the folder that SELFMATE_SYZYGY names;
-//! without it they say so and pass.
+//! Some tests need Syzygy tables with up to four pieces and fail without them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
 
 use assert_cmd::Command;
 use serde_json::Value;
 
-fn syzygy() -> Option<String> {
-    let folders = std::env::var("SELFMATE_SYZYGY").ok();
-    if folders.is_none() {
-        println!("skipped: SELFMATE_SYZYGY names no folder of tables");
-    }
-    folders
+/// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
+/// `cargo xtask setup` fetches.
+fn syzygy_path() -> String {
+    std::env::var("SELFMATE_SYZYGY").unwrap_or_else(|_| {
+        let tables = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/syzygy");
+        assert!(Path::new(tables).exists(), "no Syzygy tables: `cargo xtask setup` fetches them");
+        tables.to_owned()
+    })
 }
 
 /// The program without tables of its own accord.
@@ -122,7 +125,7 @@ fn a_network_named_by_an_option_plays() {
 
 #[test]
 fn a_position_is_looked_up() {
-    let Some(folders) = syzygy() else { return };
+    let folders = syzygy_path();
     let probe = |fen: &str| json(&["tablebase", "probe", "--fen", fen, "--syzygy", &folders]);
     let won = probe(ROOK);
     // White takes nothing in this ending, so that both distances are one.
@@ -186,7 +189,7 @@ fn an_ending_is_solved() {
 
 #[test]
 fn a_uci_search_reports_hits() {
-    let Some(folders) = syzygy() else { return };
+    let folders = syzygy_path();
     let input = format!(
         "setoption name SyzygyPath value {folders}\n\
          position fen {ROOK}\ngo nodes 500\nwait\n\
@@ -210,7 +213,7 @@ fn a_uci_search_reports_hits() {
 
 #[test]
 fn a_match_is_called_by_tables_and_resumed_with_them() {
-    let Some(folders) = syzygy() else { return };
+    let folders = syzygy_path();
     let folder = tempfile::tempdir().unwrap();
     let openings = folder.path().join("endings.epd");
     std::fs::write(&openings, "8/8/8/4k3/8/8/2R5/4K3 w - - id \"rook\";\n").unwrap();

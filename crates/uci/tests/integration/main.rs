@@ -1,0 +1,5 @@
+//! All integration tests of this crate as one binary, which is faster to build than one binary for each file.
+
+mod driver;
+mod laws;
+mod session;
