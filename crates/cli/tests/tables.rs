@@ -234,5 +234,5 @@ fn a_match_is_called_by_tables_and_resumed_with_them() {
     assert_eq!(report["a"], format!("alphabeta:depth=1,syzygy={folders}"));
     assert_eq!(json(&with_tables)["games"], 2);
     let message = refused(&arguments);
-    assert!(message.contains("was begun with settings.adjudication.tables"), "{message}");
+    assert!(message.contains("was started with settings.adjudication.tables"), "{message}");
 }

@@ -20,7 +20,6 @@ const FRESH: Duration = Duration::from_millis(400);
 /// Chunks of games that are kept unpacked.
 const CHUNKS: usize = 6;
 
-/// All runs of a folder.
 pub struct Runs {
     folder: PathBuf,
     followed: Mutex<HashMap<String, Arc<Mutex<Followed>>>>,
@@ -64,7 +63,6 @@ impl Metrics {
         }
     }
 
-    /// Adds records.
     pub fn extend(&mut self, records: Vec<Record>) {
         let marks = Arc::make_mut(&mut self.marks);
         for record in &records {

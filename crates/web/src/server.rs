@@ -82,15 +82,12 @@ impl Default for Limits {
     }
 }
 
-/// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The address is taken, or not ours.
     #[error("cannot serve on {address}: {error}")]
     Bind {
-        /// The address.
         address: SocketAddr,
-        /// What the system says.
         error: io::Error,
     },
     /// Others can reach the address, and there is no token.

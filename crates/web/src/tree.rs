@@ -28,7 +28,6 @@ const MAX_SIMS: u64 = 200_000;
 /// The longest line that is followed into a tree.
 const MAX_LINE: usize = 64;
 
-/// The trees that are open.
 #[derive(Default)]
 pub struct Trees {
     open: Mutex<Vec<OpenTree>>,

@@ -18,16 +18,16 @@ use crate::blocking::{think, work};
 use crate::error::{ApiError, Named, Posted, Problem};
 use crate::view::{GameView, matched};
 
-/// The longest that players take to be built.
+/// The maximum time for building the players.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// A match with a row for each finished game.
 #[derive(Serialize, ToSchema)]
 pub struct MatchDetail {
-    /// In short.
+    /// Summary of the match.
     #[serde(flatten)]
     pub view: MatchView,
-    /// Finished games in order.
+    /// Finished games by number.
     pub games: Vec<MatchGameRow>,
 }
 
@@ -44,7 +44,7 @@ pub async fn start(
     State(app): State<Arc<App>>,
     Posted(order): Posted<MatchOrder>,
 ) -> Result<(StatusCode, Json<Vec<String>>), ApiError> {
-    // Players are built to see whether they can be.
+    // Building the players shows whether their specs are valid.
     think(&app, LONGEST_START, move |app, _| {
         let ids = app.arena.start(&app.players, &order)?;
         Ok((StatusCode::CREATED, Json(ids)))
@@ -66,7 +66,7 @@ pub async fn show(
     .await
 }
 
-/// Stops a match; its finished games stay.
+/// Stops a match; finished games are kept.
 #[utoipa::path(post, path = "/api/matches/{id}/stop", tag = "arena", params(("id" = String, Path)),
     responses((status = 202), (status = 404, body = Problem)))]
 pub async fn stop(
@@ -76,7 +76,7 @@ pub async fn stop(
     work(&app, move |app| app.arena.stop(&id).map(|()| StatusCode::ACCEPTED)).await
 }
 
-/// Lets a match go on.
+/// Resumes a match.
 #[utoipa::path(post, path = "/api/matches/{id}/resume", tag = "arena", params(("id" = String, Path)),
     responses((status = 202), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub async fn resume(
@@ -129,7 +129,7 @@ pub async fn pgn(
     .await
 }
 
-/// Rating lists, one for each way to play.
+/// Rating lists, one for each set of match settings.
 #[utoipa::path(get, path = "/api/ladders", tag = "arena", responses((status = 200, body = Vec<Ladder>)))]
 pub async fn ladders(State(app): State<Arc<App>>) -> Result<Json<Vec<Ladder>>, ApiError> {
     work(&app, |app| Ok(Json(app.arena.ladders()))).await

@@ -23,12 +23,10 @@ pub fn config(runs: &Path) -> Config {
     }
 }
 
-/// A server over a folder.
 pub fn serve(runs: &Path) -> Server {
     Server::start(config(runs)).unwrap()
 }
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -61,7 +59,6 @@ impl Answer {
 /// A server that says nothing for so long has failed: a test says so instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection.
 pub fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
