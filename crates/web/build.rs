@@ -60,7 +60,8 @@ fn build(out: &Path, page: &Path) -> Result<(), String> {
     fs::create_dir_all(&sources).map_err(|error| error.to_string())?;
     for source in SOURCES {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-        let to = sources.join(Path::new(source).strip_prefix("page").expect("all sources are under page/"));
+        let to = sources
+            .join(Path::new(source).strip_prefix("page").expect("all sources are under page/"));
         copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
     }
     let lock = sources.join("package-lock.json");

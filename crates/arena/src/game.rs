@@ -87,6 +87,7 @@ pub enum Termination {
     WinAdjudicated,
     Tablebase,
     /// The game reached the ply cap; it counts as drawn.
+    #[serde(alias = "ply_cap")]
     Truncated,
     /// The loser exceeded its time.
     TimeForfeit,

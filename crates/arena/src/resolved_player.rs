@@ -64,7 +64,7 @@ const OPTIONS: [&str; 14] = [
     "threads",
     "memory",
     "hash",
-    "c_puct",
+    "cpuct",
     "scale",
     "policy_temperature",
     "temperature",
@@ -273,8 +273,9 @@ mod tests {
             let resolved = Registry::standard().resolve(text).unwrap();
             resolved.remote_spec().map(|player| player.spec).map_err(|error| error.to_string())
         };
-        let good = "alphabeta:depth=2,hash=4,blunder=5";
-        assert_eq!(remote_spec(good), Ok(good.to_owned()));
+        for good in ["alphabeta:depth=2,hash=4,blunder=5", "rollout:sims=9,cpuct=2"] {
+            assert_eq!(remote_spec(good), Ok(good.to_owned()));
+        }
         for (text, reason) in [
             ("alphabeta:movetime=10", "cannot use the option 'movetime'"),
             ("alphabeta:threads=2", "threads=1"),

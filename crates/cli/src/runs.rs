@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::SystemTime;
 
-use selfmate_run::{Alarm, Progress, Rating, Record, RunReader};
+use selfmate_run::{Alarm, Rating, Record, RunReader, RunTotals};
 use serde::Serialize;
 
 /// Where the runs are.
@@ -87,7 +86,7 @@ pub struct Summary {
 }
 
 /// The newest of everything.
-#[derive(Default, Serialize)]
+#[derive(Serialize)]
 pub struct Latest {
     /// The step of the newest checkpoint.
     pub checkpoint: Option<u64>,
@@ -125,30 +124,14 @@ pub fn summary(
     config: &toml::Table,
     metrics: &[Record],
 ) -> anyhow::Result<Summary> {
-    let checkpoints = run.steps()?;
-    let mut latest = Latest { checkpoint: checkpoints.last().copied(), ..Latest::default() };
-    let mut progress = &Progress::default();
-    let mut elapsed_s = 0.0;
-    let mut ended = None;
-    for record in metrics {
-        elapsed_s = record.elapsed_s().map_or(elapsed_s, |seconds| f64::max(elapsed_s, seconds));
-        ended = None;
-        match record {
-            Record::Start { .. } | Record::Resume { .. } => {}
-            Record::Progress(newer) => progress = newer,
-            Record::Rating(rating) => latest.rating = Some(rating.clone()),
-            Record::Alarm(alarm) => latest.alarm = Some(alarm.clone()),
-            Record::End { reason, .. } => ended = Some(reason.clone()),
-        }
-    }
-    // The end of a training may add to its last round.
-    for record in metrics {
-        if let Record::Progress(part) = record
-            && part.generation == progress.generation
-        {
-            latest.values.extend(part.values.clone());
-        }
-    }
+    let totals = RunTotals::new(run, metrics)?;
+    let RunTotals { progress, checkpoints, .. } = totals;
+    let latest = Latest {
+        checkpoint: checkpoints.last().copied(),
+        rating: totals.ratings.last().cloned(),
+        alarm: totals.alarms.last().cloned(),
+        values: progress.values,
+    };
     Ok(Summary {
         run: run.name(),
         learner: config.get("learner").and_then(toml::Value::as_str).map(str::to_owned),
@@ -156,9 +139,9 @@ pub fn summary(
             .get("seed")
             .and_then(toml::Value::as_integer)
             .and_then(|seed| u64::try_from(seed).ok()),
-        age_s: run.begun().map(seconds_since),
-        recorded_s: run.recorded().map(seconds_since),
-        elapsed_s,
+        age_s: totals.age_s,
+        recorded_s: totals.recorded_s,
+        elapsed_s: totals.elapsed_s,
         generation: progress.generation,
         games: progress.games,
         positions: progress.positions,
@@ -166,7 +149,7 @@ pub fn summary(
         steps: progress.steps,
         checkpoints,
         latest,
-        ended,
+        ended: totals.ended,
     })
 }
 
@@ -179,11 +162,6 @@ pub fn span(seconds: f64) -> String {
         90..2880 => format!("{} h {:02}", minutes / 60, minutes % 60),
         _ => format!("{} d {} h", minutes / 1440, minutes % 1440 / 60),
     }
-}
-
-fn seconds_since(then: SystemTime) -> f64 {
-    // A file from the future has no age.
-    SystemTime::now().duration_since(then).unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]

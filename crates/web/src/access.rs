@@ -61,7 +61,9 @@ impl Access {
                 && only(headers, &FETCH_MODE)? == Some("navigate")
                 && path == "/";
             if !follows_link {
-                return Err(ApiError::Forbidden("the request comes from a page of another site".into()));
+                return Err(ApiError::Forbidden(
+                    "the request comes from a page of another site".into(),
+                ));
             }
         }
         if changes_state(method, headers) && !self.is_authorised(headers)? {

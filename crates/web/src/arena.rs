@@ -220,7 +220,9 @@ impl Arena {
 /// Checks that `more` matches may be queued.
 fn has_room(queue: &PendingMatches, more: usize) -> Result<(), ApiError> {
     if queue.waiting.len() + more > MAX_WAITING {
-        return Err(ApiError::Busy(format!("{MAX_WAITING} matches are already waiting: try again later")));
+        return Err(ApiError::Busy(format!(
+            "{MAX_WAITING} matches are already waiting: try again later"
+        )));
     }
     Ok(())
 }

@@ -11,10 +11,7 @@ use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, run
 
 #[derive(OpenApi)]
 #[openapi(
-    info(
-        title = "selfmate",
-        description = "Training runs, games, play, searches and the arena."
-    ),
+    info(title = "selfmate", description = "Training runs, games, play, searches and the arena."),
     paths(
         about::about,
         about::metrics,

@@ -225,11 +225,13 @@ impl Players {
         RunReader::find(&self.runs, name)
     }
 
-    /// Parses a spec. If the request has its own limit, the limits of the spec are removed.
-    pub fn parse_for(&self, text: &str, effort: Effort) -> Result<PlayerSpec, ApiError> {
+    /// Parses a spec and the limit of a request. If the request has a limit, the limits of the spec
+    /// are removed.
+    pub fn parse_for(&self, text: &str, effort: Effort) -> Result<(PlayerSpec, Limit), ApiError> {
         let mut spec = self.parse(text)?;
+        let limit = effort.limit()?;
         if effort == Effort::default() {
-            return Ok(spec);
+            return Ok((spec, limit));
         }
         // `sims` also means that a network plays by tree search.
         let in_tree = spec.option("sims").is_some() || effort.sims.is_some();
@@ -237,7 +239,7 @@ impl Players {
         if in_tree && self.thinking(&spec) == Thinking::Either && spec.option("search").is_none() {
             spec.options.push(("search".to_owned(), "mcts".to_owned()));
         }
-        Ok(spec)
+        Ok((spec, limit))
     }
 
     pub fn build(&self, spec: &PlayerSpec, seed: u64) -> Result<Box<dyn Player>, ApiError> {
@@ -359,14 +361,13 @@ mod tests {
     fn the_limit_of_a_request_replaces_that_of_the_spec() {
         let players = players();
         let effort = Effort { sims: Some(32), ..Effort::default() };
-        let spec = players.parse_for("default:sims=800", effort).unwrap();
+        let (spec, _) = players.parse_for("default:sims=800", effort).unwrap();
         assert_eq!(spec.to_string(), "default:memory=64,search=mcts");
-        let spec = players.parse_for("material:sims=9", Effort::default()).unwrap();
+        let (spec, _) = players.parse_for("material:sims=9", Effort::default()).unwrap();
         assert_eq!(spec.to_string(), "material:sims=9,memory=64");
         let mut nodes = 0;
-        let spec = players.parse_for("material", effort).unwrap();
+        let (spec, limit) = players.parse_for("material", effort).unwrap();
         for _ in 0..2 {
-            let limit = effort.limit().unwrap();
             let choice = players.with(&spec, 1, |player| player.choose(&Game::new(), &limit));
             nodes = choice.unwrap().nodes.unwrap();
         }

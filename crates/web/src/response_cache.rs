@@ -105,7 +105,7 @@ pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if head.status != StatusCode::OK {
         return Response::from_parts(head, body);
     }
-    // CachedResponses are made whole by us before they are sent: they have an end.
+    // These responses are complete documents, so the body has an end.
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return ApiError::Internal("the response ended early".into()).into_response();
     };

@@ -71,8 +71,7 @@ pub async fn player(
     State(app): State<Arc<App>>,
     Posted(asked): Posted<Opponent>,
 ) -> Result<Json<PlayerView>, ApiError> {
-    asked.effort.limit()?;
-    let spec = app.players.parse_for(&asked.player, asked.effort)?;
+    let (spec, _) = app.players.parse_for(&asked.player, asked.effort)?;
     // Building a player may take as much memory as a search.
     blocking::think(&app, LONGEST_START, move |app, _| {
         let searches_tree = app.players.build(&spec, 1)?.look(&[]).is_some();
@@ -119,8 +118,7 @@ pub async fn think(
     if game.outcome().is_some() {
         return Err(ApiError::Bad("the game is over: there is no move to search for".into()));
     }
-    let spec = app.players.parse_for(&think.player, think.effort)?;
-    let limit = think.effort.limit()?;
+    let (spec, limit) = app.players.parse_for(&think.player, think.effort)?;
     let lines = think.lines.unwrap_or(1);
     if !(1..=MAX_LINES).contains(&lines) {
         return Err(ApiError::Malformed(format!("lines is {lines}: expected 1 to {MAX_LINES}")));
@@ -190,8 +188,7 @@ pub async fn review(
     Posted(review): Posted<Review>,
 ) -> Result<Response, ApiError> {
     let whole = Line { fen: review.fen, moves: review.moves }.game()?;
-    let spec = app.players.parse_for(&review.player, review.effort)?;
-    let limit = review.effort.limit()?;
+    let (spec, limit) = app.players.parse_for(&review.player, review.effort)?;
     let cost = Cost { threads: threads(&spec), at_most: LONGEST_REVIEW };
     search(&app, cost, move |app, sender| {
         let limit = Limit { stop: Some(Arc::clone(sender.stop())), ..limit };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use selfmate_run::{Alarm, Progress, Rating, Record};
+use selfmate_run::{Alarm, Progress, Rating, Record, RunTotals};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -147,7 +147,7 @@ pub async fn show(
     Named(name): Named<String>,
 ) -> Result<Json<RunDetail>, ApiError> {
     work(&app, move |app| {
-        let said = app.trainings.said(&name);
+        let said = app.trainings.output(&name);
         let reader = match app.runs.find(&name) {
             Ok(reader) => reader,
             // A training that failed before its folder existed still reports why.
@@ -166,11 +166,13 @@ pub async fn show(
             Err(error) => return Err(app.absent(&error)),
         };
         let metrics = app.runs.metrics(&name).map_err(|error| app.fault(&error))?;
+        let totals =
+            RunTotals::new(&reader, &metrics.records).map_err(|error| app.fault(&error))?;
         let mut detail = RunDetail {
             summary: app.runs.summary(&name, &app.trainings),
-            ratings: Vec::new(),
-            alarms: Vec::new(),
-            notes: Vec::new(),
+            ratings: totals.ratings,
+            alarms: totals.alarms,
+            notes: totals.notes,
             warnings: app.runs.warnings(&name),
             config: serde_json::Value::Null,
             said,
@@ -178,14 +180,6 @@ pub async fn show(
         let text = reader.config().map_err(|error| app.fault(&error))?.unwrap_or_default();
         if let Ok(config) = text.parse::<toml::Table>() {
             detail.config = serde_json::to_value(config).unwrap_or_default();
-        }
-        for record in &*metrics.records {
-            match record {
-                Record::Rating(rating) => detail.ratings.push(rating.clone()),
-                Record::Alarm(alarm) => detail.alarms.push(alarm.clone()),
-                Record::Resume { notes, .. } => detail.notes.extend(notes.iter().cloned()),
-                Record::Start { .. } | Record::Progress(_) | Record::End { .. } => {}
-            }
         }
         Ok(Json(detail))
     })
@@ -232,7 +226,9 @@ impl Resume {
         let Resume { minutes, more_minutes, games, threads } = self;
         let trained = run.elapsed_s / 60.0;
         let minutes = match (minutes, more_minutes) {
-            (Some(_), Some(_)) => return bad("minutes and more_minutes: expected only one of them".into()),
+            (Some(_), Some(_)) => {
+                return bad("minutes and more_minutes: expected only one of them".into());
+            }
             (_, Some(more)) if !(more > 0.0 && more <= MAX_MINUTES) => {
                 return Err(ApiError::Malformed(format!(
                     "more_minutes is {more}: expected a number above 0, at most {MAX_MINUTES}"

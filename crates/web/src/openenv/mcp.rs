@@ -121,7 +121,11 @@ fn call(request: &Request, episode: &mut Episode, stop: &Arc<AtomicBool>) -> Val
         Some("play_move") => {
             let Some(text) = arguments.and_then(|all| all.get("move")).and_then(Value::as_str)
             else {
-                return failure(&request.id, INVALID_PARAMS, "play_move: expected the argument move");
+                return failure(
+                    &request.id,
+                    INVALID_PARAMS,
+                    "play_move: expected the argument move",
+                );
             };
             let action =
                 ChessAction { text: Some(text.to_owned()), action_id: None, metadata: None };

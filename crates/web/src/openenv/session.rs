@@ -111,7 +111,7 @@ impl Episodes {
 
     /// Games in use, over HTTP and WebSockets.
     pub fn len(&self) -> usize {
-        lock(&self.sessions).sessions.len() + self.sockets.load(Relaxed)
+        lock(&self.sessions).by_name.len() + self.sockets.load(Relaxed)
     }
 
     /// Starts a session under the given name or a new one. Returns the name.
@@ -152,7 +152,7 @@ impl Episodes {
 
     /// Ends a session; false if there is none.
     pub fn end(&self, name: &str) -> bool {
-        lock(&self.sessions).sessions.remove(name).is_some()
+        lock(&self.sessions).by_name.remove(name).is_some()
     }
 
     /// Takes a place for a WebSocket; false when all are taken.
@@ -225,8 +225,9 @@ mod tests {
         assert_eq!(episodes.len(), MAX_OPPONENTS);
         assert!(episodes.find(Some(&first)).is_err(), "it was idle longest");
         // Games over WebSockets and games in use keep their opponents.
-        lock(&episodes.sessions).sessions.clear();
-        let permits: Vec<_> = (0..MAX_OPPONENTS).map(|_| episodes.opponent_permit().unwrap()).collect();
+        lock(&episodes.sessions).by_name.clear();
+        let permits: Vec<_> =
+            (0..MAX_OPPONENTS).map(|_| episodes.opponent_permit().unwrap()).collect();
         assert!(matches!(begin(), Err(ApiError::Busy(_))));
         drop(permits);
         assert!(begin().is_ok());

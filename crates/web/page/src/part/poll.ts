@@ -1,4 +1,4 @@
-// Something that is done again and again, one at a time, while somebody looks at the page.
+// Repeats a task while the page is visible, one at a time.
 
 export class Poll {
   private timer = 0;
@@ -10,7 +10,7 @@ export class Poll {
     else void this.now();
   };
 
-  /** The task tells its own failures. */
+  /** The task must handle its own errors. */
   constructor(
     private readonly task: () => Promise<void>,
     private readonly pause: number,
@@ -20,7 +20,7 @@ export class Poll {
     if (!document.hidden) void this.now();
   }
 
-  /** Does it now; whoever asks while it is under way has it done once more. */
+  /** Runs the task now. If it is already running, it runs once more afterwards. */
   async now(): Promise<void> {
     clearTimeout(this.timer);
     if (this.isBusy || this.isStopped) {
@@ -33,7 +33,7 @@ export class Poll {
       await this.task();
     } while (this.isWanted && !this.isStopped);
     this.isBusy = false;
-    // A tab that nobody sees asks for nothing; it is brought up to date when it is seen again.
+    // A hidden tab sends no requests; it is updated when it becomes visible again.
     if (!this.isStopped && !document.hidden) this.timer = window.setTimeout(() => void this.now(), this.pause);
   }
 
