@@ -5,7 +5,7 @@ import type { Game, Ladder, Match, MatchDetail, MatchReport } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { count, percent, signed } from '../format';
 import { PlayerChoice } from '../part/opponent';
-import { Poll } from '../part/poll';
+import { pollShowingErrors } from '../part/poll';
 import { Replay } from '../part/replay';
 import { bar } from '../part/spark';
 
@@ -30,18 +30,13 @@ export function arenaPage(root: HTMLElement): () => void {
   const problem = h('div');
   const ladders = h('div');
   const matches = h('div');
-  const poll = new Poll(async () => {
-    try {
-      const [lists, all] = await Promise.all([
-        get<Ladder[]>('/api/ladders', control.signal),
-        get<Match[]>('/api/matches', control.signal),
-      ]);
-      replace(problem);
-      replace(ladders, ...lists.map(ladderView));
-      replace(matches, all.length === 0 ? h('p', { class: 'hint' }, 'No matches have been played yet.') : matchTable(all));
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+  const poll = pollShowingErrors(problem, async () => {
+    const [lists, all] = await Promise.all([
+      get<Ladder[]>('/api/ladders', control.signal),
+      get<Match[]>('/api/matches', control.signal),
+    ]);
+    replace(ladders, ...lists.map(ladderView));
+    replace(matches, all.length === 0 ? h('p', { class: 'hint' }, 'No matches have been played yet.') : matchTable(all));
   }, PAUSE);
 
   root.append(
@@ -184,32 +179,26 @@ export function matchPage(root: HTMLElement, parts: string[]): () => void {
   root.append(h('p', {}, h('a', { href: '#/arena' }, '← Arena')), problem, actionError, head, h('div', { class: 'split' }, list, replay.element));
 
   const open = async (number: number): Promise<void> => {
-    try {
-      const game = await get<Game>(`/api/matches/${id}/games/${number}`, control.signal);
-      replay.element.hidden = false;
-      replay.show(game);
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+    const game = await get<Game>(`/api/matches/${id}/games/${number}`, control.signal);
+    replay.element.hidden = false;
+    replay.show(game);
+  };
+  const choose = (number: number): void => {
+    open(number).catch((error: unknown) => replace(problem, failure(error)));
   };
 
   const acted = (error?: unknown): void => {
     replace(actionError, error !== undefined && failure(error));
     void poll.now();
   };
-  const poll = new Poll(async () => {
-    try {
-      const detail = await get<MatchDetail>(`/api/matches/${id}`, control.signal);
-      replace(problem);
-      replace(head, ...matchHead(detail, acted));
-      if (detail.games.length !== known) {
-        known = detail.games.length;
-        replace(list, gameTable(detail, (number) => void open(number)));
-        const [first] = detail.games;
-        if (replay.element.hidden && first !== undefined) await open(first.number);
-      }
-    } catch (error) {
-      replace(problem, failure(error));
+  const poll = pollShowingErrors(problem, async () => {
+    const detail = await get<MatchDetail>(`/api/matches/${id}`, control.signal);
+    replace(head, ...matchHead(detail, acted));
+    if (detail.games.length !== known) {
+      known = detail.games.length;
+      replace(list, gameTable(detail, choose));
+      const [first] = detail.games;
+      if (replay.element.hidden && first !== undefined) await open(first.number);
     }
   }, PAUSE);
   return () => {

@@ -1,9 +1,9 @@
 // A distributed run: workers with their speed and lag, rejected games and bans.
 
-import { failure, get } from '../api';
+import { get } from '../api';
 import { h, replace } from '../dom';
 import { count, short, span } from '../format';
-import { Poll } from '../part/poll';
+import { pollShowingErrors } from '../part/poll';
 import { fact } from './runs';
 
 interface Worker {
@@ -41,14 +41,8 @@ export function clusterPage(root: HTMLElement): () => void {
   const problem = h('div');
   const body = h('div');
   root.append(h('h1', {}, 'Cluster'), problem, body);
-  const poll = new Poll(async () => {
-    try {
-      const cluster = await get<Cluster>('/api/cluster', control.signal);
-      replace(problem);
-      replace(body, ...parts(cluster));
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+  const poll = pollShowingErrors(problem, async () => {
+    replace(body, ...parts(await get<Cluster>('/api/cluster', control.signal)));
   }, PAUSE);
   return () => {
     control.abort();

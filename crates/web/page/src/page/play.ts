@@ -268,7 +268,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
           else {
             takeThought(round, message);
             if (message.rank === 1) setValue(at, at.played.length, message.value, mover);
-            if (showThoughts.checked) showLines(ranked(round), mover, `${at.rival}`);
+            if (showThoughts.checked) showLines(ranked(round), mover, at.rival);
           }
         },
         signal,

@@ -4,7 +4,7 @@ import { about, failure, get, post, run } from '../api';
 import type { About, RunState, RunSummary } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { count, span } from '../format';
-import { Poll } from '../part/poll';
+import { pollShowingErrors } from '../part/poll';
 import { spark } from '../part/spark';
 
 const PAUSE = 3000;
@@ -37,14 +37,9 @@ export function runsPage(root: HTMLElement): () => void {
     replace(actionError, error !== undefined && failure(error));
     void poll.now();
   };
-  const poll = new Poll(async () => {
-    try {
-      const runs = await get<RunSummary[]>('/api/runs', control.signal);
-      replace(problem);
-      replace(list, ...(runs.length === 0 ? [nothing()] : runs.map((summary) => card(summary, acted))));
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+  const poll = pollShowingErrors(problem, async () => {
+    const runs = await get<RunSummary[]>('/api/runs', control.signal);
+    replace(list, ...(runs.length === 0 ? [nothing()] : runs.map((summary) => card(summary, acted))));
   }, PAUSE);
   return () => {
     control.abort();

@@ -7,6 +7,7 @@ import type { Color, Key } from 'chessground/types';
 
 import type { Move } from '../api';
 import { announce, h } from '../dom';
+import { ARROW_STEPS } from './keys';
 
 export interface Shown {
   fen: string;
@@ -239,13 +240,7 @@ export class Board {
   }
 
   private key(event: KeyboardEvent): void {
-    const steps: Record<string, [number, number]> = {
-      ArrowLeft: [-1, 0],
-      ArrowRight: [1, 0],
-      ArrowUp: [0, 1],
-      ArrowDown: [0, -1],
-    };
-    const step = steps[event.key];
+    const step = ARROW_STEPS[event.key];
     if (step !== undefined) {
       const sign = this.orientation === 'white' ? 1 : -1;
       const file = clamp(FILES.indexOf(this.cursor.charAt(0)) + sign * step[0]);

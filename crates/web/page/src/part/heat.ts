@@ -2,6 +2,7 @@
 // arrow keys.
 
 import { h } from '../dom';
+import { ARROW_STEPS } from './keys';
 
 const FILES = 'abcdefgh';
 
@@ -84,13 +85,7 @@ export class HeatBoard {
   }
 
   private key(event: KeyboardEvent): void {
-    const steps: Record<string, [number, number]> = {
-      ArrowLeft: [-1, 0],
-      ArrowRight: [1, 0],
-      ArrowUp: [0, 1],
-      ArrowDown: [0, -1],
-    };
-    const step = steps[event.key];
+    const step = ARROW_STEPS[event.key];
     if (step !== undefined) {
       const file = Math.max(0, Math.min(7, FILES.indexOf(this.cursor.charAt(0)) + step[0]));
       const rank = Math.max(1, Math.min(8, Number(this.cursor.charAt(1)) + step[1]));

@@ -1,5 +1,8 @@
 // Repeats a task while the page is visible, one at a time.
 
+import { failure } from '../api';
+import { replace } from '../dom';
+
 export class Poll {
   private timer = 0;
   private isBusy = false;
@@ -42,4 +45,17 @@ export class Poll {
     clearTimeout(this.timer);
     document.removeEventListener('visibilitychange', this.seen);
   }
+}
+
+/** A poll that shows the error of its task in `problem` until the task succeeds. */
+export function pollShowingErrors(problem: HTMLElement, task: () => Promise<void>, pause: number): Poll {
+  const shown = async (): Promise<void> => {
+    try {
+      await task();
+      replace(problem);
+    } catch (error) {
+      replace(problem, failure(error));
+    }
+  };
+  return new Poll(shown, pause);
 }
