@@ -51,7 +51,7 @@ function nothing(): HTMLElement {
   return h(
     'div',
     { class: 'card empty' },
-    h('h2', {}, 'No runs yet'),
+    h('h2', {}, 'Nothing has been trained yet'),
     h(
       'p',
       {},
