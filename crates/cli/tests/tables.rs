@@ -141,7 +141,10 @@ fn a_position_is_looked_up() {
     let refusal = |fen| refused(&["tablebase", "probe", "--fen", fen, "--syzygy", &folders]);
     assert!(refusal("8/8/8/4k3/8/8/8/4K2R w K - 0 1").contains("castling rights"));
     let many = refusal("4k3/pp6/8/8/8/8/PP6/4K3 w - - 0 1");
-    assert!(many.contains("the position has 6 pieces: the tables contain positions of up to"), "{many}");
+    assert!(
+        many.contains("the position has 6 pieces: the tables contain positions of up to"),
+        "{many}"
+    );
 }
 
 #[test]

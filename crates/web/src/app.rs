@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::access::Access;
 use crate::arena::Arena;
-use crate::cluster::Watched;
+use crate::cluster::ClusterWatcher;
 use crate::counter::Counters;
 use crate::endgame::Endgames;
 use crate::error::{ApiError, without_paths};
@@ -37,7 +37,7 @@ pub struct App {
     pub endgames: Endgames,
     pub counters: Counters,
     pub response_cache: ResponseCache,
-    pub cluster: Option<Watched>,
+    pub cluster: Option<ClusterWatcher>,
     /// One permit per open stream.
     pub streams: Arc<Semaphore>,
     /// One permit per running search; there are as many as cores.

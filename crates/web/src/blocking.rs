@@ -27,12 +27,12 @@ const QUEUE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Runs a short blocking task, such as reading files.
-pub async fn work<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     app: &Arc<App>,
-    work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
+    task: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = Arc::clone(app);
-    let task = move || work(&app).map_err(|error| error.without_paths(&app.runs_path));
+    let task = move || task(&app).map_err(|error| error.without_paths(&app.runs_path));
     match tokio::task::spawn_blocking(task).await {
         Ok(result) => result,
         Err(_) => Err(ApiError::Internal("the work for this request has failed".into())),
@@ -41,7 +41,7 @@ pub async fn work<T: Send + 'static>(
 
 /// Runs a task that needs a core for a while, once one is free. `stop` is set when the request is
 /// dropped or `at_most` has passed.
-pub async fn think<T: Send + 'static>(
+pub async fn run_on_core<T: Send + 'static>(
     app: &Arc<App>,
     at_most: Duration,
     task: impl FnOnce(&App, &Arc<AtomicBool>) -> Result<T, ApiError> + Send + 'static,
@@ -52,7 +52,7 @@ pub async fn think<T: Send + 'static>(
     app.counters.searched();
     let stop = Arc::new(AtomicBool::new(false));
     let guard = StopOnDrop(Arc::clone(&stop));
-    let mut done = Box::pin(work(app, move |app| {
+    let mut done = Box::pin(run_blocking(app, move |app| {
         let _places = (place, core);
         task(app, &stop)
     }));

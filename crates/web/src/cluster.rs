@@ -61,26 +61,28 @@ pub struct WorkerView {
 }
 
 /// Queries the state of a cluster. The error is shown to users.
-pub type Ask = dyn Fn() -> Result<ClusterView, String> + Send + Sync;
+pub type ClusterQuery = dyn Fn() -> Result<ClusterView, String> + Send + Sync;
 
 /// A watched cluster. Only one query runs at a time, however many clients watch.
 #[derive(Clone)]
-pub struct Watched(Arc<Inner>);
+pub struct ClusterWatcher(Arc<Inner>);
 
 struct Inner {
-    ask: Box<Ask>,
-    asking: Mutex<()>,
+    query: Box<ClusterQuery>,
+    querying: Mutex<()>,
     last: Mutex<Option<(Instant, Result<ClusterView, String>)>>,
 }
 
 /// How long an answer is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-impl Watched {
+impl ClusterWatcher {
     /// Watches a cluster with this query.
-    pub fn new(ask: impl Fn() -> Result<ClusterView, String> + Send + Sync + 'static) -> Watched {
-        let (asking, last) = (Mutex::default(), Mutex::default());
-        Watched(Arc::new(Inner { ask: Box::new(ask), asking, last }))
+    pub fn new(
+        query: impl Fn() -> Result<ClusterView, String> + Send + Sync + 'static,
+    ) -> ClusterWatcher {
+        let (querying, last) = (Mutex::default(), Mutex::default());
+        ClusterWatcher(Arc::new(Inner { query: Box::new(query), querying, last }))
     }
 
     /// The state, at most a second old.
@@ -93,19 +95,19 @@ impl Watched {
             return answer.clone();
         }
         // While another query runs, the old state is returned: threads must not wait here.
-        let Ok(_asking) = self.0.asking.try_lock() else {
+        let Ok(_querying) = self.0.querying.try_lock() else {
             let none = || Err("there is no answer yet: try again".to_owned());
             return known.map_or_else(none, |(_, answer)| answer);
         };
-        let answer = (self.0.ask)();
+        let answer = (self.0.query)();
         *last() = Some((Instant::now(), answer.clone()));
         answer
     }
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for ClusterWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watched")
+        f.write_str("ClusterWatcher")
     }
 }
 
@@ -119,7 +121,7 @@ mod tests {
     fn many_clients_cause_one_query_per_second() {
         let asked = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&asked);
-        let watched = Watched::new(move || {
+        let watched = ClusterWatcher::new(move || {
             counter.fetch_add(1, Relaxed);
             Err("away".to_owned())
         });
@@ -129,7 +131,7 @@ mod tests {
         }
         // A stalled machine may query once per second.
         assert!(asked.load(Relaxed) <= 1 + began.elapsed().as_secs(), "{asked:?}");
-        let held = watched.0.asking.lock().unwrap();
+        let held = watched.0.querying.lock().unwrap();
         *watched.0.last.lock().unwrap() = None;
         assert!(watched.look().unwrap_err().contains("try again"));
         drop(held);

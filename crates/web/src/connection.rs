@@ -19,23 +19,23 @@ use crate::run::lock;
 use crate::server::Limits;
 
 /// Permits for connections.
-pub struct Places {
+pub struct ConnectionPermits {
     all: Arc<Semaphore>,
     each: usize,
     taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
 /// A permit, returned when it is dropped.
-pub struct Place {
+pub struct ConnectionPermit {
     _place: OwnedSemaphorePermit,
     address: IpAddr,
     taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-impl Places {
-    pub fn new(limits: Limits) -> Places {
+impl ConnectionPermits {
+    pub fn new(limits: Limits) -> ConnectionPermits {
         let all = Arc::new(Semaphore::new(limits.connections));
-        Places { all, each: limits.connections_each, taken: Arc::default() }
+        ConnectionPermits { all, each: limits.connections_each, taken: Arc::default() }
     }
 
     /// Waits for a free connection.
@@ -45,18 +45,18 @@ impl Places {
 
     /// The permit of an address; `None` when it has its maximum. This machine has no such maximum,
     /// because a proxy on it serves many clients.
-    pub fn share(&self, place: OwnedSemaphorePermit, address: IpAddr) -> Option<Place> {
+    pub fn share(&self, place: OwnedSemaphorePermit, address: IpAddr) -> Option<ConnectionPermit> {
         let mut taken = lock(&self.taken);
         let count = taken.entry(address).or_default();
         if *count >= self.each && !address.is_loopback() {
             return None;
         }
         *count += 1;
-        Some(Place { _place: place, address, taken: Arc::clone(&self.taken) })
+        Some(ConnectionPermit { _place: place, address, taken: Arc::clone(&self.taken) })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut taken = lock(&self.taken);
         if let Some(count) = taken.get_mut(&self.address) {
@@ -74,11 +74,11 @@ pub struct Connection {
     /// Runs while data waits to be written.
     waiting: Option<Pin<Box<Sleep>>>,
     timeout: Duration,
-    _place: Place,
+    _place: ConnectionPermit,
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, place: Place, timeout: Duration) -> Connection {
+    pub fn new(stream: TcpStream, place: ConnectionPermit, timeout: Duration) -> Connection {
         Connection { stream, waiting: None, timeout, _place: place }
     }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_address_has_a_maximum_except_this_machine() {
-        let places = Places::new(limits());
+        let places = ConnectionPermits::new(limits());
         let far: IpAddr = "192.0.2.7".parse().unwrap();
         let take = async |address| places.share(places.wait().await.unwrap(), address);
         let first = take(far).await.unwrap();
@@ -181,7 +181,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _silent = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
-        let places = Places::new(limits());
+        let places = ConnectionPermits::new(limits());
         let place = places.share(places.wait().await.unwrap(), peer.ip()).unwrap();
         let mut connection = Connection::new(stream, place, Duration::from_secs(60));
         let error = loop {

@@ -114,12 +114,12 @@ pub fn without_paths(text: &dyn Display, runs: &Path) -> String {
 }
 
 /// Extracts the JSON body of a request.
-pub struct Posted<T>(pub T);
+pub struct JsonBody<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Posted<T>, ApiError> {
+    async fn from_request(request: Request, state: &S) -> Result<JsonBody<T>, ApiError> {
         let refused = |rejection: JsonRejection| match rejection.status() {
             StatusCode::UNPROCESSABLE_ENTITY => ApiError::Malformed(rejection.body_text()),
             status => ApiError::Refused(status, rejection.body_text()),
@@ -132,7 +132,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
         make_whole(&mut value);
         let value = serde_json::from_value(value)
             .map_err(|error| ApiError::Malformed(error.to_string()))?;
-        Ok(Posted(value))
+        Ok(JsonBody(value))
     }
 }
 
@@ -170,31 +170,31 @@ pub fn int64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, 
 }
 
 /// Extracts the query parameters.
-pub struct Asked<T>(pub T);
+pub struct QueryParams<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<QueryParams<T>, ApiError> {
         let refused = |rejection: QueryRejection| {
             ApiError::Refused(rejection.status(), rejection.body_text())
         };
         let Query(value) = Query::from_request_parts(parts, state).await.map_err(refused)?;
-        Ok(Asked(value))
+        Ok(QueryParams(value))
     }
 }
 
-pub struct Named<T>(pub T);
+pub struct PathParams<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<T>, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<PathParams<T>, ApiError> {
         let refused =
             |rejection: PathRejection| ApiError::Refused(rejection.status(), rejection.body_text());
         let extract::Path(value) =
             extract::Path::from_request_parts(parts, state).await.map_err(refused)?;
-        Ok(Named(value))
+        Ok(PathParams(value))
     }
 }
 

@@ -38,7 +38,7 @@ pub fn check_settings(
 
 /// How a player chooses its moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
+pub enum SearchKind {
     /// By alpha-beta or tree search, depending on its options.
     Either,
     /// By tree search.
@@ -48,11 +48,11 @@ pub enum Thinking {
 }
 
 /// How the players of a learner choose their moves.
-pub fn thinking(learner: &str) -> Thinking {
+pub fn search_kind(learner: &str) -> SearchKind {
     match learner {
-        "zero" | "alphazero" | "clone" | "clone-residual" => Thinking::Either,
-        "krk" | "kqk" | "kpk" => Thinking::Tree,
-        _ => Thinking::NoTree,
+        "zero" | "alphazero" | "clone" | "clone-residual" => SearchKind::Either,
+        "krk" | "kqk" | "kpk" => SearchKind::Tree,
+        _ => SearchKind::NoTree,
     }
 }
 

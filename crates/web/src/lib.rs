@@ -27,7 +27,7 @@ mod training_process;
 mod tree;
 mod view;
 
-pub use cluster::{Ask, ClusterView, Watched, WorkerView};
+pub use cluster::{ClusterQuery, ClusterView, ClusterWatcher, WorkerView};
 pub use server::{Config, Limits, ServeError, Server};
 
 /// Why this binary has no page; `None` if it has one.

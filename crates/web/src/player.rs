@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::{ApiError, without_paths};
-use crate::learner::{self, Thinking};
+use crate::learner::{self, SearchKind};
 use crate::run::lock;
 
 /// Kinds that run a program or read a file of this machine.
@@ -206,15 +206,15 @@ impl Players {
     }
 
     /// How a player chooses its moves. For runs it depends on the learner.
-    pub fn thinking(&self, spec: &PlayerSpec) -> Thinking {
+    pub fn search_kind(&self, spec: &PlayerSpec) -> SearchKind {
         if spec.kind == "run" {
             let learner = self.run(spec).ok().and_then(|run| learner_of(&run));
-            return learner.map_or(Thinking::NoTree, |name| learner::thinking(&name));
+            return learner.map_or(SearchKind::NoTree, |name| learner::search_kind(&name));
         }
         match (self.has(spec, "search"), self.has(spec, "root")) {
-            (true, _) => Thinking::Either,
-            (false, true) => Thinking::Tree,
-            (false, false) => Thinking::NoTree,
+            (true, _) => SearchKind::Either,
+            (false, true) => SearchKind::Tree,
+            (false, false) => SearchKind::NoTree,
         }
     }
 
@@ -236,7 +236,10 @@ impl Players {
         // `sims` also means that a network plays by tree search.
         let in_tree = spec.option("sims").is_some() || effort.sims.is_some();
         spec.options.retain(|(name, _)| !EFFORT.contains(&name.as_str()));
-        if in_tree && self.thinking(&spec) == Thinking::Either && spec.option("search").is_none() {
+        if in_tree
+            && self.search_kind(&spec) == SearchKind::Either
+            && spec.option("search").is_none()
+        {
             spec.options.push(("search".to_owned(), "mcts".to_owned()));
         }
         Ok((spec, limit))

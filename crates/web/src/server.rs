@@ -19,8 +19,8 @@ use tower::Service;
 
 use crate::api;
 use crate::app::App;
-use crate::cluster::Watched;
-use crate::connection::{Connection, Places};
+use crate::cluster::ClusterWatcher;
+use crate::connection::{Connection, ConnectionPermits};
 
 /// The maximum size of a request head.
 const HEAD_BYTES: usize = 32 << 10;
@@ -43,7 +43,7 @@ pub struct Config {
     pub hosts: Vec<String>,
     pub limits: Limits,
     /// A distributed run to show, if there is one.
-    pub cluster: Option<Watched>,
+    pub cluster: Option<ClusterWatcher>,
 }
 
 /// Limits that keep one client from starving the others.
@@ -162,7 +162,7 @@ async fn accept(
     limits: Limits,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let places = Places::new(limits);
+    let places = ConnectionPermits::new(limits);
     loop {
         let next = async {
             let place = places.wait().await?;

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 
 use crate::blocking::ResultSender;
 use crate::error::ApiError;
-use crate::learner::Thinking;
+use crate::learner::SearchKind;
 use crate::player::Players;
 use crate::run::lock;
 use crate::view::MoveView;
@@ -125,8 +125,8 @@ pub fn check(game: &Game, sims: u64) -> Result<(), ApiError> {
 /// The spec of a tree search with this root rule.
 pub fn tree_spec(players: &Players, text: &str, root: Root) -> Result<PlayerSpec, ApiError> {
     let mut spec = players.parse(text)?;
-    let thinking = players.thinking(&spec);
-    if thinking == Thinking::NoTree {
+    let search_kind = players.search_kind(&spec);
+    if search_kind == SearchKind::NoTree {
         return Err(ApiError::Bad(format!(
             "'{text}' does not use tree search: expected a network, material or rollout"
         )));
@@ -137,7 +137,7 @@ pub fn tree_spec(players: &Players, text: &str, root: Root) -> Result<PlayerSpec
     let mut set = |name: &str, value: &str| spec.options.push((name.to_owned(), value.to_owned()));
     set("memory", MEMORY);
     set("root", if root == Root::Gumbel { "gumbel" } else { "puct" });
-    if thinking == Thinking::Either {
+    if search_kind == SearchKind::Either {
         set("search", "mcts");
     }
     Ok(spec)

@@ -12,7 +12,7 @@ use selfmate_learn::endgame::Endgame;
 use selfmate_learn::rounds::Method;
 use selfmate_learn::{RunConfig, Settings};
 use selfmate_run::{Budget, GameRecord, LiveGame, PositionRecord, Progress, Rating, Record, Run};
-use selfmate_web::{ClusterView, Config, Server, Watched, WorkerView};
+use selfmate_web::{ClusterView, ClusterWatcher, Config, Server, WorkerView};
 use serde_json::{Value, json};
 
 fn progress(generation: u64) -> Record {
@@ -527,7 +527,7 @@ fn numbers(list: &Value) -> Vec<f64> {
 #[test]
 fn the_openapi_document_lists_all_routes() {
     let folder = tempfile::tempdir().unwrap();
-    let cluster = Some(Watched::new(|| Ok(ClusterView::default())));
+    let cluster = Some(ClusterWatcher::new(|| Ok(ClusterView::default())));
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let document = get(server.address(), "/openapi.json").json();
     let paths = document["paths"].as_object().unwrap();
@@ -635,14 +635,14 @@ fn a_watched_cluster_is_shown() {
         workers: vec![worker],
         ..ClusterView::default()
     };
-    let cluster = Some(Watched::new(move || Ok(view.clone())));
+    let cluster = Some(ClusterWatcher::new(move || Ok(view.clone())));
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let seen = get(server.address(), "/api/cluster").json();
     assert_eq!((&seen["run"], &seen["generation"]), (&json!("big"), &json!(3)));
     assert_eq!((&seen["refused"]["late"], &seen["workers"][0]["games"]), (&json!(2), &json!(7)));
     assert_eq!(get(server.address(), "/api/about").json()["watches_cluster"], true);
 
-    let cluster = Some(Watched::new(|| Err("no learner answers".to_owned())));
+    let cluster = Some(ClusterWatcher::new(|| Err("no learner answers".to_owned())));
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let answer = get(server.address(), "/api/cluster");
     assert_eq!((answer.status, answer.json()["error"].clone()), (503, json!("no learner answers")));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use selfmate_cluster::{Access, ClusterError, Member, Report, status};
 use selfmate_web::{
-    ClusterView, Config, Limits, Server, Watched, WorkerView, missing_page, random_token,
+    ClusterView, ClusterWatcher, Config, Limits, Server, WorkerView, missing_page, random_token,
 };
 
 use crate::broker::AccessArgs;
@@ -94,8 +94,8 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// Watches the cluster of a broker for the page.
-fn watched(access: Access) -> Watched {
-    Watched::new(move || match status(&access) {
+fn watched(access: Access) -> ClusterWatcher {
+    ClusterWatcher::new(move || match status(&access) {
         Ok(report) => Ok(view(report)),
         // The errors may contain passwords and file names, so they are replaced.
         Err(ClusterError::NoLearner { .. }) => Err("the learner does not answer".to_owned()),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::work;
+use crate::blocking::run_blocking;
 use crate::counter::prometheus;
 use crate::error::ApiError;
 use crate::learner::{Learner, learners};
@@ -49,6 +49,6 @@ pub async fn about(State(app): State<Arc<App>>) -> Json<About> {
 /// Metrics for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain")))]
 pub async fn metrics(State(app): State<Arc<App>>) -> Result<impl IntoResponse, ApiError> {
-    let text = work(&app, |app| Ok(prometheus(app))).await?;
+    let text = run_blocking(&app, |app| Ok(prometheus(app))).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text))
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::app::App;
-use crate::blocking::work;
+use crate::blocking::run_blocking;
 use crate::cluster::ClusterView;
 use crate::error::{ApiError, Problem};
 
@@ -21,5 +21,5 @@ pub async fn cluster(State(app): State<Arc<App>>) -> Result<Json<ClusterView>, A
         let what = "this server does not watch a cluster: start it with --nats URL";
         return Err(ApiError::NotFound(what.to_owned()));
     };
-    work(&app, move |_| watched.look().map(Json).map_err(ApiError::Busy)).await
+    run_blocking(&app, move |_| watched.look().map(Json).map_err(ApiError::Busy)).await
 }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::{think, work};
-use crate::error::{ApiError, Asked, Named, Problem};
+use crate::blocking::{run_blocking, run_on_core};
+use crate::error::{ApiError, PathParams, Problem, QueryParams};
 use crate::view::{MoveView, OutcomeView};
 
 /// The maximum time for solving an ending.
@@ -136,7 +136,7 @@ pub struct EndingMove {
 /// The runs that have learned an ending.
 #[utoipa::path(get, path = "/api/endgames", tag = "endgames", responses((status = 200, body = Vec<Ending>)))]
 pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Ending>>, ApiError> {
-    work(&app, |app| {
+    run_blocking(&app, |app| {
         let names = selfmate_run::list(&app.runs_path).map_err(|error| app.fault(&error))?;
         // The page of runs reports runs that cannot be read.
         let ending = |run: String| {
@@ -158,7 +158,7 @@ async fn open(
     run: String,
     step: Option<u64>,
 ) -> Result<(Arc<Trained>, Lab), ApiError> {
-    let trained = work(app, move |app| {
+    let trained = run_blocking(app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         app.endgames.trained(&reader, step).map_err(|error| app.absent(&error))
     })
@@ -167,7 +167,7 @@ async fn open(
     let lab = if app.endgames.is_solved(ending) {
         app.endgames.lab(ending)?
     } else {
-        think(app, LONGEST, move |app, _| app.endgames.lab(ending)).await?
+        run_on_core(app, LONGEST, move |app, _| app.endgames.lab(ending)).await?
     };
     Ok((trained, lab))
 }
@@ -177,12 +177,12 @@ async fn open(
     responses((status = 200, body = HeatView), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub async fn heat(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
-    Asked(asked): Asked<HeatAsked>,
+    PathParams(run): PathParams<String>,
+    QueryParams(asked): QueryParams<HeatAsked>,
 ) -> Result<Json<HeatView>, ApiError> {
     let placement = parse(&asked.place)?;
     let (trained, lab) = open(&app, run.clone(), asked.step).await?;
-    work(&app, move |_| {
+    run_blocking(&app, move |_| {
         let Trained { config, step, network, .. } = &*trained;
         let (turn, discount) = (asked.turn, config.discount);
         let heat =
@@ -212,12 +212,12 @@ pub async fn heat(
     responses((status = 200, body = EndingPosition), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub async fn position(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
-    Asked(asked): Asked<HeatAsked>,
+    PathParams(run): PathParams<String>,
+    QueryParams(asked): QueryParams<HeatAsked>,
 ) -> Result<Json<EndingPosition>, ApiError> {
     let placement = parse(&asked.place)?;
     let (trained, lab) = open(&app, run, asked.step).await?;
-    work(&app, move |_| {
+    run_blocking(&app, move |_| {
         let Trained { config, step, network, .. } = &*trained;
         let (turn, discount) = (asked.turn, config.discount);
         let found = Insight::new(&lab, network, discount, &placement, turn.color())

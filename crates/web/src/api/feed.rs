@@ -14,8 +14,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::work;
-use crate::error::{ApiError, Asked, Named, Problem};
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, PathParams, Problem, QueryParams};
 use crate::run::Metrics;
 
 /// How often a feed looks for new records.
@@ -99,15 +99,16 @@ pub struct FeedEvent {
     responses((status = 200, body = FeedEvent, content_type = "text/event-stream"), (status = 404, body = Problem)))]
 pub async fn feed(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
-    Asked(from): Asked<FeedFrom>,
+    PathParams(name): PathParams<String>,
+    QueryParams(from): QueryParams<FeedFrom>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let busy = || ApiError::Busy("too many streams are open".into());
     let place = Arc::clone(&app.streams).try_acquire_owned().map_err(|_| busy())?;
     {
         let name = name.clone();
-        work(&app, move |app| app.runs.metrics(&name).map_err(|error| app.absent(&error))).await?;
+        run_blocking(&app, move |app| app.runs.metrics(&name).map_err(|error| app.absent(&error)))
+            .await?;
     }
     // A reconnecting browser sends the id of its last event.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
@@ -136,7 +137,7 @@ impl Feed {
     async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let name = self.name.clone();
-            let read = work(&self.app, move |app| {
+            let read = run_blocking(&self.app, move |app| {
                 app.runs.metrics(&name).map_err(|error| app.fault(&error))
             });
             let metrics = read.await.ok()?;

@@ -10,8 +10,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::work;
-use crate::error::{ApiError, Named, Problem};
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, PathParams, Problem};
 use crate::view::{GameView, OutcomeView, selfplay};
 
 /// Live games older than this are not being played any more: the run is learning or was killed.
@@ -76,9 +76,9 @@ impl GameRow {
     responses((status = 200, body = Generations), (status = 404, body = Problem)))]
 pub async fn generations(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Generations>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let sealed = reader.chunks().map_err(|error| app.fault(&error))?;
         let open = reader.open_games().map_err(|error| app.fault(&error))?;
@@ -94,9 +94,9 @@ pub async fn generations(
     responses((status = 200, body = Vec<GameRow>), (status = 404, body = Problem)))]
 pub async fn list(
     State(app): State<Arc<App>>,
-    Named((run, generation)): Named<(String, u64)>,
+    PathParams((run, generation)): PathParams<(String, u64)>,
 ) -> Result<Json<Vec<GameRow>>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let games = app.runs.games(&run, generation).map_err(|error| app.absent(&error))?;
         Ok(Json(games.iter().map(GameRow::new).collect()))
     })
@@ -109,9 +109,9 @@ pub async fn list(
     responses((status = 200, body = GameView), (status = 404, body = Problem)))]
 pub async fn show(
     State(app): State<Arc<App>>,
-    Named((run, generation, number)): Named<(String, u64, u64)>,
+    PathParams((run, generation, number)): PathParams<(String, u64, u64)>,
 ) -> Result<Json<GameView>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let games = app.runs.games(&run, generation).map_err(|error| app.absent(&error))?;
         let game = games.iter().find(|game| game.number == number).ok_or_else(|| {
             ApiError::NotFound(format!("generation {generation} has no game {number}"))
@@ -126,9 +126,9 @@ pub async fn show(
     responses((status = 200, body = Vec<LiveView>), (status = 404, body = Problem)))]
 pub async fn live(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Vec<LiveView>>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let (age, games) = reader.live_games().map_err(|error| app.fault(&error))?;
         let games = if age > STALE { Vec::new() } else { games };
@@ -149,9 +149,9 @@ pub async fn live(
     responses((status = 200, body = Option<GameView>), (status = 404, body = Problem)))]
 pub async fn latest(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Option<GameView>>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let open = reader.open_games().map_err(|error| app.fault(&error))?;
         let last = open.map(|open| open.last()).transpose().map_err(|error| app.fault(&error))?;

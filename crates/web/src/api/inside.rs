@@ -10,8 +10,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::{Cost, search, work};
-use crate::error::{ApiError, Asked, Named, Posted, Problem};
+use crate::blocking::{Cost, run_blocking, search};
+use crate::error::{ApiError, JsonBody, PathParams, Problem, QueryParams};
 use crate::tree::{self, NodeInfo, Root, Snapshot, tree_spec};
 use crate::view::Line;
 
@@ -47,7 +47,7 @@ pub struct Inside {
     (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn grow(
     State(app): State<Arc<App>>,
-    Posted(inside): Posted<Inside>,
+    JsonBody(inside): JsonBody<Inside>,
 ) -> Result<Response, ApiError> {
     let game = Line { fen: inside.fen, moves: inside.moves }.game()?;
     tree::check(&game, inside.sims)?;
@@ -73,10 +73,10 @@ pub struct NodeLine {
     responses((status = 200, body = NodeInfo), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub async fn node(
     State(app): State<Arc<App>>,
-    Named(tree): Named<String>,
-    Asked(asked): Asked<NodeLine>,
+    PathParams(tree): PathParams<String>,
+    QueryParams(asked): QueryParams<NodeLine>,
 ) -> Result<Json<NodeInfo>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let line: Vec<&str> = asked.line.split(',').filter(|text| !text.is_empty()).collect();
         app.trees.look(&tree, &line).map(Json)
     })

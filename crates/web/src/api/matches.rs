@@ -14,8 +14,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::arena::{Ladder, MatchGameRow, MatchOrder, MatchView};
-use crate::blocking::{think, work};
-use crate::error::{ApiError, Named, Posted, Problem};
+use crate::blocking::{run_blocking, run_on_core};
+use crate::error::{ApiError, JsonBody, PathParams, Problem};
 use crate::view::{GameView, matched};
 
 /// The maximum time for building the players.
@@ -34,7 +34,7 @@ pub struct MatchDetail {
 /// All matches, the newest first.
 #[utoipa::path(get, path = "/api/matches", tag = "arena", responses((status = 200, body = Vec<MatchView>)))]
 pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<MatchView>>, ApiError> {
-    work(&app, |app| Ok(Json(app.arena.list()))).await
+    run_blocking(&app, |app| Ok(Json(app.arena.list()))).await
 }
 
 /// Queues a match for each pair of players.
@@ -42,10 +42,10 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<MatchView>>, A
     responses((status = 201, body = Vec<String>), (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn start(
     State(app): State<Arc<App>>,
-    Posted(order): Posted<MatchOrder>,
+    JsonBody(order): JsonBody<MatchOrder>,
 ) -> Result<(StatusCode, Json<Vec<String>>), ApiError> {
     // Building the players shows whether their specs are valid.
-    think(&app, LONGEST_START, move |app, _| {
+    run_on_core(&app, LONGEST_START, move |app, _| {
         let ids = app.arena.start(&app.players, &order)?;
         Ok((StatusCode::CREATED, Json(ids)))
     })
@@ -57,9 +57,9 @@ pub async fn start(
     responses((status = 200, body = MatchDetail), (status = 404, body = Problem)))]
 pub async fn show(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<MatchDetail>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let (view, games) = app.arena.show(&id)?;
         Ok(Json(MatchDetail { view, games }))
     })
@@ -71,9 +71,9 @@ pub async fn show(
     responses((status = 202), (status = 404, body = Problem)))]
 pub async fn stop(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| app.arena.stop(&id).map(|()| StatusCode::ACCEPTED)).await
+    run_blocking(&app, move |app| app.arena.stop(&id).map(|()| StatusCode::ACCEPTED)).await
 }
 
 /// Resumes a match.
@@ -81,9 +81,9 @@ pub async fn stop(
     responses((status = 202), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub async fn resume(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| app.arena.resume(&id).map(|()| StatusCode::ACCEPTED)).await
+    run_blocking(&app, move |app| app.arena.resume(&id).map(|()| StatusCode::ACCEPTED)).await
 }
 
 /// A game of a match.
@@ -92,9 +92,9 @@ pub async fn resume(
     responses((status = 200, body = GameView), (status = 404, body = Problem)))]
 pub async fn game(
     State(app): State<Arc<App>>,
-    Named((id, number)): Named<(String, u64)>,
+    PathParams((id, number)): PathParams<(String, u64)>,
 ) -> Result<Json<GameView>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let (MatchView { report, .. }, games) = app.arena.games(&id)?;
         let game = games.iter().flatten().find(|game| game.game == number);
         let game =
@@ -111,9 +111,9 @@ pub async fn game(
     responses((status = 200, body = String, content_type = "application/x-chess-pgn"), (status = 404, body = Problem)))]
 pub async fn pgn(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<impl IntoResponse, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let (view, games) = app.arena.games(&id)?;
         let MatchReport { a, b, .. } = &view.report;
         let event = Event { name: "selfmate match", a, b, limit: &view.limit };
@@ -132,5 +132,5 @@ pub async fn pgn(
 /// Rating lists, one for each set of match settings.
 #[utoipa::path(get, path = "/api/ladders", tag = "arena", responses((status = 200, body = Vec<Ladder>)))]
 pub async fn ladders(State(app): State<Arc<App>>) -> Result<Json<Vec<Ladder>>, ApiError> {
-    work(&app, |app| Ok(Json(app.arena.ladders()))).await
+    run_blocking(&app, |app| Ok(Json(app.arena.ladders()))).await
 }

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::{self, Cost, search, work};
-use crate::error::{ApiError, Posted, Problem, int64};
+use crate::blocking::{self, Cost, run_blocking, search};
+use crate::error::{ApiError, JsonBody, Problem, int64};
 use crate::player::{Effort, threads};
 use crate::view::{ChoiceView, Line, MoveView, PositionView, ThoughtView};
 
@@ -37,9 +37,9 @@ const LONGEST_REVIEW: Duration = Duration::from_secs(300);
     responses((status = 200, body = PositionView), (status = 422, body = Problem)))]
 pub async fn position(
     State(app): State<Arc<App>>,
-    Posted(line): Posted<Line>,
+    JsonBody(line): JsonBody<Line>,
 ) -> Result<Json<PositionView>, ApiError> {
-    work(&app, move |_| Ok(Json(PositionView::new(&line.game()?)))).await
+    run_blocking(&app, move |_| Ok(Json(PositionView::new(&line.game()?)))).await
 }
 
 /// A player and its search limit.
@@ -69,11 +69,11 @@ pub struct PlayerView {
     responses((status = 200, body = PlayerView), (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn player(
     State(app): State<Arc<App>>,
-    Posted(asked): Posted<Opponent>,
+    JsonBody(asked): JsonBody<Opponent>,
 ) -> Result<Json<PlayerView>, ApiError> {
     let (spec, _) = app.players.parse_for(&asked.player, asked.effort)?;
     // Building a player may take as much memory as a search.
-    blocking::think(&app, LONGEST_START, move |app, _| {
+    blocking::run_on_core(&app, LONGEST_START, move |app, _| {
         let searches_tree = app.players.build(&spec, 1)?.look(&[]).is_some();
         Ok(Json(PlayerView { spec: spec.to_string(), searches_tree }))
     })
@@ -112,7 +112,7 @@ pub struct Think {
     (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn think(
     State(app): State<Arc<App>>,
-    Posted(think): Posted<Think>,
+    JsonBody(think): JsonBody<Think>,
 ) -> Result<Response, ApiError> {
     let game = Line { fen: think.fen, moves: think.moves }.game()?;
     if game.outcome().is_some() {
@@ -185,7 +185,7 @@ pub struct Verdict {
     (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn review(
     State(app): State<Arc<App>>,
-    Posted(review): Posted<Review>,
+    JsonBody(review): JsonBody<Review>,
 ) -> Result<Response, ApiError> {
     let whole = Line { fen: review.fen, moves: review.moves }.game()?;
     let (spec, limit) = app.players.parse_for(&review.player, review.effort)?;
@@ -258,9 +258,9 @@ pub struct Written {
     (status = 200, body = String, content_type = "application/x-chess-pgn"), (status = 422, body = Problem)))]
 pub async fn pgn(
     State(app): State<Arc<App>>,
-    Posted(written): Posted<Written>,
+    JsonBody(written): JsonBody<Written>,
 ) -> Result<impl IntoResponse, ApiError> {
-    work(&app, move |_| {
+    run_blocking(&app, move |_| {
         let game = Line { fen: written.fen, moves: written.moves }.game()?;
         let is_over = game.outcome().is_some();
         let mut pgn = PgnGame::new(game);

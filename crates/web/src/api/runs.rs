@@ -13,8 +13,8 @@ use utoipa::ToSchema;
 
 use crate::api::feed::FeedPlace;
 use crate::app::App;
-use crate::blocking::work;
-use crate::error::{ApiError, Named, Posted, Problem, int64};
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, JsonBody, PathParams, Problem, int64};
 use crate::run::{Metrics, RunSummary};
 use crate::training_process::{MAX_MINUTES, Order};
 
@@ -108,7 +108,7 @@ impl Curves {
 /// All runs.
 #[utoipa::path(get, path = "/api/runs", tag = "runs", responses((status = 200, body = Vec<RunSummary>)))]
 pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<RunSummary>>, ApiError> {
-    work(&app, |app| Ok(Json(app.runs.summaries(&app.trainings)))).await
+    run_blocking(&app, |app| Ok(Json(app.runs.summaries(&app.trainings)))).await
 }
 
 /// Starts a training.
@@ -117,9 +117,9 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<RunSummary>>, 
     (status = 503, body = Problem)))]
 pub async fn start(
     State(app): State<Arc<App>>,
-    Posted(order): Posted<Order>,
+    JsonBody(order): JsonBody<Order>,
 ) -> Result<(StatusCode, Json<RunSummary>), ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         if app.runs.find(&order.name).is_ok() {
             let text = format!(
                 "the run '{}' already exists: resume it, or choose another name",
@@ -144,9 +144,9 @@ pub async fn start(
     responses((status = 200, body = RunDetail), (status = 404, body = Problem)))]
 pub async fn show(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Json<RunDetail>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let said = app.trainings.output(&name);
         let reader = match app.runs.find(&name) {
             Ok(reader) => reader,
@@ -191,9 +191,9 @@ pub async fn show(
     responses((status = 200, body = Curves), (status = 404, body = Problem)))]
 pub async fn curves(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Json<Curves>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         app.runs.find(&name).map_err(|error| app.absent(&error))?;
         let metrics = app.runs.metrics(&name).map_err(|error| app.fault(&error))?;
         Ok(Json(Curves::new(&metrics)))
@@ -284,10 +284,10 @@ fn at_most_the_cores(threads: u64) -> u16 {
     (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn resume(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
-    Posted(resume): Posted<Resume>,
+    PathParams(name): PathParams<String>,
+    JsonBody(resume): JsonBody<Resume>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         app.runs.find(&name).map_err(|error| app.absent(&error))?;
         let run = app.runs.summary(&name, &app.trainings);
         if let Some(error) = run.error {
@@ -304,9 +304,9 @@ pub async fn resume(
     responses((status = 202), (status = 409, body = Problem)))]
 pub async fn stop(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| app.trainings.stop(&name).map(|()| StatusCode::ACCEPTED)).await
+    run_blocking(&app, move |app| app.trainings.stop(&name).map(|()| StatusCode::ACCEPTED)).await
 }
 
 #[cfg(test)]

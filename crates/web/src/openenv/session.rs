@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::episode::{Episode, Reset};
 use crate::app::App;
-use crate::blocking::{think, work};
+use crate::blocking::{run_blocking, run_on_core};
 use crate::error::ApiError;
 use crate::run::lock;
 
@@ -60,14 +60,16 @@ impl Sessions {
 /// Starts a game. With an opponent it waits for a core, because the opponent may move first.
 pub async fn begin(app: &Arc<App>, reset: Reset) -> Result<Episode, ApiError> {
     if reset.opponent().is_none() {
-        return work(app, move |app| Episode::new(&reset, &app.players, None, &Arc::default()))
-            .await;
+        return run_blocking(app, move |app| {
+            Episode::new(&reset, &app.players, None, &Arc::default())
+        })
+        .await;
     }
     let permit = app.episodes.opponent_permit()?;
     let new = move |app: &App, stop: &Arc<AtomicBool>| {
         Episode::new(&reset, &app.players, Some(permit), stop)
     };
-    think(app, LONGEST_ANSWER, new).await
+    run_on_core(app, LONGEST_ANSWER, new).await
 }
 
 /// Acts in a game. With an opponent it waits for a core, because the opponent may reply. Concurrent
@@ -80,7 +82,7 @@ pub async fn act<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let mut episode = episode.lock_owned().await;
     if episode.is_slow() {
-        think(app, at_most.min(LONGEST_ANSWER), move |_, stop| task(&mut episode, stop)).await
+        run_on_core(app, at_most.min(LONGEST_ANSWER), move |_, stop| task(&mut episode, stop)).await
     } else {
         task(&mut episode, &Arc::default())
     }

@@ -41,9 +41,9 @@ enum Protocol {
 }
 
 /// A place for a WebSocket, returned when dropped.
-struct Place(Arc<App>);
+struct SocketPermit(Arc<App>);
 
-impl Drop for Place {
+impl Drop for SocketPermit {
     fn drop(&mut self) {
         self.0.episodes.leave();
     }
@@ -59,7 +59,7 @@ async fn converse(app: Arc<App>, mut socket: WebSocket, protocol: Protocol) {
         let _ = socket.send(text(&json!({ "type": "error", "data": data }))).await;
         return;
     }
-    let place = Place(Arc::clone(&app));
+    let place = SocketPermit(Arc::clone(&app));
     let Ok(episode) = Episode::alone(&app.players) else { return };
     let episode: Shared = Arc::new(tokio::sync::Mutex::new(episode));
     while let Some(body) = receive(&mut socket, app.socket_idle).await {

@@ -4,7 +4,7 @@ use selfmate_run::{Rating, Record, RunError, RunReader, RunTotals};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::learner::{Thinking, thinking};
+use crate::learner::{SearchKind, search_kind};
 use crate::training_process::TrainingState;
 
 /// A run with a record within this time is probably being trained by another process.
@@ -151,7 +151,7 @@ impl RunSummary {
             ..RunSummary::default()
         };
         summary.searches_tree =
-            summary.learner.as_deref().is_some_and(|name| thinking(name) != Thinking::NoTree);
+            summary.learner.as_deref().is_some_and(|name| search_kind(name) != SearchKind::NoTree);
         summary.budget = totals.budget.map(|budget| BudgetView {
             minutes: budget.minutes,
             games: budget.games,

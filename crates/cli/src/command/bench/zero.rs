@@ -76,7 +76,7 @@ pub fn selfplay(time: Duration) -> Part {
     let mut numbers = 0..;
     let next = || numbers.next().filter(|_| started.elapsed() < time);
     player.play(&generation, next, |played| simulations += played.simulations, &stop);
-    per_second("self-play, 80 a move, one core", simulations, started.elapsed(), "simulations")
+    per_second("self-play, 80 per move, one core", simulations, started.elapsed(), "simulations")
 }
 
 pub fn training(time: Duration) -> Part {
