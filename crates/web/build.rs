@@ -1,12 +1,12 @@
-//! Builds the page with npm and leaves it in `OUT_DIR/page`, from where it becomes part of the
-//! binary. Without npm the build succeeds all the same: the page is then one file that says what is
-//! missing, and `selfmate serve` repeats it. With `SELFMATE_NEED_PAGE` set that is an error.
+//! Builds the page with npm in `OUT_DIR/page`, from where it is embedded into the binary. Without
+//! npm the build still succeeds: a file then replaces the page and explains what is missing, and
+//! `selfmate serve` repeats it. With `SELFMATE_NEED_PAGE` set, a missing page is an error.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
-/// What decides how the page looks. The lock file pins everything else.
+/// All inputs of the page. The lock file pins everything else.
 const SOURCES: [&str; 6] = [
     "page/index.html",
     "page/package.json",
@@ -16,7 +16,7 @@ const SOURCES: [&str; 6] = [
     "page/src",
 ];
 
-/// The file that stands in for the page; `asset.rs` knows it.
+/// Replaces the page when it is not built; `asset.rs` looks for it.
 const MISSING: &str = "missing.txt";
 
 fn main() {
@@ -35,12 +35,12 @@ fn main() {
             return;
         }
         println!("cargo::warning=the page is not built: {missing}");
-        // This never exists, so the next build tries again: npm may be there then.
+        // This path never exists, so the next build tries again; npm may be installed by then.
         println!("cargo::rerun-if-changed=page/not-built");
         let text = format!("{missing}\n");
         fresh(&page)
             .and_then(|()| fs::write(page.join(MISSING), text))
-            .expect("cargo's own folder can be written to");
+            .expect("OUT_DIR is writable");
     }
 }
 
@@ -51,7 +51,7 @@ fn fresh(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// Works on a copy, so that a build never writes into the sources.
+/// Builds a copy, so that a build never writes into the sources.
 fn build(out: &Path, page: &Path) -> Result<(), String> {
     if env::var_os("SELFMATE_NO_PAGE").is_some() {
         return Err("SELFMATE_NO_PAGE was set when selfmate was built".into());
@@ -60,14 +60,15 @@ fn build(out: &Path, page: &Path) -> Result<(), String> {
     fs::create_dir_all(&sources).map_err(|error| error.to_string())?;
     for source in SOURCES {
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-        let to = sources.join(Path::new(source).strip_prefix("page").expect("all are of the page"));
+        let to = sources
+            .join(Path::new(source).strip_prefix("page").expect("all sources are under page/"));
         copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
     }
     let lock = sources.join("package-lock.json");
     let installed = sources.join("node_modules/.package-lock.json");
     let is_newer = || Some(modified(&lock)? > modified(&installed)?);
     if is_newer().unwrap_or(true) {
-        // No script of a package runs on the machine of whoever builds this.
+        // Scripts of npm packages must not run on the build machine.
         npm(&sources, &["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])?;
     }
     let target = page.to_string_lossy();
@@ -78,7 +79,7 @@ fn modified(path: &Path) -> Option<std::time::SystemTime> {
     fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
 }
 
-/// Copies a file that has changed, or a folder anew.
+/// Copies a file if it has changed, and folders completely.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_dir() {
         fresh(to)?;
@@ -100,7 +101,7 @@ fn npm(folder: &Path, arguments: &[&str]) -> Result<(), String> {
     let output = Command::new(program).args(arguments).current_dir(folder).output();
     let output = output.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
-            "npm (20 or later) was not there when selfmate was built; install it and build again"
+            "npm (20 or later) was not found when selfmate was built; install it and build again"
                 .to_owned()
         }
         _ => format!("npm could not be started: {error}"),
@@ -108,10 +109,10 @@ fn npm(folder: &Path, arguments: &[&str]) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    let said: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-    // What is wrong comes first, then the help.
-    let start = said[..said.len().min(5)].join(" | ");
+    let printed = [output.stdout, output.stderr].concat();
+    let printed = String::from_utf8_lossy(&printed);
+    let printed: Vec<&str> = printed.lines().filter(|line| !line.trim().is_empty()).collect();
+    // The first lines contain the error, the rest is help.
+    let start = printed[..printed.len().min(5)].join(" | ");
     Err(format!("`npm {}` failed: {start}", arguments.join(" ")))
 }

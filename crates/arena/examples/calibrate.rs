@@ -1,7 +1,8 @@
-//! Measures our own rungs for `rate` against each other and against Stockfish's levels.
-//! Run: `cargo run --release -p selfmate-arena --example calibrate -- low|high [GAMES] [MOVETIME_MS]
-//! [FOLDER]`. `low` are the rungs up to depth 1, `high` those from just below it. GAMES are those
-//! of a pairing with Stockfish; among ourselves it is four times as many. One game at a time.
+//! Measures the built-in rungs of `rate` against each other and against Stockfish's levels. Run:
+//! `cargo run --release -p selfmate-arena --example calibrate -- low|high [GAMES] [MOVETIME_MS]
+//! [FOLDER]`. `low` covers the rungs up to depth 1, `high` those from just below depth 1 upwards.
+//! GAMES is the number of games against each Stockfish level; two rungs play four times as many.
+//! Games run one at a time.
 
 use selfmate_arena::adjudicate::{Adjudication, ResignRule, ResignSides};
 use selfmate_arena::rate::{DEPTH_RUNGS, OWN_RUNGS};
@@ -9,10 +10,10 @@ use selfmate_arena::rating::{Meeting, rating_list};
 use selfmate_arena::stats::{Tally, score_of_elo};
 use selfmate_arena::*;
 
-/// How many places apart our own may be to meet.
-const REACH: usize = 3;
-/// How far a level may be from what a rung is believed to have.
-const WINDOW: f64 = 160.0;
+/// Rungs play each other if they are at most this many places apart.
+const MAX_PLACES_APART: usize = 3;
+/// A rung plays a Stockfish level if their expected ratings differ by at most this much.
+const MAX_ELO_APART: f64 = 160.0;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         _ => return Err("expected low|high [GAMES] [MOVETIME_MS] [FOLDER]".into()),
     };
-    // As in the live ratings of training: the ends of decided games tell nothing.
+    // As in the live ratings during training: the last moves of decided games carry no information.
     let resign = Some(ResignRule { move_count: 3, score: 1000, sides: ResignSides::Both });
     let settings = GameSettings {
         limit: MoveLimit::movetime(movetime),
@@ -49,8 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for b in a + 1..players.len() {
             let is_level = anchors[b].is_some();
             let meet = match is_level {
-                true => (players[a].1 - players[b].1).abs() <= WINDOW,
-                false => b <= a + REACH,
+                true => (players[a].1 - players[b].1).abs() <= MAX_ELO_APART,
+                false => b <= a + MAX_PLACES_APART,
             };
             if !meet {
                 continue;
@@ -80,7 +81,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let list = rating_list(&names, &meetings, &anchors);
     let elo = |name: &str| list.iter().find(|rated| rated.name == name).map_or(0.0, |r| r.elo);
-    println!("\nwhere the scale does not fit: points scored, expected, standard deviations");
+    println!(
+        "\npairings that do not fit the scale: points scored, points expected, standard deviations"
+    );
     for Meeting { a, b, tally } in &meetings {
         let expected = score_of_elo(elo(&names[*a]) - elo(&names[*b]));
         let games = tally.games() as f64;

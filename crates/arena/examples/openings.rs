@@ -1,4 +1,4 @@
-//! Judges the built-in openings with Stockfish and prints those that are not even.
+//! Evaluates the built-in openings with Stockfish and prints those that are not balanced.
 //! Run: `cargo run --release -p selfmate-arena --example openings [DEPTH] [CENTIPAWNS]`
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The network in integers against itself in floats, at equal simulations:
-//! `cargo run --release -p selfmate-arena --example precision -- FILE [GAMES] [SIMS]`.
+//! Plays the quantised (integer) network against the same network in floating point, at equal
+//! simulations: `cargo run --release -p selfmate-arena --example precision -- FILE [GAMES] [SIMS]`.
 
 use std::path::Path;
 

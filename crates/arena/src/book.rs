@@ -13,32 +13,16 @@ pub use polyglot::PolyglotBook;
 use crate::openings::OpeningError;
 use crate::spec::SpecError;
 
-/// Why a book cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
-    /// The games to compare with cannot be read.
     #[error(transparent)]
     Games(#[from] OpeningError),
-    /// The file is no Polyglot book.
     #[error("book {}: {reason}", file.display())]
-    Polyglot {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The file cannot be read or written.
+    Polyglot { file: PathBuf, reason: String },
     #[error("book {}: {error}", file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// The player cannot be built.
+    Io { file: PathBuf, error: std::io::Error },
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// The player failed.
     #[error("{0}")]
     Player(String),
 }

@@ -1,4 +1,4 @@
-//! Any UCI program as a player. Whatever it does wrong costs it that game and no more.
+//! A UCI engine as a player. If the engine misbehaves it loses that game; the match continues.
 
 use std::time::Duration;
 
@@ -9,35 +9,31 @@ use selfmate_uci::{
     EngineCommand, EngineError, EngineMove, EngineOption, EngineProcess, Go, Info, ScoreValue,
 };
 
-use crate::limit::SpecLimit;
+use crate::limit;
 use crate::spec::{SpecError, SpecOptions};
 
-/// Beyond its time an engine is told to stop after this long.
+/// An engine is sent `stop` when it exceeds its time by this much.
 const MARGIN: Duration = Duration::from_millis(200);
-/// How long a move by nodes or depth may take before the engine counts as hung.
+/// The default time for a move limited by nodes or depth; after that the engine counts as hung.
 const PATIENCE: Duration = Duration::from_secs(120);
 const MULTIPV: &str = "MultiPV";
 
-/// An engine in its own process. After a fault (hung, gone, flood, illegal move) the process is
-/// ended, the game is lost, and the next game gets a new one.
+/// An engine in its own process. After a fault (no answer, exit, output flood, illegal move) the
+/// process is killed, the game is lost and the next game starts a new process.
 pub struct UciPlayer {
     name: String,
     command: EngineCommand,
-    own: SpecLimit,
-    /// How long a move without a time limit may take.
+    own: Limit,
+    /// The maximum time for a move without a time limit.
     patience: Duration,
     process: Result<EngineProcess, EngineError>,
-    /// The number of lines it was last asked for.
+    /// The `MultiPV` value that the engine was last sent.
     lines: usize,
 }
 
 impl UciPlayer {
-    /// Starts an engine; `own` is what its spec allows it.
-    pub fn start(
-        name: &str,
-        command: EngineCommand,
-        own: SpecLimit,
-    ) -> Result<UciPlayer, SpecError> {
+    /// Starts an engine. `own` is the limit set in its spec.
+    pub fn start(name: &str, command: EngineCommand, own: Limit) -> Result<UciPlayer, SpecError> {
         let process = EngineProcess::start(&command)
             .map_err(|error| SpecError::Engine { spec: name.to_owned(), error })?;
         Ok(UciPlayer {
@@ -51,7 +47,7 @@ impl UciPlayer {
     }
 
     /// Starts the engine of a `uci:` spec. Words such as `option.Hash=64` and `nodes=1000` among
-    /// its arguments are for us.
+    /// the arguments are read here and not passed to the engine.
     pub fn from_spec(options: &SpecOptions<'_>) -> Result<UciPlayer, SpecError> {
         let mut command = EngineCommand::parse(options.argument("COMMAND")?);
         let mut own = options.spec.clone();
@@ -70,30 +66,29 @@ impl UciPlayer {
         command.arguments = arguments;
         let own = SpecOptions { spec: &own, ..*options };
         let patience = own.number("timeout", 1..=86_400_000)?.map(Duration::from_millis);
-        let limit = SpecLimit::from_options(&own)?;
+        let limit = limit::from_options(&own)?;
         let player = UciPlayer::start(&options.label(), command, limit)?;
         Ok(UciPlayer { patience: patience.unwrap_or(PATIENCE), ..player })
     }
 
-    /// What the program calls itself, with its version; `None` when it does not run.
+    /// The engine's name and version; `None` when it is not running.
     pub fn version(&self) -> Option<&str> {
         self.process.as_ref().ok().map(EngineProcess::name)
     }
 
-    /// The process number; `None` when it does not run.
+    /// `None` when the engine is not running.
     pub fn process_id(&self) -> Option<u32> {
         self.process.as_ref().ok().map(EngineProcess::id)
     }
 
-    fn ask(
+    fn search(
         &mut self,
         game: &Game,
         limit: &Limit,
         observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<EngineMove, EngineError> {
-        let default =
-            SpecLimit { movetime: Some(Duration::from_millis(100)), ..SpecLimit::default() };
-        let limit = self.own.within(limit, default);
+        let default = Limit::movetime(Duration::from_millis(100));
+        let limit = limit::merge(&self.own, limit, &default);
         let time = [limit.movetime, limit.clock.map(|clock| clock.own)].into_iter().flatten().min();
         let deadline = time.map_or(self.patience, |time| time + MARGIN);
         let process = self.process.as_mut().map_err(|error| error.clone())?;
@@ -105,8 +100,8 @@ impl UciPlayer {
         }
         let stop = limit.stop.as_deref();
         process.go_observed(game, &go(game, &limit), deadline, stop, &mut |info| {
-            if let Some(thought) = thought(game, info) {
-                observe(&thought);
+            if let Some(info) = search_info(game, info) {
+                observe(&info);
             }
         })
     }
@@ -135,8 +130,8 @@ impl Player for UciPlayer {
         limit: &Limit,
         observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
-        match self.ask(game, limit, observe) {
-            Ok(answer) => Ok(choice(game, answer)),
+        match self.search(game, limit, observe) {
+            Ok(engine_move) => Ok(choice(game, engine_move)),
             Err(error) => {
                 let reason = error.to_string();
                 self.process = Err(error);
@@ -146,7 +141,6 @@ impl Player for UciPlayer {
     }
 }
 
-/// The command for a limit.
 fn go(game: &Game, limit: &Limit) -> Go {
     let milliseconds = |time: Duration| time.as_millis() as u64;
     let mut go = Go {
@@ -167,26 +161,26 @@ fn go(game: &Game, limit: &Limit) -> Go {
     go
 }
 
-fn choice(game: &Game, answer: EngineMove) -> Choice {
-    let info = answer.info.unwrap_or_default();
+fn choice(game: &Game, engine_move: EngineMove) -> Choice {
+    let info = engine_move.info.unwrap_or_default();
     let mut line = legal_line(game, &info);
-    // An engine at a low level may not play what it thinks best.
-    if line.first() != Some(&answer.best) {
-        line = vec![answer.best];
+    // At a reduced level an engine may play another move than its best line.
+    if line.first() != Some(&engine_move.best) {
+        line = vec![engine_move.best];
     }
     Choice {
-        played: answer.best,
+        played: engine_move.best,
         wdl: wdl(&info),
         score: score(&info),
         depth: info.depth,
         nodes: info.nodes,
         line,
-        elapsed: Some(answer.elapsed),
+        elapsed: Some(engine_move.elapsed),
     }
 }
 
-/// What an engine says, if it is about a line that can be played.
-fn thought(game: &Game, info: &Info) -> Option<SearchInfo> {
+/// An `info` line with a score and a playable line.
+fn search_info(game: &Game, info: &Info) -> Option<SearchInfo> {
     let line = legal_line(game, info);
     (!line.is_empty()).then_some(())?;
     Some(SearchInfo {
@@ -217,7 +211,7 @@ fn wdl(info: &Info) -> Option<Wdl> {
     Some(Wdl { win, draw, loss })
 }
 
-/// The engine's line, as far as it can be played.
+/// The legal start of the engine's principal variation.
 fn legal_line(game: &Game, info: &Info) -> Vec<Move> {
     let mut position = game.position().clone();
     let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! One game between two players, and what is kept of it.
+//! Plays one game between two players and checks finished games. Matches are in `match_runner`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,15 +13,12 @@ use crate::adjudicate::{Adjudication, Adjudicator};
 use crate::limit::{MoveLimit, TimeControl};
 use crate::openings::Opening;
 
-/// How games of a match are played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GameSettings {
-    /// How long players may think.
     pub limit: MoveLimit,
-    /// When a game ends before the rules end it.
     pub adjudication: Adjudication,
-    /// Overstepping the time by no more than this is forgiven.
+    /// A player may exceed its time by this much without losing.
     pub margin_ms: u64,
 }
 
@@ -35,80 +32,70 @@ impl Default for GameSettings {
     }
 }
 
-/// A finished game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlayedGame {
-    /// The start position when it is not the usual one.
+    /// The start position, if it is not the standard one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fen: Option<String>,
-    /// What the opening is called.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub opening: Option<String>,
-    /// How many of the moves belong to the opening.
+    /// The number of `moves` that belong to the opening.
     pub opening_plies: usize,
-    /// All moves in UCI notation, those of the opening first.
+    /// In UCI notation, starting with the opening.
     pub moves: Vec<String>,
-    /// One for each move after the opening.
+    /// One entry for each move after the opening.
     pub thoughts: Vec<MoveEval>,
-    /// The winner; `None` for a draw.
     pub winner: Option<Side>,
-    /// Why it ended.
     pub termination: Termination,
-    /// More on that, such as what an engine did wrong.
+    /// Details of the termination, such as what an engine did wrong.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
 }
 
-/// What a player thought of its move.
+/// What a player reported for its move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveEval {
-    /// Centipawns for the mover.
+    /// In centipawns, for the mover.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cp: Option<i32>,
-    /// Moves to mate for the mover, negative when it is mated.
+    /// Moves to mate; negative when the mover is mated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mate: Option<i32>,
-    /// How deep it looked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub depth: Option<u32>,
-    /// Simulations or nodes.
+    /// Simulations (tree search) or nodes (alpha-beta, other engines).
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub nodes: Option<u64>,
-    /// Milliseconds.
     pub ms: u64,
 }
 
-/// White or Black, in files.
+/// The side to move, as stored in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
-    /// The first mover.
     White,
-    /// The other.
     Black,
 }
 
-/// Why a game ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
-    /// By the rules of chess.
     Rules(Reason),
-    /// Both players had long seen an even game.
+    /// Both players reported an even score for long enough.
     DrawAdjudicated,
-    /// The loser, or both, had long seen a lost game.
+    /// The loser, or both players, reported a lost score for long enough.
     WinAdjudicated,
-    /// A tablebase knows the result.
     Tablebase,
-    /// It became too long, and counts as drawn.
+    /// The game reached the ply cap; it counts as drawn.
+    #[serde(alias = "ply_cap")]
     Truncated,
-    /// The loser overstepped its time.
+    /// The loser exceeded its time.
     TimeForfeit,
-    /// The loser's program failed: hung, gone, flooded, played an illegal move.
+    /// The loser's engine failed: no answer, exit, output flood or illegal move.
     Fault,
 }
 
-/// Plays a game; `None` when it was stopped before its end.
+/// Plays a game. Returns `None` if it was stopped before its end.
 pub fn play_game(
     white: &mut dyn Player,
     black: &mut dyn Player,
@@ -132,11 +119,11 @@ pub fn play_game(
         let limit = game_in_progress.limit(turn, stop);
         let started = Instant::now();
         let choice = player.choose(&game_in_progress.game, &limit);
-        // Another program is not charged for what we do before it is asked.
+        // An external engine is not charged for the work done before it receives `go`.
         let measured = choice.as_ref().ok().and_then(|choice| choice.elapsed);
         let elapsed = measured.unwrap_or_else(|| started.elapsed());
         if stop.load(Relaxed) {
-            // It may have been cut short in the middle of a thought.
+            // The search may have been interrupted, so its move does not count.
             return None;
         }
         let lost = Some(!turn);
@@ -159,7 +146,7 @@ pub fn play_game(
                         detail,
                     ));
                 }
-                let thought = thought(&choice, elapsed);
+                let eval = move_eval(&choice, elapsed);
                 if let Err(error) = game_in_progress.game.play(choice.played) {
                     let detail = Some(error.to_string());
                     return Some(game_in_progress.finish(
@@ -169,13 +156,14 @@ pub fn play_game(
                         detail,
                     ));
                 }
-                game_in_progress.note(turn, thought);
+                game_in_progress.add_eval(turn, eval);
             }
         }
     }
 }
 
-/// Holds a finished game to its opening and to where the settings end it; what is wrong.
+/// Checks a finished game against its opening and against where the settings end a game. The error
+/// describes the first difference.
 pub(crate) fn check_game(
     played: &PlayedGame,
     opening: &Opening,
@@ -185,29 +173,33 @@ pub(crate) fn check_game(
     let first = opening.game.ply();
     let plies = played.moves.len();
     if plies.checked_sub(first) != Some(played.thoughts.len()) {
-        return Err(format!("{} thoughts for {plies} plies", played.thoughts.len()));
+        return Err(format!("{} move evaluations for {plies} plies", played.thoughts.len()));
     }
     for (ply, thought) in (first..).zip(&played.thoughts) {
         if game_in_progress.over().is_some() {
-            return Err(format!("it goes on after it was over at ply {ply}"));
+            return Err(format!("the game continues although it was over at ply {ply}"));
         }
         let turn = game_in_progress.game.turn();
         let m = notation::parse_uci(game_in_progress.game.position(), &played.moves[ply])
             .map_err(|error| format!("ply {ply}: {error}"))?;
         game_in_progress.game.play_unchecked(m);
-        game_in_progress.note(turn, *thought);
+        game_in_progress.add_eval(turn, *thought);
     }
     let Some((winner, termination)) = game_in_progress.over() else {
-        return Err(format!("it is not over after {plies} plies"));
+        return Err(format!("the game is not over after {plies} plies"));
     };
-    // All that is left: opening, result, reason and the spelling of moves.
+    // Compares the rest: opening, result, reason and the notation of moves.
     let again = game_in_progress.finish(opening, winner, termination, None);
-    if again == *played { Ok(()) } else { Err("it is not written as games are".to_owned()) }
+    if again == *played {
+        Ok(())
+    } else {
+        Err("the opening, result, reason or notation of the game differs".to_owned())
+    }
 }
 
-/// Asks both players again at every position of a game, along its moves: the plies where they would
-/// play something else, or think otherwise of it by more than `slack` centipawns. `None` when it was
-/// stopped or a player fails.
+/// Searches every position of a game again with both players. Returns the plies where they would
+/// play another move, or where their scores differ by more than `slack` centipawns. `None` when it
+/// was stopped or a player fails.
 pub(crate) fn second_guess(
     white: &mut dyn Player,
     black: &mut dyn Player,
@@ -231,10 +223,10 @@ pub(crate) fn second_guess(
         if stop.load(Relaxed) {
             return None;
         }
-        let own = thought(&choice, Duration::ZERO);
+        let own = move_eval(&choice, Duration::ZERO);
         let is_close = match (sent.cp, own.cp) {
             (Some(sent), Some(own)) => sent.abs_diff(own) <= slack,
-            // One sees a mate that the other does not see yet, or nobody says anything.
+            // One player sees a mate that the other does not see yet, or there is no score.
             _ => true,
         };
         if choice.played != m || !is_close {
@@ -245,10 +237,10 @@ pub(crate) fn second_guess(
     Some(odd)
 }
 
-/// Knows the results of some positions, as tablebases do.
+/// Returns the outcome of positions with a known result, such as tablebase positions.
 pub type PositionAdjudicator = dyn Fn(&Game) -> Option<Outcome> + Send + Sync;
 
-/// The board, the clocks and the referee.
+/// The state of a game: board, clocks and adjudication.
 struct GameInProgress<'a> {
     game: Game,
     settings: &'a GameSettings,
@@ -285,18 +277,11 @@ impl<'a> GameInProgress<'a> {
     }
 
     fn limit(&self, turn: Color, stop: &Arc<AtomicBool>) -> Limit {
-        let limit = &self.settings.limit;
-        Limit {
-            nodes: limit.nodes,
-            depth: limit.depth,
-            movetime: limit.movetime_ms.map(Duration::from_millis),
-            clock: self.clocks.as_ref().map(|clocks| clocks.of(turn)),
-            stop: Some(Arc::clone(stop)),
-            ..Limit::default()
-        }
+        let clock = self.clocks.as_ref().map(|clocks| clocks.of(turn));
+        Limit { clock, ..self.settings.limit.to_limit(stop) }
     }
 
-    /// Charges a move to the clock; by how much it was too late.
+    /// Charges a move to the clock. Returns by how much the player exceeded its time.
     fn overstepped(&mut self, turn: Color, elapsed: Duration) -> Option<Duration> {
         let margin = Duration::from_millis(self.settings.margin_ms);
         let by_clock = self.clocks.as_mut().and_then(|clocks| clocks.charge(turn, elapsed, margin));
@@ -305,9 +290,9 @@ impl<'a> GameInProgress<'a> {
         by_clock.or(by_move.filter(|over| *over > margin))
     }
 
-    fn note(&mut self, mover: Color, thought: MoveEval) {
-        self.adjudicator.note(mover, &thought);
-        self.thoughts.push(thought);
+    fn add_eval(&mut self, mover: Color, eval: MoveEval) {
+        self.adjudicator.add_score(mover, &eval);
+        self.thoughts.push(eval);
     }
 
     fn finish(
@@ -333,11 +318,9 @@ impl<'a> GameInProgress<'a> {
     }
 }
 
-/// Both clocks of a game.
 struct Clocks {
     control: TimeControl,
     left: [Duration; 2],
-    /// Moves made by each side.
     moves: [u32; 2],
 }
 
@@ -357,7 +340,7 @@ impl Clocks {
         }
     }
 
-    /// Takes the time of a move; by how much it was too late.
+    /// Subtracts the time of a move. Returns by how much the player exceeded its time.
     fn charge(&mut self, turn: Color, elapsed: Duration, margin: Duration) -> Option<Duration> {
         let side = turn as usize;
         let over = elapsed.checked_sub(self.left[side]).filter(|over| *over > margin);
@@ -371,20 +354,20 @@ impl Clocks {
     }
 }
 
-fn thought(choice: &Choice, elapsed: Duration) -> MoveEval {
-    let mut thought = MoveEval {
+fn move_eval(choice: &Choice, elapsed: Duration) -> MoveEval {
+    let mut eval = MoveEval {
         depth: choice.depth,
         nodes: choice.nodes,
         ms: elapsed.as_millis() as u64,
         ..MoveEval::default()
     };
-    // A network's value as centipawns, so that its games read like any others.
+    // A network's value is converted to centipawns, so that its games read like all others.
     match choice.score.or_else(|| choice.wdl.map(|wdl| Score::from_value(wdl.value()))) {
-        Some(Score::Centipawns(value)) => thought.cp = Some(value),
-        Some(Score::Mate(moves)) => thought.mate = Some(moves),
+        Some(Score::Centipawns(value)) => eval.cp = Some(value),
+        Some(Score::Mate(moves)) => eval.mate = Some(moves),
         None => {}
     }
-    thought
+    eval
 }
 
 impl From<Color> for Side {
@@ -394,7 +377,6 @@ impl From<Color> for Side {
 }
 
 impl PlayedGame {
-    /// White's points.
     pub fn white_points(&self) -> f64 {
         match self.winner {
             Some(Side::White) => 1.0,
@@ -403,7 +385,7 @@ impl PlayedGame {
         }
     }
 
-    /// Plays the moves again; the error names the first that is not legal.
+    /// Replays the moves. The error names the first illegal move.
     pub fn replay(&self) -> Result<Game, notation::MoveError> {
         let start = match &self.fen {
             Some(fen) => selfmate_chess::fen::parse_game(fen)
@@ -425,7 +407,7 @@ mod tests {
 
     use super::*;
 
-    /// Plays the first legal move and says that it took this long.
+    /// Plays the first legal move and reports that it took this long.
     struct Measured(Option<Duration>);
 
     impl Player for Measured {
@@ -444,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_that_measures_its_time_is_charged_that_and_no_more() {
+    fn a_player_that_measures_its_own_time_is_charged_that_time() {
         let hour = Duration::from_secs(3600);
         for limit in [
             MoveLimit::movetime(60_000),

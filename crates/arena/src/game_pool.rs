@@ -1,4 +1,4 @@
-//! Plays numbered games between two players on several threads.
+//! Plays the games of a pairing on several threads, or hands them to [`crate::remote`].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -17,25 +17,23 @@ use crate::remote::{Next, OpenGames};
 use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 
-/// The tables at which games are played.
+/// What all threads of the pool share.
 pub(crate) struct GamePool<'a> {
     pub(crate) settings: &'a GameSettings,
     pub(crate) run: &'a MatchRun,
     pub(crate) players: [&'a ResolvedPlayer; 2],
-    /// The seed of the match.
     pub(crate) seed: u64,
-    /// One for each pair of games.
+    /// One opening per pair of games.
     pub(crate) openings: &'a [Opening],
 }
 
-/// What a table sends.
 enum Message {
     Game(Box<GameRecord>),
     Failed(SpecError),
 }
 
 impl GamePool<'_> {
-    /// Plays the open games and hands each over in the caller's thread.
+    /// Plays the open games. `take` gets each finished game, in the caller's thread.
     pub(crate) fn play(
         &self,
         open: &[usize],
@@ -47,15 +45,15 @@ impl GamePool<'_> {
             let stop = &*run.stop;
             return remote.play(&OpenGames { players, settings, seed, openings, open, stop }, take);
         }
-        let tables = self.run.concurrency.clamp(1, open.len().max(1));
-        // The first players are built here, so that a bad spec is an error and not a thread's.
+        let threads = self.run.concurrency.clamp(1, open.len().max(1));
+        // The first pair is built here, so that a bad spec is an error of this call.
         let first = Mutex::new(Some(self.build()?));
         let next = AtomicUsize::new(0);
         let halt = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = mpsc::channel();
         let mut result = Ok(());
         std::thread::scope(|scope| {
-            for table in 0..tables {
+            for thread in 0..threads {
                 let sender = sender.clone();
                 let (next, halt, first) = (&next, &halt, &first);
                 let play = move || {
@@ -63,7 +61,7 @@ impl GamePool<'_> {
                     let mut pairing = match mine.map_or_else(|| self.build(), Ok) {
                         Ok(pairing) => pairing,
                         Err(error) => {
-                            // The other end is gone only when nobody wants to know any more.
+                            // A send fails only when the receiver has stopped listening.
                             let _ = sender.send(Message::Failed(error));
                             return;
                         }
@@ -76,8 +74,8 @@ impl GamePool<'_> {
                     }
                 };
                 if let Err(error) = Builder::new().spawn_scoped(scope, play) {
-                    // Those that run play what there is.
-                    if table == 0 {
+                    // The threads that did start play all games.
+                    if thread == 0 {
                         result = Err(MatchError::Thread(error));
                     }
                     break;

@@ -1,8 +1,9 @@
-//! What a file of games begins with: all that changes results, and the words that were used.
+//! The first line of a file of games: everything that affects results, and the specs as the user
+//! wrote them.
 //!
-//! A contest goes on only under the same header. Players stand in it under the exact name they
-//! were found to have, with their identity, so that neither a newer network nor another version
-//! of a program slips in; and those who were asked for as before are looked up as before.
+//! A match or rating resumes only if the header is the same. It stores each player's exact name and
+//! identity, so that a newer network or another version of an engine is not mixed in. Specs that
+//! the user wrote the same way resolve to the same players as before.
 
 use std::path::{Path, PathBuf};
 
@@ -15,19 +16,18 @@ use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 use crate::store::{ASKED, RecordStore};
 
-/// One player, as a header knows it.
+/// One player as stored in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entrant {
-    /// The spec that means this player and nothing newer.
+    /// The spec that always means this player, never a newer one.
     pub(crate) name: String,
-    /// The spec as it was asked for.
+    /// The spec as the user wrote it.
     pub(crate) asked: String,
-    /// What the name does not tell.
+    /// The hash of a file or the version of an engine, if there is one.
     pub(crate) identity: Option<String>,
 }
 
 impl Entrant {
-    /// Asks a player who it is.
     pub(crate) fn of(player: &ResolvedPlayer) -> Result<Entrant, SpecError> {
         Ok(Entrant {
             name: player.name().to_owned(),
@@ -36,7 +36,7 @@ impl Entrant {
         })
     }
 
-    /// The player that has this role in a stored header.
+    /// The player with this role in a stored header.
     pub(crate) fn stored(header: &Value, role: &str) -> Entrant {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         Entrant {
@@ -47,17 +47,14 @@ impl Entrant {
     }
 }
 
-/// A player that a stored contest has under the same words.
+/// A player found in a stored header by the spec that the user wrote.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
-    /// The file.
     pub(crate) path: PathBuf,
-    /// Who it was.
     pub(crate) name: String,
 }
 
 impl Known {
-    /// Looks for the words in a header.
     pub(crate) fn find(path: &Path, header: &Value, role: &str, asked: &str) -> Option<Known> {
         let stored = Entrant::stored(header, role);
         let is_same = stored.asked == asked && !stored.name.is_empty();
@@ -65,7 +62,7 @@ impl Known {
     }
 }
 
-/// Looks a player up: as it was known before, or else anew.
+/// Resolves a player: to the stored one if there is one, otherwise anew.
 pub(crate) fn resolve(
     registry: &Registry,
     asked: &str,
@@ -81,7 +78,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// The players of a match, as its file knows them if there is one.
+/// Resolves both players of a match, to the stored ones if its file exists.
 pub(crate) fn resolve_pair(
     registry: &Registry,
     config: &MatchConfig,
@@ -95,7 +92,8 @@ pub(crate) fn resolve_pair(
     ])
 }
 
-/// What must be the same for a match to go on. The number of games and the test may change.
+/// The header of a match: what must be the same for it to resume. The number of games and the SPRT
+/// may change.
 pub(crate) fn of_match(config: &MatchConfig, [a, b]: [&Entrant; 2], openings: &Openings) -> Value {
     json!({
         "format": "selfmate match 2",

@@ -1,5 +1,5 @@
-//! Many players, one rating list. Every pairing is a match with its own file, so that a player
-//! who joins later plays only its own games.
+//! Plays many players against each other for one rating list. Every pairing is a match with its own
+//! file, so a player that joins later plays only its own games.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,101 +19,74 @@ use crate::resolved_player::ResolvedPlayer;
 use crate::stats::Tally;
 use crate::store::RecordStore;
 
-/// Who plays whom, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LadderConfig {
-    /// The players' specs.
     pub players: Vec<String>,
-    /// Who meets whom.
     pub format: LadderFormat,
-    /// Games for each pairing.
+    /// Games per pairing.
     pub games: u64,
-    /// How each game is played.
     pub settings: GameSettings,
-    /// Where games start.
     pub openings: OpeningSource,
-    /// The root of all randomness.
     pub seed: u64,
-    /// Players whose rating is given.
+    /// Players with a fixed rating.
     pub anchors: Vec<(String, f64)>,
 }
 
-/// Who meets whom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LadderFormat {
-    /// Everyone meets everyone.
+    /// Every player plays every other.
     #[default]
     RoundRobin,
-    /// The first player meets all others.
+    /// The first player plays all others.
     Gauntlet,
 }
 
-/// A rating list and the results behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LadderReport {
-    /// The players, best first.
     pub players: Vec<Rated>,
-    /// Who scored what against whom.
     pub pairings: Vec<PairingResult>,
-    /// All pairings are played.
+    /// True when all pairings are played.
     pub is_finished: bool,
 }
 
-/// What one pairing brought, from A's side.
+/// The result of one pairing, from A's side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairingResult {
-    /// The first player's spec.
     pub a: String,
-    /// The second player's spec.
     pub b: String,
-    /// A's results.
     #[serde(flatten)]
     pub tally: Tally,
 }
 
-/// What happens in a ladder.
 #[derive(Clone, Debug)]
 pub enum LadderEvent {
-    /// A pairing begins.
     Pairing {
-        /// Its number, from 0.
+        /// From 0.
         index: usize,
-        /// How many there are.
         total: usize,
-        /// The first player's spec.
         a: String,
-        /// The second player's spec.
         b: String,
     },
-    /// Something happened in its match.
     Match(Box<MatchEvent>),
 }
 
-/// Why a ladder cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum LadderError {
-    /// Too few players, or one twice.
+    /// There are too few players, or one is listed twice.
     #[error("{0}")]
     Players(String),
-    /// A match cannot be played.
     #[error(transparent)]
     Match(#[from] MatchError),
-    /// An anchor is none of the players.
+    /// An anchor is not one of the players.
     #[error(transparent)]
     Rating(#[from] RatingError),
-    /// The folder cannot be read.
     #[error("{}: {error}", folder.display())]
-    Folder {
-        /// The folder.
-        folder: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
+    Folder { folder: PathBuf, error: std::io::Error },
 }
 
-/// Plays the pairings that are not played yet, and rates everyone, also those whom only the
-/// folder knows. `run.store` names the folder; without it nothing is kept. Who a player is is
-/// looked up once: as the folder knows it from the same words, or else now.
+/// Plays the missing pairings and rates all players, including those found only in the folder.
+/// `run.store` is the folder; without it nothing is stored. Every player is resolved once: to the
+/// stored player if the same spec is in the folder, otherwise anew.
 pub fn run_ladder(
     config: &LadderConfig,
     run: &MatchRun,
@@ -123,7 +96,7 @@ pub fn run_ladder(
     let roster = Roster::new(config, run, registry)?;
     let config = &roster.config;
     let pairings = pairings(config)?;
-    // A mistake in a spec or an anchor should not show after a night of games.
+    // Report mistakes in specs and anchors before hours of games are played.
     for player in roster.players.values() {
         player.build(Seed::new(config.seed)).map_err(MatchError::from)?;
     }
@@ -162,17 +135,16 @@ pub fn run_ladder(
             }
         }
     }
-    // The same list to the last digit, whatever was played when.
+    // Sorted, so that the list does not depend on the order of play.
     results.sort_by(|a, b| (&a.a, &a.b).cmp(&(&b.a, &b.b)));
     let players = rate(config, &results)?;
     Ok(LadderReport { players, pairings: results, is_finished })
 }
 
-/// Who plays today, looked up once.
+/// The players of this run, resolved once.
 struct Roster {
-    /// With the names that the players were found to have.
+    /// With the players' resolved names.
     config: LadderConfig,
-    /// By name.
     players: BTreeMap<String, ResolvedPlayer>,
 }
 
@@ -207,7 +179,7 @@ impl Roster {
         Ok(Roster { config: found, players })
     }
 
-    /// Everyone who will be on the list.
+    /// All players of the rating list.
     fn known(&self, run: &MatchRun) -> Result<Vec<String>, LadderError> {
         let mut names = self.config.players.clone();
         if let Some(folder) = &run.store {
@@ -216,7 +188,6 @@ impl Roster {
         Ok(names)
     }
 
-    /// The pairings that a folder holds.
     fn stored(&self, folder: &Path) -> Result<Vec<PairingResult>, LadderError> {
         let mut identities = BTreeMap::new();
         for (name, player) in &self.players {
@@ -232,7 +203,7 @@ impl Roster {
     }
 }
 
-/// Fits one scale to all results.
+/// Rates all players on one scale.
 fn rate(config: &LadderConfig, results: &[PairingResult]) -> Result<Vec<Rated>, LadderError> {
     let played = results.iter().flat_map(|result| [&result.a, &result.b]);
     let mut names: Vec<String> = config.players.iter().chain(played).cloned().collect();
@@ -247,19 +218,19 @@ fn rate(config: &LadderConfig, results: &[PairingResult]) -> Result<Vec<Rated>, 
     Ok(rating_list(&names, &meetings, &anchors))
 }
 
-/// All pairings, each with the name that comes first in the alphabet as A, so that the order of
-/// the players on a command line changes nothing.
+/// All pairings. A is the name that comes first in the alphabet, so that the order of players on
+/// the command line does not matter.
 fn pairings(config: &LadderConfig) -> Result<Vec<(String, String)>, LadderError> {
     let players = &config.players;
     if players.len() < 2 {
-        let text = format!("a ladder of {}: expected at least two players", players.len());
+        let text = format!("a ladder needs at least two players: got {}", players.len());
         return Err(LadderError::Players(text));
     }
     let mut pairings = Vec::new();
     for (first, a) in players.iter().enumerate() {
         for b in &players[first + 1..] {
             if a == b {
-                return Err(LadderError::Players(format!("player '{a}' is there twice")));
+                return Err(LadderError::Players(format!("player '{a}' is listed twice")));
             }
             if first == 0 || config.format == LadderFormat::RoundRobin {
                 let ordered = if a < b { (a, b) } else { (b, a) };
@@ -279,7 +250,6 @@ fn match_config(config: &LadderConfig, a: &str, b: &str) -> MatchConfig {
     }
 }
 
-/// The files of pairings in a folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, LadderError> {
     let error = |error| LadderError::Folder { folder: folder.to_owned(), error };
     let entries = match std::fs::read_dir(folder) {
@@ -298,7 +268,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, LadderError> {
     Ok(paths)
 }
 
-/// A name for the file of a pairing: readable, and different for different players.
+/// A readable file name with a hash that differs for different players.
 fn file_name(a: &str, b: &str) -> String {
     let readable = |name: &str| -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
@@ -354,7 +324,7 @@ mod tests {
         assert_eq!(order, ["alphabeta:depth=1", "greedy", "random"]);
         assert_eq!(second.players[2].elo, 0.0);
         assert!(second.players.iter().all(|player| player.games == 40));
-        // Those who do not play today stay on the list.
+        // Players that do not play in this run stay on the list.
         let (third, played) = play(&config(&["random", "greedy"]), folder.path());
         assert_eq!((third.players.len(), played), (3, 0));
         assert_eq!(third.players, second.players);
@@ -365,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_knows_its_players_again_and_refuses_one_that_changed_under_its_name() {
+    fn a_ladder_resumes_with_its_players_and_rejects_one_that_changed() {
         let folder = tempfile::tempdir().unwrap();
         let play = |newest: u64, content: &str, players: &[&str]| {
             let content = content.to_owned();
@@ -393,7 +363,7 @@ mod tests {
         let first = play(1, "one", &["moving:x", "random"]).unwrap();
         let anchor = first.players.iter().find(|player| player.is_anchor).unwrap();
         assert_eq!((anchor.name.as_str(), anchor.elo), ("moving:x@1", 100.0));
-        // A new step is no reason to begin anew, but it can be asked for.
+        // A new step does not restart the ladder, but can be named explicitly.
         let again = play(2, "one", &["moving:x", "random"]).unwrap();
         assert_eq!(again, first);
         let both = play(2, "one", &["moving:x", "moving:x@2", "random"]).unwrap();
@@ -403,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gauntlet_is_the_first_against_the_rest() {
+    fn in_a_gauntlet_the_first_player_plays_all_others() {
         let config = LadderConfig { format: LadderFormat::Gauntlet, ..config(&["c", "a", "b"]) };
         let text = |(a, b): &(&str, &str)| ((*a).to_owned(), (*b).to_owned());
         let expected: Vec<_> = [("a", "c"), ("b", "c")].iter().map(text).collect();
@@ -411,17 +381,17 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_before_any_game() {
+    fn mistakes_are_reported_before_any_game() {
         let message = |config: &LadderConfig| {
             let run = MatchRun::default();
             run_ladder(config, &run, &Registry::standard(), &mut |_| panic!("no game yet"))
                 .unwrap_err()
                 .to_string()
         };
-        assert_eq!(message(&config(&["random"])), "a ladder of 1: expected at least two players");
-        assert_eq!(message(&config(&["random", "random"])), "player 'random' is there twice");
+        assert_eq!(message(&config(&["random"])), "a ladder needs at least two players: got 1");
+        assert_eq!(message(&config(&["random", "random"])), "player 'random' is listed twice");
         let nobody = config(&["greedy", "rollout"]);
-        let expected = "anchor 'random' is none of the players: expected one of greedy, rollout";
+        let expected = "anchor 'random' is not one of the players: expected one of greedy, rollout";
         assert_eq!(message(&nobody), expected);
         assert!(message(&config(&["random", "gredy"])).contains("did you mean 'greedy'?"));
     }

@@ -1,8 +1,8 @@
 //! Player specs, matches, ratings and their statistics.
 //!
-//! The arena knows who can play ([`spec`], [`registry`], [`players`], [`engine`]), lets them play
-//! ([`game`], [`contest`]) from varied [`openings`], and says what the results mean ([`stats`],
-//! [`sprt`], [`rating`]). It knows nothing of training.
+//! The arena builds players from specs ([`spec`], [`registry`], [`players`], [`engine`]), plays
+//! games between them ([`game`], [`match_runner`]) from varied [`openings`], and computes what the
+//! results mean ([`stats`], [`sprt`], [`rating`]). It does not depend on training.
 
 pub mod adjudicate;
 pub mod book;

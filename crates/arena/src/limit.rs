@@ -1,7 +1,10 @@
-//! How long players may think: a match's limits, and those a spec sets for its player alone.
+//! Search limits: those of a match, as stored in its file, and those that a spec sets for its
+//! player.
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use selfmate_search::player::Limit;
@@ -9,43 +12,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::{SpecError, SpecOptions};
 
-/// How long both players of a match may think. Nothing set: each as its own default says.
+/// The limit per move of both players of a match, as stored. With nothing set, each player uses its
+/// own default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MoveLimit {
-    /// Simulations or nodes for each move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
-    /// Plies of search for each move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// Milliseconds for each move.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub movetime_ms: Option<u64>,
-    /// A clock for the game.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock: Option<TimeControl>,
 }
 
 impl MoveLimit {
-    /// So many simulations or nodes.
+    /// Simulations (tree search) or nodes (alpha-beta, other engines) per move.
     pub fn nodes(nodes: u64) -> MoveLimit {
         MoveLimit { nodes: Some(nodes), ..MoveLimit::default() }
     }
 
-    /// So many milliseconds.
     pub fn movetime(milliseconds: u64) -> MoveLimit {
         MoveLimit { movetime_ms: Some(milliseconds), ..MoveLimit::default() }
+    }
+
+    /// The limit of one move without a clock, which ends early when `stop` is set.
+    pub fn to_limit(&self, stop: &Arc<AtomicBool>) -> Limit {
+        Limit {
+            nodes: self.nodes,
+            depth: self.depth,
+            movetime: self.movetime_ms.map(Duration::from_millis),
+            stop: Some(Arc::clone(stop)),
+            ..Limit::default()
+        }
     }
 }
 
 impl fmt::Display for MoveLimit {
-    /// As a PGN's `TimeControl` and a table's heading show it; `-` for none.
+    /// As in a PGN's `TimeControl` tag and in table headings; `-` without a limit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             self.clock.map(|clock| clock.to_string()),
             self.movetime_ms.map(|time| format!("{} s/move", time as f64 / 1000.0)),
-            // Each player counts what its search is made of.
+            // Tree searches count simulations, other engines nodes.
             self.nodes.map(|nodes| format!("{nodes} simulations or nodes")),
             self.depth.map(|depth| format!("depth {depth}")),
         ];
@@ -55,19 +65,17 @@ impl fmt::Display for MoveLimit {
     }
 }
 
-/// A clock with an increment, for all moves or for each so many.
+/// A clock with an increment, for the whole game or for a number of moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct TimeControl {
-    /// Time at the start, and again after each `moves`.
+    /// Time at the start, added again after each `moves` moves.
     pub base_ms: u64,
-    /// Time added after each move.
     pub increment_ms: u64,
-    /// Moves for each `base_ms`; `None` for the whole game.
+    /// Moves per `base_ms`; `None` for the whole game.
     pub moves: Option<u32>,
 }
 
-/// A text that is no time control.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time control '{0}': expected SECONDS+INCREMENT, such as 10+0.1, 1:30+1 or 40/60+0.6")]
 pub struct TimeControlError(String);
@@ -95,7 +103,7 @@ impl FromStr for TimeControl {
     }
 }
 
-/// Seconds with decimals; at most a year.
+/// Converts seconds with decimals, at most a year.
 fn milliseconds(text: &str) -> Option<u64> {
     let seconds: f64 = text.parse().ok()?;
     (0.0..=31_536_000.0).contains(&seconds).then_some((seconds * 1000.0).round() as u64)
@@ -128,47 +136,40 @@ impl TryFrom<String> for TimeControl {
     }
 }
 
-/// What a spec allows its player, whatever the match says.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpecLimit {
-    /// Simulations or nodes for each move.
-    pub nodes: Option<u64>,
-    /// Plies of search for each move.
-    pub depth: Option<u32>,
-    /// Time for each move.
-    pub movetime: Option<Duration>,
+/// The name under which `learn` still imports [`Limit`].
+pub type SpecLimit = Limit;
+
+/// The limit that a spec sets for its player, from the options `nodes`, `depth` and `movetime`
+/// (milliseconds), as far as the kind has them.
+pub(crate) fn from_options(options: &SpecOptions<'_>) -> Result<Limit, SpecError> {
+    let depth = options.number("depth", 1..=200)?;
+    Ok(Limit {
+        nodes: options.number("nodes", 1..=u64::MAX)?,
+        depth: depth.and_then(|depth| u32::try_from(depth).ok()),
+        movetime: options.number("movetime", 1..=86_400_000)?.map(Duration::from_millis),
+        ..Limit::default()
+    })
 }
 
-impl SpecLimit {
-    /// From the options `nodes`, `depth` and `movetime` (milliseconds), as far as a kind has them.
-    pub fn from_options(options: &SpecOptions<'_>) -> Result<SpecLimit, SpecError> {
-        let depth = options.number("depth", 1..=200)?;
-        Ok(SpecLimit {
-            nodes: options.number("nodes", 1..=u64::MAX)?,
-            depth: depth.and_then(|depth| u32::try_from(depth).ok()),
-            movetime: options.number("movetime", 1..=86_400_000)?.map(Duration::from_millis),
-        })
+/// The limit of one move. If the spec sets any limit, its nodes and depth replace those of the
+/// match, and the shorter move time counts. `default` is used where neither sets a limit. Of `own`
+/// and `default` only nodes, depth and move time are used.
+pub(crate) fn merge(own: &Limit, of_match: &Limit, default: &Limit) -> Limit {
+    let mut merged = of_match.clone();
+    if own.nodes.is_some() || own.depth.is_some() || own.movetime.is_some() {
+        (merged.nodes, merged.depth) = (own.nodes, own.depth);
+        merged.movetime = [own.movetime, of_match.movetime].into_iter().flatten().min();
     }
-
-    /// The limit that holds for a move: the spec's own effort instead of the match's, the
-    /// match's time as an upper bound, and `default` where nobody sets anything.
-    pub fn within(self, limit: &Limit, default: SpecLimit) -> Limit {
-        let mut merged = limit.clone();
-        if self != SpecLimit::default() {
-            (merged.nodes, merged.depth) = (self.nodes, self.depth);
-            merged.movetime = [self.movetime, limit.movetime].into_iter().flatten().min();
-        }
-        let unlimited = merged.nodes.is_none()
-            && merged.depth.is_none()
-            && merged.movetime.is_none()
-            && merged.clock.is_none();
-        if unlimited {
-            merged.nodes = default.nodes;
-            merged.depth = default.depth;
-            merged.movetime = default.movetime;
-        }
-        merged
+    let unlimited = merged.nodes.is_none()
+        && merged.depth.is_none()
+        && merged.movetime.is_none()
+        && merged.clock.is_none();
+    if unlimited {
+        merged.nodes = default.nodes;
+        merged.depth = default.depth;
+        merged.movetime = default.movetime;
     }
+    merged
 }
 
 #[cfg(test)]
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_controls_are_read_as_match_runners_write_them() {
+    fn time_controls_are_read_in_the_usual_notation() {
         let control = |base_ms, increment_ms, moves| TimeControl { base_ms, increment_ms, moves };
         for (text, expected) in [
             ("10+0.1", control(10_000, 100, None)),
@@ -193,15 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_decides_the_effort_and_the_match_the_time() {
-        let default = SpecLimit { nodes: Some(400), ..SpecLimit::default() };
+    fn a_spec_sets_nodes_and_depth_and_the_match_bounds_the_time() {
+        let default = Limit::nodes(400);
         let timed = Limit::movetime(Duration::from_millis(50));
-        let own = SpecLimit { depth: Some(3), ..SpecLimit::default() };
-        let merged = own.within(&timed, default);
+        let (own, unset) = (Limit::depth(3), Limit::default());
+        let merged = merge(&own, &timed, &default);
         assert_eq!((merged.depth, merged.movetime), (Some(3), timed.movetime));
-        assert_eq!(own.within(&Limit::nodes(9), default).nodes, None);
-        assert_eq!(SpecLimit::default().within(&Limit::nodes(9), default).nodes, Some(9));
-        assert_eq!(SpecLimit::default().within(&timed, default).nodes, None);
-        assert_eq!(SpecLimit::default().within(&Limit::default(), default).nodes, Some(400));
+        assert_eq!(merge(&own, &Limit::nodes(9), &default).nodes, None);
+        assert_eq!(merge(&unset, &Limit::nodes(9), &default).nodes, Some(9));
+        assert_eq!(merge(&unset, &timed, &default).nodes, None);
+        assert_eq!(merge(&unset, &unset, &default).nodes, Some(400));
     }
 }

@@ -1,4 +1,5 @@
-//! Matches: pairs of games between two players, on several threads, stopped and resumed at will.
+//! Plays matches: pairs of games between two players, on several threads. A match can be stopped at
+//! any moment and resumed from its file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -23,27 +24,32 @@ use crate::sprt::{Sprt, SprtError};
 use crate::stats::Tally;
 use crate::store::{RecordStore, StoreError};
 
-/// What is played.
+/// A match between two players, given by their specs.
+///
+/// ```
+/// use selfmate_arena::{MatchConfig, MatchRun, Registry, run_match};
+///
+/// let config = MatchConfig::new("random", "greedy", 4);
+/// let report = run_match(&config, &MatchRun::default(), &Registry::standard(), &mut |_| {})?;
+/// assert_eq!(report.wins + report.draws + report.losses, 4);
+/// assert!(report.is_finished);
+/// # Ok::<(), selfmate_arena::MatchError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatchConfig {
-    /// The first player's spec.
     pub a: String,
-    /// The second player's spec.
     pub b: String,
-    /// The most games.
+    /// The maximum number of games; an SPRT may end the match earlier.
     pub games: u64,
-    /// How each game is played.
     pub settings: GameSettings,
-    /// Where games start.
     pub openings: OpeningSource,
-    /// The root of all randomness.
     pub seed: u64,
-    /// Ends the match as soon as this is decided.
+    /// Ends the match as soon as the test is decided.
     pub sprt: Option<Sprt>,
 }
 
 impl MatchConfig {
-    /// A match with the usual settings.
+    /// A match with default settings.
     pub fn new(a: &str, b: &str, games: u64) -> MatchConfig {
         MatchConfig {
             a: a.to_owned(),
@@ -57,22 +63,22 @@ impl MatchConfig {
     }
 }
 
-/// How it is run; nothing here changes a game that does not depend on time.
+/// How a match is run. Nothing here changes a game that does not depend on time.
 #[derive(Clone)]
 pub struct MatchRun {
-    /// Games at the same time.
+    /// Games played at the same time.
     pub concurrency: usize,
-    /// The file that keeps finished games; a match that is there already goes on.
+    /// The file of finished games; if it exists, the match resumes.
     pub store: Option<PathBuf>,
-    /// Where to write the games as PGN.
+    /// Where to write the games as PGN at the end.
     pub pgn: Option<PathBuf>,
-    /// Ends the match when set; games in progress are lost.
+    /// Ends the match when set; unfinished games are discarded.
     pub stop: Arc<AtomicBool>,
-    /// Set when all files are read and games begin: a match that is ended before loses nothing.
+    /// Set once all files are read and games begin; a match stopped before that loses nothing.
     pub begun: Arc<AtomicBool>,
-    /// Knows the results of some positions.
+    /// Ends games in positions with a known result.
     pub adjudicator: Option<Arc<PositionAdjudicator>>,
-    /// Plays the games in place of this process's threads.
+    /// Plays the games on other machines instead of threads of this process.
     pub remote: Option<Arc<dyn RemoteGames>>,
 }
 
@@ -90,66 +96,45 @@ impl Default for MatchRun {
     }
 }
 
-/// What happens in a match.
 #[derive(Clone, Debug)]
 pub enum MatchEvent {
-    /// Games were found in the store.
+    /// Finished games were found in the store.
     Resumed {
-        /// With these games.
+        /// Includes these games.
         report: MatchReport,
     },
-    /// A game has ended.
     Finished {
-        /// The game.
         record: GameRecord,
-        /// With this game.
+        /// Includes this game.
         report: MatchReport,
     },
 }
 
-/// Why a match cannot be played.
 #[derive(Debug, thiserror::Error)]
 pub enum MatchError {
-    /// A player cannot be built.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A player that a stored contest was begun with is no longer there.
-    #[error("{}: was begun with '{player}', which is gone: {error}", path.display())]
-    Gone {
-        /// The file.
-        path: PathBuf,
-        /// The player.
-        player: String,
-        /// What is missing.
-        error: Box<SpecError>,
-    },
-    /// The system starts no thread.
+    /// A player of a stored match no longer exists.
+    #[error("{}: was started with '{player}', which no longer exists: {error}", path.display())]
+    Gone { path: PathBuf, player: String, error: Box<SpecError> },
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// There are no openings.
     #[error(transparent)]
     Opening(#[from] OpeningError),
-    /// The test makes no sense.
+    /// The settings of the SPRT are invalid.
     #[error(transparent)]
     Sprt(#[from] SprtError),
-    /// The file of games cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The games cannot be had from where they should be played.
+    /// The games cannot be played on other machines.
     #[error(transparent)]
     RemoteGames(Box<dyn std::error::Error + Send + Sync>),
-    /// The PGN cannot be written.
     #[error("cannot write {}: {error}", path.display())]
-    Pgn {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
+    Pgn { path: PathBuf, error: std::io::Error },
 }
 
-/// Plays a match, or what is left of it, and calls `observer` after every game. Who the players
-/// are is looked up once, at the beginning; a match that goes on has those it began with.
+/// Plays a match, or the rest of it, and calls `observer` after every game. Players are resolved
+/// once, at the start; a resumed match keeps the players it was started with.
 pub fn run_match(
     config: &MatchConfig,
     run: &MatchRun,
@@ -160,7 +145,7 @@ pub fn run_match(
     play_match(config, &players, run, observer)
 }
 
-/// Plays a match between players who were looked up already.
+/// Plays a match between players that are already resolved.
 pub(crate) fn play_match(
     config: &MatchConfig,
     players: &[ResolvedPlayer; 2],
@@ -224,9 +209,9 @@ pub(crate) fn play_match(
     Ok(MatchReport { duplicates: duplicates(&games), ..current(&board) })
 }
 
-/// The players and A's results in a stored match, which must have been played as `like` says,
-/// whoever played; `None` for a file without a whole header. `identities` are those of players
-/// by name: nobody may be there under one name with two.
+/// The players and A's results of a stored match. Its settings must equal those of `like`; its
+/// players may be any. Returns `None` for a file without a complete header. `identities` maps names
+/// to identities: the same name with two identities is an error.
 pub(crate) fn stored_result(
     path: &Path,
     like: &MatchConfig,
@@ -248,10 +233,9 @@ pub(crate) fn stored_result(
     Ok(Some((a.name, b.name, tally)))
 }
 
-/// A match as its file tells it, while it is played or later: what it has shown, and its games by
-/// number. `config` says how many games there are and by what test it ends; a file that is not
-/// there, or is just being begun, has no games. Players have the exact names under which they were
-/// found when it was begun: who was asked for may be another one today.
+/// A match as stored in its file, during play or later: the report and the games by number.
+/// `config` gives the number of games and the SPRT; a missing or just created file has no games.
+/// Players have the exact names stored in the file: the same spec may mean another player today.
 pub fn stored_match(
     path: &Path,
     config: &MatchConfig,
@@ -269,7 +253,7 @@ pub fn stored_match(
     Ok((MatchReport { duplicates: duplicates(&games), ..board.report() }, games))
 }
 
-/// Puts stored games where they belong; the first of a number counts.
+/// Puts stored games in their places; if a number occurs twice, the first counts.
 fn place(games: &mut [Option<GameRecord>], stored: Vec<GameRecord>) {
     for record in stored {
         if let Some(place) = games.get_mut(record.game as usize)
@@ -285,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stored_match_names_the_players_it_was_begun_with() {
+    fn a_stored_match_names_the_players_it_was_started_with() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("match.jsonl");
         let config = MatchConfig::new("run:first", "random", 2);

@@ -1,7 +1,7 @@
-//! Where games start: a built-in set, a file, or random plies.
+//! Start positions of games: a built-in set, a file, or random plies.
 //!
-//! Deterministic players repeat themselves, so a match needs as many starts as it has pairs.
-//! When a set has fewer, its lines are extended by random plies until all are different.
+//! Deterministic players repeat themselves, so a match needs one opening per pair of games. When a
+//! set has too few, its lines are extended by random plies until all are different.
 
 pub(crate) mod file;
 
@@ -14,35 +14,34 @@ use serde::{Deserialize, Serialize};
 use crate::players::best_exchange;
 use crate::resolved_player::content_hash;
 
-/// Our own set: `name: moves in SAN`, one a line. Checked with Stockfish 15.1: at depth 14 each
-/// is within 60 centipawns (`cargo run --release -p selfmate-arena --example openings`).
+/// The built-in set: `name: moves in SAN`, one per line. Checked with Stockfish 15.1: at depth 14
+/// each is within 60 centipawns (`cargo run --release -p selfmate-arena --example openings`).
 const LINES: &str = include_str!("openings/lines.txt");
 
-/// How often to look for a start that has not been used before giving up.
+/// Attempts to find an unused opening before giving up.
 const ATTEMPTS: u64 = 200;
-/// A random start may be this uneven after the best exchange, in centipawns.
+/// The largest material imbalance of a random opening after the best exchange, in centipawns.
 const MAX_IMBALANCE: i32 = 100;
 
-/// A set of starts in the order in which they are used.
+/// A set of openings in the order in which they are used.
 #[derive(Clone, Debug)]
 pub struct Openings {
     lines: Vec<Opening>,
     fingerprint: String,
     seed: Seed,
-    /// Plies for starts that are not in the set.
+    /// Random plies added to openings that are not in the set.
     random_plies: u32,
 }
 
-/// One start: a position with the moves that led to it.
+/// A position with the moves that led to it.
 #[derive(Clone, Debug)]
 pub struct Opening {
-    /// The game so far; it is not over.
+    /// The game so far, which must not be over.
     pub game: Game,
-    /// What it is called.
     pub name: Option<String>,
 }
 
-/// Where starts come from.
+/// Where openings come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OpeningSource {
@@ -51,56 +50,30 @@ pub enum OpeningSource {
     BuiltIn,
     /// An EPD or PGN file, plain or in a zip archive.
     File {
-        /// The file.
         path: PathBuf,
-        /// Moves to keep of each PGN game; all when `None`.
+        /// Plies to keep of each PGN game; all when `None`.
         #[serde(skip_serializing_if = "Option::is_none")]
         plies: Option<u32>,
     },
-    /// Random moves from the usual start.
-    Random {
-        /// How many.
-        plies: u32,
-    },
+    /// Random moves from the standard start position.
+    Random { plies: u32 },
 }
 
-/// Why there are no openings.
 #[derive(Debug, thiserror::Error)]
 pub enum OpeningError {
-    /// The file cannot be read.
     #[error("openings {}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
-    /// The archive cannot be read.
+    Io { path: PathBuf, error: std::io::Error },
     #[error("openings {}: {reason}", path.display())]
-    Archive {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A part of the file is no opening.
+    Archive { path: PathBuf, reason: String },
+    /// A part of the file is not a valid opening.
     #[error("openings {}: {reason}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// Where and what.
-        reason: String,
-    },
-    /// Nothing to play from.
-    #[error("openings {}: no position to play from: expected EPD lines or PGN games", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Content { path: PathBuf, reason: String },
+    #[error("openings {}: the file has no position to play from: expected EPD lines or PGN games", path.display())]
+    Empty { path: PathBuf },
 }
 
 impl Openings {
-    /// Loads a set and puts it into the order that the seed gives.
+    /// Loads a set and shuffles it by the seed.
     pub fn load(source: &OpeningSource, seed: Seed) -> Result<Openings, OpeningError> {
         let (mut lines, random_plies) = match source {
             OpeningSource::BuiltIn => (built_in(), 2),
@@ -112,24 +85,23 @@ impl Openings {
         Ok(Openings { lines, fingerprint, seed: seed.derive("random plies"), random_plies })
     }
 
-    /// How many there are before random plies are needed.
+    /// The number of openings before random plies are needed.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// True when all starts are random.
+    /// True when all openings are random.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// A text that tells the set from others: with the same text and the same seed, the starts
-    /// are the same to the last move.
+    /// Identifies the set: the same fingerprint and seed give the same openings, move for move.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// The first `count` starts. A longer list begins with the shorter one; no position comes
-    /// twice, unless hundreds of attempts to avoid it fail.
+    /// The first `count` openings. A longer list starts with the shorter one. No position occurs
+    /// twice, unless hundreds of attempts fail to avoid it.
     pub fn take(&self, count: usize) -> Vec<Opening> {
         let mut used = HashSet::new();
         let mut openings = Vec::with_capacity(count);
@@ -146,12 +118,12 @@ impl Openings {
         openings
     }
 
-    /// A start that is not in the set.
+    /// An opening that is not in the set: a line of the set plus random plies.
     fn extended(&self, index: usize, used: &HashSet<u64>) -> Opening {
         let start = Opening { game: Game::new(), name: None };
         let base =
             if self.lines.is_empty() { &start } else { &self.lines[index % self.lines.len()] };
-        // Each time round the set, and each time nothing new is found, a few plies more.
+        // Each pass through the set, and each failed series of attempts, adds a few plies.
         let round = index.checked_div(self.lines.len()).unwrap_or(0).clamp(1, 4) as u32;
         let mut fallback = None;
         for attempt in 0..ATTEMPTS {
@@ -169,13 +141,14 @@ impl Openings {
 }
 
 impl Opening {
-    /// The moves of the opening in UCI notation.
+    /// The moves in UCI notation.
     pub fn moves(&self) -> Vec<String> {
         self.game.moves().map(|m| m.to_uci(self.game.castling_mode()).to_string()).collect()
     }
 }
 
-/// Every start with its moves, in the order of the source: the seed shuffles that order.
+/// A hash of all openings with their moves, in the order of the source, before the seed shuffles
+/// them.
 fn fingerprint(lines: &[Opening], random_plies: u32) -> String {
     let mut text = format!("{random_plies}\n");
     for line in lines {
@@ -199,7 +172,7 @@ fn built_in() -> Vec<Opening> {
     LINES.lines().map(line).collect()
 }
 
-/// Random moves on from a game; `None` when it ends or becomes uneven.
+/// Adds random moves to a game; `None` when it ends or becomes unbalanced.
 fn random_plies(start: &Game, plies: u32, seed: Seed) -> Option<Game> {
     let mut game = start.clone();
     let mut rng = seed.rng();
@@ -214,7 +187,7 @@ fn random_plies(start: &Game, plies: u32, seed: Seed) -> Option<Game> {
     (fair && game.outcome().is_none()).then_some(game)
 }
 
-/// White's material less Black's, in centipawns.
+/// White's material minus Black's, in centipawns.
 fn imbalance(board: &Board) -> i32 {
     let worth = [
         (Role::Pawn, 100),
@@ -250,7 +223,7 @@ mod tests {
         let mut seen = HashSet::new();
         for opening in &openings {
             let name = opening.name.as_deref().unwrap();
-            assert!(seen.insert(opening.game.key()), "{name} is there twice");
+            assert!(seen.insert(opening.game.key()), "{name} is in the set twice");
             assert!(opening.game.outcome().is_none(), "{name}");
             let ahead = imbalance(opening.game.position().board());
             assert_eq!(ahead, 0, "{name}");
@@ -264,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn no_start_comes_twice_and_a_longer_list_begins_with_the_shorter() {
+    fn openings_are_distinct_and_a_longer_list_starts_with_the_shorter() {
         let seed = Seed::new(7);
         for source in [OpeningSource::BuiltIn, OpeningSource::Random { plies: 4 }] {
             let openings = Openings::load(&source, seed).unwrap();
@@ -280,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_knows_order_moves_and_plies_but_not_the_seed() {
+    fn a_fingerprint_depends_on_order_moves_and_plies_but_not_on_the_seed() {
         let of = |lines: &[&[&str]], plies| {
             let line = |line: &&[&str]| {
                 let mut game = Game::new();
@@ -292,7 +265,7 @@ mod tests {
             fingerprint(&lines.iter().map(line).collect::<Vec<_>>(), plies)
         };
         let (first, second) = (&["e2e4", "e7e6", "d2d4"][..], &["c2c4"][..]);
-        // The same position by other moves is another history.
+        // The same position reached by other moves has another history.
         let swapped = &["d2d4", "e7e6", "e2e4"][..];
         let base = of(&[first, second], 2);
         assert_eq!(base, of(&[first, second], 2));
@@ -304,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn random_starts_are_fair() {
+    fn random_openings_are_balanced() {
         let openings = Openings::load(&OpeningSource::Random { plies: 9 }, Seed::new(3)).unwrap();
         for opening in openings.take(200) {
             let position = opening.game.position();

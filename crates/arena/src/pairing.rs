@@ -1,5 +1,5 @@
-//! Two players at a table, for the games of a match one after another, and what shows that a game
-//! can be one of theirs.
+//! Two players that play the games of a match one after another, and the checks of games that were
+//! played on other machines.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,19 +13,19 @@ use crate::record::GameRecord;
 use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 
-/// Two players at a table. A game depends on its number and its opening, not on those before it,
-/// unless a player does.
+/// A pair of players. A game depends only on its number and opening, not on earlier games, unless a
+/// player keeps state between games.
 pub struct Pairing {
     players: [Box<dyn Player>; 2],
 }
 
 impl Pairing {
-    /// Builds A and B; the seed is that of the match.
+    /// Builds A and B from the seed of the match.
     pub fn new([a, b]: [&ResolvedPlayer; 2], seed: Seed) -> Result<Pairing, SpecError> {
         Ok(Pairing { players: [a.build(seed.derive("a"))?, b.build(seed.derive("b"))?] })
     }
 
-    /// Plays a game; `None` when it was stopped before its end.
+    /// Plays a game. Returns `None` if it was stopped before its end.
     pub fn play(
         &mut self,
         game: u64,
@@ -44,8 +44,8 @@ impl Pairing {
 }
 
 impl Pairing {
-    /// Asks both players again at every position of a game of theirs that was checked: the plies where
-    /// they would play something else, or think otherwise of it by more than `slack` centipawns.
+    /// Searches every position of a checked game again with both players. Returns the plies where
+    /// they would play another move, or where their scores differ by more than `slack` centipawns.
     /// `None` when it was stopped.
     pub fn second_guess(
         &mut self,
@@ -62,14 +62,14 @@ impl Pairing {
     }
 }
 
-/// A has White in the even games.
+/// A plays White in even games.
 const fn side_of_a(game: u64) -> Side {
     if game.is_multiple_of(2) { Side::White } else { Side::Black }
 }
 
-/// Holds a game from remote to all that can be seen without the players: its opening, legal
-/// moves, and an end where the rules or the settings end it, and nowhere else. What is wrong, if
-/// anything is. Games with clocks, tables or faults are not for this.
+/// Checks a game from another machine without its players: the opening, legal moves, and an end
+/// exactly where the rules or the settings end it. Games with clocks, tablebase adjudication or
+/// faults cannot be checked. The error describes the first problem.
 pub fn check(
     record: &GameRecord,
     opening: &Opening,
@@ -77,7 +77,7 @@ pub fn check(
 ) -> Result<(), String> {
     let expected = side_of_a(record.game);
     if record.a_plays != expected {
-        return Err(format!("A has {:?}: expected {expected:?}", record.a_plays));
+        return Err(format!("A plays {:?}: expected {expected:?}", record.a_plays));
     }
     check_game(&record.played, opening, settings)
 }
@@ -90,7 +90,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn a_game_that_was_played_passes_and_a_changed_one_does_not() {
+    fn a_played_game_passes_the_check_and_a_changed_one_does_not() {
         let registry = Registry::standard();
         let [a, b] =
             ["alphabeta:depth=1", "alphabeta:depth=2"].map(|s| registry.resolve(s).unwrap());
@@ -114,9 +114,16 @@ mod tests {
             change(&mut record);
             check(&record, &openings[0], &settings).unwrap_err()
         };
-        assert!(refused(|record| record.a_plays = Side::White).contains("A has"));
-        assert!(refused(|record| record.played.winner = Some(Side::Black)).contains("written"));
-        assert!(refused(|record| _ = record.played.thoughts.pop()).contains("thoughts for"));
+        assert!(
+            refused(|record| record.a_plays = Side::White)
+                .contains("A plays White: expected Black")
+        );
+        assert!(
+            refused(|record| record.played.winner = Some(Side::Black)).contains("result, reason")
+        );
+        assert!(
+            refused(|record| _ = record.played.thoughts.pop()).contains("move evaluations for")
+        );
         let shorten = |record: &mut GameRecord| {
             record.played.thoughts.pop();
             record.played.moves.pop();

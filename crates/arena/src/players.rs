@@ -1,4 +1,4 @@
-//! The players, one file each, and how their specs are read.
+//! The standard kinds of players, one file each, and how their specs are read.
 
 pub mod alphabeta;
 pub(crate) mod booked;
@@ -15,20 +15,22 @@ pub use mcts::{MctsOptions, MctsPlayer};
 pub use random::RandomPlayer;
 pub use stockfish::{EloRange, stockfish_elo_range};
 
+use selfmate_chess::{Game, Move, Seed};
 use selfmate_search::evaluator::{Material, Playout, Rollout};
 use selfmate_search::mcts::SearchParams;
+use selfmate_search::player::seed_of;
+use selfmate_search::{Choice, PlayerError};
 
 use crate::engine::UciPlayer;
 use crate::registry::PlayerKind;
 use crate::spec::COMMAND_KIND;
 
-/// The standard kinds.
 pub(crate) fn kinds() -> Vec<PlayerKind> {
     vec![
-        PlayerKind::new("random", "any legal move", |options| {
+        PlayerKind::new("random", "a random legal move", |options| {
             Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))
         }),
-        PlayerKind::new("greedy", "mates, takes what it wins, else any safe move", |options| {
+        PlayerKind::new("greedy", "mates or captures what it can win, otherwise any safe move", |options| {
             Ok(Box::new(GreedyPlayer::new(&options.label(), options.seed)))
         }),
         MctsOptions::declare(PlayerKind::new(
@@ -44,7 +46,7 @@ pub(crate) fn kinds() -> Vec<PlayerKind> {
         )),
         MctsOptions::declare(PlayerKind::new(
             "material",
-            "Monte Carlo tree search (PUCT) that counts material",
+            "Monte Carlo tree search (PUCT) with a material evaluation",
             |options| {
                 let settings = MctsOptions::read(options, SearchParams::default())?;
                 Ok(Box::new(
@@ -57,7 +59,7 @@ pub(crate) fn kinds() -> Vec<PlayerKind> {
         stockfish::kind(),
         PlayerKind::new(
             COMMAND_KIND,
-            "any UCI engine; option.NAME=VALUE, nodes=, depth=, movetime= and timeout= are ours",
+            "any UCI engine; option.NAME=VALUE, nodes=, depth=, movetime= and timeout= are read by selfmate",
             |options| Ok(Box::new(UciPlayer::from_spec(options)?)),
         )
         .version(|options| Ok(UciPlayer::from_spec(options)?.version().unwrap_or("").to_owned()))
@@ -65,14 +67,20 @@ pub(crate) fn kinds() -> Vec<PlayerKind> {
     ]
 }
 
-/// How long to think about one move on this clock.
+/// One of `moves`, drawn by the player's seed and the game so far.
+fn draw_move(player: &str, seed: Seed, game: &Game, moves: &[Move]) -> Result<Choice, PlayerError> {
+    let drawn = seed_of(seed, game).rng().choose(moves).copied();
+    drawn.map(Choice::bare).ok_or_else(|| PlayerError::no_move(player))
+}
+
+/// The time for one move on this clock.
 fn budget_of(clock: &selfmate_search::player::Clock) -> selfmate_uci::Budget {
     let milliseconds = |time: std::time::Duration| time.as_millis() as u64;
     let clock = selfmate_uci::Clock {
         remaining_ms: milliseconds(clock.own),
         increment_ms: milliseconds(clock.increment),
         moves_to_go: clock.moves_to_go,
-        // Scheduling, and the way back to whoever keeps the clock.
+        // Time for scheduling, and for the answer to reach the process that keeps the clock.
         overhead_ms: 10,
     };
     clock.budget()

@@ -1,4 +1,5 @@
-//! One player's Elo: games against rungs of known strength, each time the most informative one.
+//! Measures one player's Elo in games against opponents of known strength (rungs), choosing the
+//! most informative opponent each time.
 
 mod climb;
 mod rung;
@@ -26,30 +27,26 @@ pub use rung::{DEPTH_RUNGS, OWN_RUNGS, Rung, standard_rungs};
 
 use climb::{Batch, Climb};
 
-/// Whom to rate, and how exactly.
+/// Settings of one rating.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateConfig {
-    /// The player's spec.
     pub player: String,
-    /// How each game is played. Our own rungs keep to their depth or simulations.
+    /// How each game is played. The built-in rungs keep their own depth or simulations.
     pub settings: GameSettings,
-    /// Where games start.
     pub openings: OpeningSource,
-    /// The root of all randomness.
     pub seed: u64,
-    /// The most games.
     pub max_games: u64,
-    /// Half the 95 % interval at which to stop.
+    /// Rating stops when half the 95 % interval is at most this.
     pub max_error: f64,
-    /// Whom to play; [`standard_rungs`] when `None`.
+    /// The opponents; [`standard_rungs`] when `None`.
     pub rungs: Option<Vec<Rung>>,
-    /// Pairs against a rung before another is chosen; `None` for one for every two tables. With a
-    /// number the games are the same on any number of tables.
+    /// Pairs of games against a rung before the next is chosen. `None` means one pair per two
+    /// threads. With a fixed number the games do not depend on the number of threads.
     pub pairs_at_once: Option<usize>,
 }
 
 impl RateConfig {
-    /// The usual settings: 100 ms a move, until ±50 or 400 games.
+    /// The defaults: 100 ms per move, until ±50 Elo or 400 games.
     pub fn new(player: &str) -> RateConfig {
         let limit = crate::limit::MoveLimit::movetime(100);
         RateConfig {
@@ -65,45 +62,38 @@ impl RateConfig {
     }
 }
 
-/// What the games so far say.
+/// The rating after the games so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RateReport {
-    /// The player's spec.
     pub player: String,
-    /// Its rating; `null` without games.
+    /// `null` without games.
     pub elo: Option<f64>,
     /// The lower end of the 95 % interval; `null` when all games were lost.
     pub elo_low: Option<f64>,
-    /// The upper end; `null` when all games were won.
+    /// The upper end of the interval; `null` when all games were won.
     pub elo_high: Option<f64>,
-    /// Half the interval; `null` when one end is.
+    /// Half the interval; `null` when one end is `null`.
     pub elo_error: Option<f64>,
-    /// Games played.
     pub games: u64,
-    /// The rungs it met, lowest first.
+    /// The rungs it played, lowest first.
     pub rungs: Vec<RungResult>,
-    /// The engine whose scale this is.
+    /// The engine that defines the Elo scale.
     pub scale: Option<String>,
-    /// How long the players could think.
+    /// The limit per move, as text.
     pub limit: String,
-    /// The error bound is reached.
+    /// True when `max_error` is reached.
     pub is_finished: bool,
 }
 
-/// The player's results against one rung.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RungResult {
-    /// The rung.
     #[serde(flatten)]
     pub rung: Rung,
-    /// Games against it.
     pub games: u64,
-    /// The player's results.
     #[serde(flatten)]
     pub tally: Tally,
 }
 
-/// A stored game.
 #[derive(Debug, Serialize, Deserialize)]
 struct RateRecord {
     rung: Rung,
@@ -111,8 +101,8 @@ struct RateRecord {
     record: GameRecord,
 }
 
-/// Rates a player and calls `observer` after every game. `run.store` keeps the games; the same
-/// call again goes on from there, with the player that it began with.
+/// Rates a player and calls `observer` after every game. `run.store` keeps the games; calling it
+/// again resumes from there, with the player it was started with.
 pub fn run_rate(
     config: &RateConfig,
     run: &MatchRun,
@@ -184,7 +174,8 @@ pub fn run_rate(
 /// The rated player's role in a header.
 const PLAYER: &str = "player";
 
-/// What must be the same for a rating to go on. How many games and how exact may change.
+/// The header of a rating: what must be the same for it to resume. The number of games and the
+/// precision may change.
 fn rate_header(
     config: &RateConfig,
     player: &Entrant,
@@ -206,7 +197,7 @@ fn rate_header(
     })
 }
 
-/// Those that have one, by name.
+/// The identities of players that have one, by name.
 fn identities(players: &[ResolvedPlayer]) -> Result<Value, MatchError> {
     let mut identities = Map::new();
     for player in players {
@@ -240,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_is_rated_and_the_rating_goes_on_from_its_file() {
+    fn a_rating_resumes_from_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let run = run(&folder.path().join("rate.jsonl"), 2);
         let config = config("greedy");
@@ -259,7 +250,6 @@ mod tests {
         assert!(json["rungs"][0]["player"].is_string() && json["rungs"][0]["wins"].is_u64());
     }
 
-    /// The stored games: number, colour and rung.
     fn stored(path: &Path) -> Vec<(u64, crate::game::Side, String)> {
         let (_, records) = RecordStore::read::<RateRecord>(path).unwrap().unwrap();
         let mut games: Vec<_> = records
@@ -271,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_rating_plays_the_missing_games_of_its_pairs_and_none_twice() {
+    fn a_resumed_rating_completes_started_pairs_and_plays_no_game_twice() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rate.jsonl");
         let registry = Registry::standard();
@@ -279,7 +269,7 @@ mod tests {
         run_rate(&config, &run(&path, 4), &registry, &mut |_, _| {}).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        // With four tables two pairs are under way at once: any half of them may be stored.
+        // With four threads two pairs are played at once, so any of their games may be stored.
         for kept in [0b0000, 0b0001, 0b0010, 0b0110, 0b1001, 0b1011, 0b1100] {
             let mut cut: Vec<&str> = vec![lines[0]];
             for line in &lines[1..] {
@@ -306,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_at_once_make_a_rating_the_same_on_any_number_of_tables() {
+    fn with_fixed_pairs_at_once_a_rating_is_the_same_on_any_number_of_threads() {
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::standard();
         let config = RateConfig { pairs_at_once: Some(2), ..config("greedy") };
@@ -320,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rating_against_other_rungs_or_from_other_openings_does_not_go_on() {
+    fn a_rating_with_other_rungs_or_openings_does_not_resume() {
         let folder = tempfile::tempdir().unwrap();
         let registry = Registry::standard();
         let path = folder.path().join("rate.jsonl");

@@ -1,7 +1,7 @@
-//! Many players on one scale: the ratings that make the results most likely.
+//! Rates many players on one scale: the ratings that make the results most likely.
 //!
-//! The model is that of Bradley and Terry with a draw as half a point, as in Ordo. Anchors keep
-//! given ratings; without any, the mean is 0. A weak prior keeps perfect scores finite.
+//! The model is Bradley-Terry with a draw as half a point, as in Ordo. Anchors keep fixed ratings;
+//! without anchors the mean is 0. A weak prior keeps perfect scores finite.
 
 mod matrix;
 
@@ -13,53 +13,38 @@ use matrix::Matrix;
 /// Results between two players, from A's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meeting {
-    /// The index of A.
     pub a: usize,
-    /// The index of B.
     pub b: usize,
     /// A's results.
     pub tally: Tally,
 }
 
-/// One player's place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rated {
-    /// Its spec or name.
     pub name: String,
-    /// Its rating.
     pub elo: f64,
     /// Half the 95 % interval; 0 for an anchor, `null` without games.
     pub elo_error: Option<f64>,
-    /// Games played.
     pub games: u64,
-    /// Points scored.
     pub points: f64,
-    /// The rating was given, not measured.
+    /// True when the rating is fixed, not measured.
     pub is_anchor: bool,
 }
 
-/// Why there is no rating list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RatingError {
-    /// An anchor that does not play.
-    #[error("anchor '{name}' is none of the players: expected one of {players}")]
-    Anchor {
-        /// As given.
-        name: String,
-        /// Who plays.
-        players: String,
-    },
-    /// A text that is no anchor.
+    /// An anchor is not one of the players.
+    #[error("anchor '{name}' is not one of the players: expected one of {players}")]
+    Anchor { name: String, players: String },
     #[error("anchor '{0}': expected PLAYER=ELO, such as stockfish:elo=1500=1500")]
     AnchorText(String),
 }
 
-/// The prior's standard deviation: it weighs as much as a nineteenth of an even game.
+/// The standard deviation of the prior, in Elo. It weighs as much as 1/19 of an even game.
 const PRIOR_SPREAD: f64 = 1500.0;
-/// Log-odds for each point of Elo.
+/// Log-odds per Elo.
 const SLOPE: f64 = std::f64::consts::LN_10 / 400.0;
 
-/// Rates players by their results, best first.
 pub fn rating_list(names: &[String], meetings: &[Meeting], anchors: &[Option<f64>]) -> Vec<Rated> {
     let fit = fit(meetings, anchors);
     let mut list: Vec<Rated> = names
@@ -92,7 +77,7 @@ pub fn rating_list(names: &[String], meetings: &[Meeting], anchors: &[Option<f64
     list
 }
 
-/// Reads `PLAYER=ELO`; the player's spec may contain `=` itself.
+/// Reads `PLAYER=ELO`. The player's spec may contain `=`.
 pub fn parse_anchor(text: &str) -> Result<(String, f64), RatingError> {
     let parts = text.rsplit_once('=');
     let anchor = parts.and_then(|(name, elo)| {
@@ -102,7 +87,7 @@ pub fn parse_anchor(text: &str) -> Result<(String, f64), RatingError> {
     anchor.ok_or_else(|| RatingError::AnchorText(text.to_owned()))
 }
 
-/// Fits anchors to players by name.
+/// The anchor of each player, by name.
 pub fn place_anchors(
     names: &[String],
     anchors: &[(String, f64)],
@@ -125,8 +110,7 @@ pub(crate) struct Fit {
     pub(crate) spread: Vec<f64>,
 }
 
-/// Newton's method on the log-likelihood, which is concave. `anchors` has one entry for each
-/// player.
+/// Newton's method on the log-likelihood, which is concave. `anchors` has one entry per player.
 pub(crate) fn fit(meetings: &[Meeting], anchors: &[Option<f64>]) -> Fit {
     let count = anchors.len();
     let given: Vec<f64> = anchors.iter().copied().flatten().collect();
@@ -153,7 +137,7 @@ pub(crate) fn fit(meetings: &[Meeting], anchors: &[Option<f64>]) -> Fit {
         }
         let step = information.inverse().times(&gradient);
         let longest = step.iter().map(|step| step.abs()).fold(0.0, f64::max);
-        // Far from the solution the quadratic model promises too much.
+        // Far from the solution the quadratic model overshoots.
         let scale = (400.0 / longest).min(1.0);
         elo.iter_mut().zip(&step).for_each(|(elo, step)| *elo += scale * step);
         if longest < 1e-7 {
@@ -168,7 +152,7 @@ pub(crate) fn fit(meetings: &[Meeting], anchors: &[Option<f64>]) -> Fit {
     Fit { elo, spread }
 }
 
-/// What the games say about differences: Σ n·p·(1 - p) in squared log-odds.
+/// The Fisher information of the games: Σ n·p·(1 - p) in squared log-odds.
 fn information(meetings: &[Meeting], elo: &[f64]) -> Matrix {
     let mut information = Matrix::zero(elo.len());
     for meeting in meetings {
@@ -182,9 +166,9 @@ fn information(meetings: &[Meeting], elo: &[f64]) -> Matrix {
     information
 }
 
-/// Standard deviations. The model counts a game as won or lost, but draws make results less
-/// scattered, by the factor 1 - d / 4pq where d is the share of draws; the sandwich H⁻¹·V·H⁻¹
-/// corrects for that.
+/// Standard deviations. The model treats a game as won or lost, but draws reduce the variance by
+/// the factor 1 - d / 4pq, where d is the share of draws. The sandwich estimator H⁻¹·V·H⁻¹ corrects
+/// for that.
 fn spread(meetings: &[Meeting], elo: &[f64], anchors: &[Option<f64>], prior: f64) -> Vec<f64> {
     let scatter = |m: &Meeting| {
         let p = score_of_elo(elo[m.a] - elo[m.b]);
@@ -224,7 +208,7 @@ mod tests {
         (0..count).map(|index| format!("p{index}")).collect()
     }
 
-    /// Games between players of known strength; draws become rarer with the difference.
+    /// Simulates games between players of known strength; draws become rarer with the difference.
     fn simulate(rng: &mut Rng, difference: f64, games: u64) -> Tally {
         let p = score_of_elo(difference);
         let draw = 1.4 * p * (1.0 - p);
@@ -242,24 +226,28 @@ mod tests {
         tally
     }
 
-    fn round_robin(rng: &mut Rng, truth: &[f64], games: u64) -> Vec<Meeting> {
+    fn round_robin(rng: &mut Rng, true_elo: &[f64], games: u64) -> Vec<Meeting> {
         let mut meetings = Vec::new();
-        for a in 0..truth.len() {
+        for a in 0..true_elo.len() {
             for b in 0..a {
-                meetings.push(Meeting { a, b, tally: simulate(rng, truth[a] - truth[b], games) });
+                meetings.push(Meeting {
+                    a,
+                    b,
+                    tally: simulate(rng, true_elo[a] - true_elo[b], games),
+                });
             }
         }
         meetings
     }
 
-    /// How often the truth lies within the error bars.
-    fn coverage(truth: &[f64], anchors: &[Option<f64>], games: u64) -> f64 {
+    /// How often the true rating lies within the error bars.
+    fn coverage(true_elo: &[f64], anchors: &[Option<f64>], games: u64) -> f64 {
         let mut rng = Seed::new(11).rng();
         let (mut inside, mut all) = (0, 0);
         for _ in 0..400 {
-            let fit = fit(&round_robin(&mut rng, truth, games), anchors);
-            for player in (0..truth.len()).filter(|&player| anchors[player].is_none()) {
-                let miss = (fit.elo[player] - truth[player]).abs();
+            let fit = fit(&round_robin(&mut rng, true_elo, games), anchors);
+            for player in (0..true_elo.len()).filter(|&player| anchors[player].is_none()) {
+                let miss = (fit.elo[player] - true_elo[player]).abs();
                 inside += usize::from(miss <= Z95 * fit.spread[player]);
                 all += 1;
             }
@@ -268,13 +256,13 @@ mod tests {
     }
 
     #[test]
-    fn known_ratings_are_within_the_error_bars_95_times_in_100() {
+    fn error_bars_contain_the_true_rating_95_percent_of_the_time() {
         let free = coverage(&[-310.0, -150.0, -40.0, 60.0, 140.0, 300.0], &[None; 6], 60);
         assert!((0.935..=0.965).contains(&free), "{free}");
         let mut anchors = [None; 6];
         (anchors[0], anchors[3]) = (Some(1350.0), Some(1720.0));
-        let truth = [1350.0, 1500.0, 1610.0, 1720.0, 1800.0, 1960.0];
-        let anchored = coverage(&truth, &anchors, 60);
+        let true_elo = [1350.0, 1500.0, 1610.0, 1720.0, 1800.0, 1960.0];
+        let anchored = coverage(&true_elo, &anchors, 60);
         assert!((0.935..=0.965).contains(&anchored), "{anchored}");
     }
 
@@ -300,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn players_without_games_do_no_harm() {
+    fn players_without_games_have_no_error() {
         let fit = fit(&[], &[None, Some(100.0)]);
         assert!((fit.elo[0] - 100.0).abs() < 1e-6 && fit.spread[0] > 1000.0, "{fit:?}");
         let list = rating_list(&names(2), &[], &[None, Some(100.0)]);
@@ -316,6 +304,6 @@ mod tests {
         let players = ["a".to_owned(), "b".to_owned()];
         assert_eq!(place_anchors(&players, &[("b".to_owned(), 3.0)]), Ok(vec![None, Some(3.0)]));
         let error = place_anchors(&players, &[("c".to_owned(), 3.0)]).unwrap_err().to_string();
-        assert_eq!(error, "anchor 'c' is none of the players: expected one of a, b");
+        assert_eq!(error, "anchor 'c' is not one of the players: expected one of a, b");
     }
 }

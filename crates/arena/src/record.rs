@@ -13,28 +13,26 @@ use crate::game::{PlayedGame, Side, Termination};
 /// A game of a match between A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GameRecord {
-    /// Its number, from 0. Games 2n and 2n + 1 are a pair from the same opening.
+    /// The number, from 0. Games 2n and 2n + 1 are a pair from the same opening.
     pub game: u64,
-    /// The side that A had.
+    /// The colour of A.
     pub a_plays: Side,
-    /// The game.
     #[serde(flatten)]
     pub played: PlayedGame,
 }
 
 impl GameRecord {
-    /// A's points.
     pub fn a_points(&self) -> f64 {
         let white = self.played.white_points();
         if self.a_plays == Side::White { white } else { 1.0 - white }
     }
 
-    /// True when A lost by a fault of its program or by time.
+    /// True when A lost by a fault of its engine or on time.
     pub fn a_failed(&self) -> bool {
         self.failed() && self.a_points() == 0.0
     }
 
-    /// The same for B.
+    /// True when B lost by a fault of its engine or on time.
     pub fn b_failed(&self) -> bool {
         self.failed() && self.a_points() == 1.0
     }
@@ -43,7 +41,7 @@ impl GameRecord {
         matches!(self.played.termination, Termination::Fault | Termination::TimeForfeit)
     }
 
-    /// The game as PGN; `None` when its moves cannot be played.
+    /// The game as PGN; `None` when its moves cannot be replayed.
     pub fn pgn(&self, event: &Event<'_>) -> Option<PgnGame> {
         let mut pgn = PgnGame::new(self.played.replay().ok()?);
         pgn.result = match self.played.winner {
@@ -79,7 +77,7 @@ impl GameRecord {
         }
         let loser = if self.played.winner == Some(Side::White) { black } else { white };
         let fault = self.played.detail.as_ref().map(|detail| format!("{loser}: {detail}"));
-        // PGN has one word for all adjudication; this one is worth telling apart.
+        // PGN has one value for all adjudications; tablebase adjudication is added as a comment.
         let table = match (self.played.termination, self.played.winner) {
             (Termination::Tablebase, Some(Side::White)) => Some("White wins by tablebase"),
             (Termination::Tablebase, Some(Side::Black)) => Some("Black wins by tablebase"),
@@ -100,20 +98,17 @@ impl GameRecord {
     }
 }
 
-/// What the games of a PGN file have in common.
+/// Tags that all games of a PGN file share.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// The name of the event.
     pub name: &'a str,
-    /// What A is called.
     pub a: &'a str,
-    /// What B is called.
     pub b: &'a str,
-    /// How long the players may think.
+    /// The value of the `TimeControl` tag.
     pub limit: &'a str,
 }
 
-/// Writes games to a file, all or nothing.
+/// Writes games to a file atomically.
 pub fn write_pgn_file<'a>(
     path: &Path,
     event: &Event<'_>,
@@ -139,7 +134,7 @@ impl Termination {
         }
     }
 
-    /// A few words for tables, such as `threefold repetition`.
+    /// A short text for tables, such as `threefold repetition`.
     pub fn describe(self) -> String {
         match self {
             Termination::Rules(reason) => reason.to_string(),

@@ -1,4 +1,4 @@
-//! Every kind of player there is. Other crates add theirs with [`Registry::register`].
+//! The kinds of players. Other crates add theirs with [`Registry::register`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,14 +24,13 @@ pub struct Registry {
     tablebases: TablebaseCache,
 }
 
-/// Makes a player from its options.
+/// Builds a player from its options.
 pub type Build = dyn Fn(&SpecOptions<'_>) -> Result<Box<dyn Player>, SpecError> + Send + Sync;
-/// Reads what a player is made of.
+/// Loads what a player is built from, such as a network.
 pub type Load = dyn Fn(&SpecOptions<'_>) -> Result<Loaded, SpecError> + Send + Sync;
-/// Asks a program what it calls itself.
+/// Starts an engine to read its name and version.
 pub type Version = dyn Fn(&SpecOptions<'_>) -> Result<String, SpecError> + Send + Sync;
 
-/// One kind of player.
 #[derive(Clone)]
 pub struct PlayerKind {
     name: String,
@@ -44,12 +43,11 @@ pub struct PlayerKind {
 }
 
 impl Registry {
-    /// No players.
     pub fn empty() -> Registry {
         Registry::default()
     }
 
-    /// The players that need no run.
+    /// All players that do not need a training run.
     pub fn standard() -> Registry {
         let mut registry = Registry::empty();
         for kind in players::kinds() {
@@ -58,43 +56,43 @@ impl Registry {
         registry
     }
 
-    /// Adds a kind of player, in place of one with the same name.
+    /// Adds a kind of player; replaces one with the same name.
     pub fn register(&mut self, kind: PlayerKind) {
         self.kinds.retain(|other| other.name != kind.name);
         self.kinds.push(kind);
     }
 
-    /// The tablebases of its players.
     pub fn tablebases(&self) -> &TablebaseCache {
         &self.tablebases
     }
 
-    /// Gives these folders of tables to every player that can use them and names none.
+    /// Sets the tablebase folders of every player that can use tablebases and does not name its
+    /// own.
     pub fn set_default_tables(&mut self, folders: &str) {
         self.tablebases.set_default(folders);
     }
 
-    /// The spec with an option added; as it was when its kind has none of that name, or it is
-    /// given already.
+    /// The spec with an option added; unchanged if its kind has no such option or the option is
+    /// already set.
     pub fn with_option(&self, text: &str, name: &str, value: &str) -> Result<String, SpecError> {
         let mut spec = self.parse(text)?;
         let kind = self.kind(&spec)?;
         if kind.options.iter().any(|(option, _)| option == name) && spec.option(name).is_none() {
             spec.options.push((name.to_owned(), value.to_owned()));
-            // A value with a comma in it would be read as two options.
+            // A value with a comma would be read as two options.
             if spec.to_string().parse::<PlayerSpec>().ok().as_ref() != Some(&spec) {
                 return Err(SpecError::Value {
                     kind: spec.kind,
                     option: name.to_owned(),
                     value: value.to_owned(),
-                    expected: "a text without commas".to_owned(),
+                    expected: "text without commas".to_owned(),
                 });
             }
         }
         Ok(spec.to_string())
     }
 
-    /// All kinds, in the order they were added.
+    /// In the order of registration.
     pub fn kinds(&self) -> &[PlayerKind] {
         &self.kinds
     }
@@ -112,12 +110,12 @@ impl Registry {
         let options = SpecOptions { spec, seed, tablebases: &self.tablebases };
         let player = (kind.build)(&options)?;
         Ok(match booked::load(&options)? {
-            Some(book) => book.given_to(player, seed),
+            Some(book) => book.wrap(player, seed),
             None => player,
         })
     }
 
-    /// Looks a player up for good: whatever happens to files and runs, it is built of the same.
+    /// Resolves a player: later changes of files and runs do not affect it.
     pub fn resolve(&self, text: &str) -> Result<ResolvedPlayer, SpecError> {
         let spec = self.parse(text)?;
         let kind = self.kind(&spec)?;
@@ -134,7 +132,7 @@ impl Registry {
         Ok(resolved.with_book(book))
     }
 
-    /// The kind of a spec, once its options are checked.
+    /// The kind of a spec; also checks the spec's options.
     fn kind(&self, spec: &PlayerSpec) -> Result<&PlayerKind, SpecError> {
         let Some(kind) = self.kinds.iter().find(|kind| kind.name == spec.kind) else {
             let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
@@ -164,7 +162,6 @@ impl Registry {
 }
 
 impl PlayerKind {
-    /// A kind with a one-line description.
     pub fn new<F>(name: &str, description: &str, build: F) -> PlayerKind
     where
         F: Fn(&SpecOptions<'_>) -> Result<Box<dyn Player>, SpecError> + Send + Sync + 'static,
@@ -180,7 +177,7 @@ impl PlayerKind {
         }
     }
 
-    /// A kind that is made of something that may change while games are played, such as a file.
+    /// A kind that is built from data that may change while games are played, such as a file.
     pub fn loading<F>(name: &str, description: &str, load: F) -> PlayerKind
     where
         F: Fn(&SpecOptions<'_>) -> Result<Loaded, SpecError> + Send + Sync + 'static,
@@ -192,7 +189,7 @@ impl PlayerKind {
         PlayerKind { load: Some(load), ..kind }
     }
 
-    /// With a way to ask its program for its version.
+    /// Adds a function that starts the engine to read its version.
     #[must_use]
     pub fn version<F>(mut self, version: F) -> PlayerKind
     where
@@ -202,37 +199,35 @@ impl PlayerKind {
         self
     }
 
-    /// With something first that is no option, such as `NAME[@STEP]`.
+    /// Adds a leading argument that is not an option, such as `NAME[@STEP]`.
     #[must_use]
     pub fn argument(mut self, what: &str) -> PlayerKind {
         self.argument = Some(what.to_owned());
         self
     }
 
-    /// With an option and a few words on it.
+    /// Adds an option with a short help text.
     #[must_use]
     pub fn option(mut self, name: &str, help: &str) -> PlayerKind {
         self.options.push((name.to_owned(), help.to_owned()));
         self
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is, in one line.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// Its options, each with a few words on it; those that any player has come last.
+    /// The options with their help texts; options of every player come last.
     pub fn options(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = self.options.iter().map(|(name, help)| (name.as_str(), help.as_str()));
         own.chain([booked::OPTION])
     }
 
-    /// How to write it, such as `rollout[:sims=…,root=…]`.
+    /// The usage text, such as `rollout[:sims=…,root=…]`.
     pub fn usage(&self) -> String {
         let options: Vec<String> =
             self.options.iter().map(|(name, _)| format!("{name}=…")).collect();
@@ -251,11 +246,11 @@ impl fmt::Debug for PlayerKind {
     }
 }
 
-/// What was perhaps meant, or all there is.
+/// A suggestion if a known name is close, otherwise all known names.
 fn hint(given: &str, known: &[&str], what: &str) -> String {
     let close = known.iter().map(|name| (distance(given, name), name)).min();
     match close {
-        // Two typing errors in a word of six.
+        // Allows two typing errors in a word of six letters.
         Some((distance, name)) if distance <= 1 + given.chars().count() / 6 => {
             format!("did you mean '{name}'?")
         }
@@ -264,7 +259,7 @@ fn hint(given: &str, known: &[&str], what: &str) -> String {
     }
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours between two words.
+/// Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
@@ -295,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_what_was_meant_or_what_there_is() {
+    fn errors_suggest_a_name_or_list_all_names() {
         insta::assert_snapshot!(
             [
                 "stokfish",
@@ -319,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_too_large_is_told_how_large_it_may_be() {
+    fn the_error_for_a_number_that_is_too_large_names_the_maximum() {
         assert_eq!(
             message("rollout:sims=99999999999999999999"),
             "player 'rollout', option sims: expected a whole number from 1 to \

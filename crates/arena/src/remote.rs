@@ -1,4 +1,4 @@
-//! Games that others play: the seam between a match and other machines.
+//! The interface between a match and games played on other machines.
 
 use std::sync::atomic::AtomicBool;
 
@@ -8,34 +8,29 @@ use crate::openings::Opening;
 use crate::record::GameRecord;
 use crate::resolved_player::ResolvedPlayer;
 
-/// Games of a match that are still to be played, with all that decides them.
+/// The remaining games of a match, with everything that determines them.
 pub struct OpenGames<'a> {
-    /// A and B.
     pub players: [&'a ResolvedPlayer; 2],
-    /// How games are played.
     pub settings: &'a GameSettings,
-    /// The seed of the match.
     pub seed: u64,
-    /// One for each pair of games.
+    /// One opening per pair of games.
     pub openings: &'a [Opening],
-    /// The numbers of the games.
+    /// Numbers of the games to play.
     pub open: &'a [usize],
-    /// Ends it when set.
+    /// Ends the games when set.
     pub stop: &'a AtomicBool,
 }
 
-/// Whether more games are wanted.
+/// Whether the match needs more games.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// They are.
     GoOn,
-    /// Enough.
     Stop,
 }
 
-/// Has games played remote than on the threads of this process.
+/// Plays the games of a match on other machines.
 pub trait RemoteGames: Send + Sync {
-    /// Hands over every game, in any order, until no more are wanted.
+    /// Passes every finished game to `take`, in any order, until `take` returns [`Next::Stop`].
     fn play(
         &self,
         games: &OpenGames<'_>,

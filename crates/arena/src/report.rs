@@ -1,4 +1,4 @@
-//! What a match has shown so far, as tables and programs want it.
+//! The results of a match so far, for tables and programs.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -9,76 +9,71 @@ use crate::record::GameRecord;
 use crate::sprt::{Decision, Sprt, SprtStatus};
 use crate::stats::{Pentanomial, Strength, Tally};
 
-/// The result of a match. Wins, losses and Elo are A's.
+/// The result of a match. Wins, losses and Elo are from A's side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatchReport {
-    /// The first player's spec.
     pub a: String,
-    /// The second player's spec.
     pub b: String,
-    /// Games counted.
+    /// Games that count for the result.
     pub games: u64,
-    /// Games won by A.
     pub wins: u64,
-    /// Games drawn.
     pub draws: u64,
-    /// Games lost by A.
     pub losses: u64,
     /// A's share of the points, from 0 to 1; ½ without games.
     pub score: f64,
-    /// A's Elo less B's; `null` without games.
+    /// A's Elo minus B's; `null` without games.
     pub elo: Option<f64>,
-    /// Half the 95 % interval of `elo`; `null` when all games ended alike and show no spread.
+    /// Half the 95 % interval of `elo`; `null` when all games have the same result and show no
+    /// variance.
     pub elo_error: Option<f64>,
-    /// The lower end of the interval; `null` when nothing speaks against any lower Elo.
+    /// The lower end of the interval; `null` when all games were lost.
     pub elo_low: Option<f64>,
-    /// The upper end; `null` when nothing speaks against any higher Elo.
+    /// The upper end of the interval; `null` when all games were won.
     pub elo_high: Option<f64>,
-    /// A perfect score: `elo` assumes half a point less, and only one end of the interval is known.
+    /// True for a perfect score: `elo` is computed with half a point less, and only one end of the
+    /// interval is known.
     pub elo_is_bound: bool,
-    /// Normalised Elo; `null` where `elo_error` is.
+    /// Normalised Elo; `null` when `elo_error` is `null`.
     pub nelo: Option<f64>,
-    /// Half its 95 % interval.
+    /// Half the 95 % interval of `nelo`.
     pub nelo_error: Option<f64>,
-    /// The likelihood that A is the stronger, from 0 to 1.
+    /// The likelihood of superiority of A, from 0 to 1.
     pub los: f64,
-    /// The share of drawn games.
     pub draw_ratio: f64,
     /// Pairs with 0, ½, 1, 1½ and 2 points for A.
     pub pentanomial: [u64; 5],
-    /// How many of the pairs with 1 point were two draws.
+    /// Pairs with 1 point that were two draws.
     pub double_draws: u64,
-    /// Pairs won to pairs lost; `null` when none was lost.
+    /// Pairs won divided by pairs lost; `null` when none was lost.
     pub pairs_ratio: Option<f64>,
-    /// The sequential test, if one was asked for.
+    /// The state of the SPRT, if there is one.
     pub sprt: Option<SprtStatus>,
-    /// How often games ended for which reason.
+    /// The number of games per reason of their end.
     pub terminations: BTreeMap<String, u64>,
-    /// Games that A lost by a fault of its program or by time.
+    /// Games that A lost by a fault of its engine or on time.
     pub a_faults: u64,
-    /// Games that B lost in that way.
+    /// Games that B lost by a fault of its engine or on time.
     pub b_faults: u64,
-    /// Games that repeat another game move for move; counted at the end of a run.
+    /// Games that repeat another game move for move; counted at the end of a match.
     pub duplicates: u64,
-    /// Wall-clock seconds of this run of the match.
+    /// Wall-clock seconds since the match was started or resumed.
     pub seconds: f64,
-    /// The match is over: all games are played, or the test has decided.
+    /// True when all games are played or the SPRT is decided.
     pub is_finished: bool,
 }
 
-/// Counts the games of a match as they end, in whatever order, each of them once.
+/// Counts the games of a match as they finish, in any order, each once.
 pub(crate) struct Scoreboard {
     a: String,
     b: String,
-    /// By the number of the game; an odd last game has a place for the partner it never gets.
+    /// By the number of the pair; the last pair of an odd number of games stays incomplete.
     pairs: Vec<[Option<Ended>; 2]>,
-    /// Games that are still to be played.
     open: usize,
     all: Count,
     test: Option<Test>,
 }
 
-/// What a finished game counts for.
+/// The parts of a finished game that count.
 #[derive(Clone, Copy)]
 struct Ended {
     points: f64,
@@ -87,18 +82,16 @@ struct Ended {
     b_failed: bool,
 }
 
-/// A sequential test. It counts whole pairs in their order and not in that of their ends, up to
-/// the one that decides it, so that the result is the same on any number of threads.
+/// The state of an SPRT. It counts complete pairs in the order of their numbers, up to the pair
+/// that decides it, so the result is the same on any number of threads.
 struct Test {
     sprt: Sprt,
     status: SprtStatus,
     count: Count,
-    /// Pairs counted.
     pairs: usize,
 }
 
 impl Scoreboard {
-    /// For a match of so many games.
     pub(crate) fn new((a, b): (&str, &str), games: usize, sprt: Option<Sprt>) -> Scoreboard {
         let test = |sprt: Sprt| Test {
             sprt,
@@ -116,7 +109,6 @@ impl Scoreboard {
         }
     }
 
-    /// Counts a game that has not been counted yet.
     pub(crate) fn add(&mut self, record: &GameRecord) {
         let ended = Ended {
             points: record.a_points(),
@@ -132,14 +124,13 @@ impl Scoreboard {
             self.all.pairs.add(first.points, second.points);
         }
         if let Some(test) = &mut self.test {
-            test.go_on(&self.pairs);
+            test.advance(&self.pairs);
         }
     }
 
-    /// What the games say so far.
     pub(crate) fn report(&self) -> MatchReport {
         let decided = self.test.as_ref().filter(|test| test.is_decided());
-        // Undecided: whatever is finished counts for the table.
+        // While the test is undecided, all finished games count.
         let count = decided.map_or(&self.all, |test| &test.count);
         let strength = count.strength();
         let of = |value: fn(&Strength) -> Option<f64>| strength.as_ref().and_then(value);
@@ -179,8 +170,8 @@ impl Test {
         self.status.decision != Decision::Continue
     }
 
-    /// Counts the pairs that follow those counted, as far as they are whole.
-    fn go_on(&mut self, pairs: &[[Option<Ended>; 2]]) {
+    /// Counts further complete pairs, in order.
+    fn advance(&mut self, pairs: &[[Option<Ended>; 2]]) {
         while !self.is_decided()
             && let Some([Some(first), Some(second)]) = pairs.get(self.pairs)
         {
@@ -212,16 +203,16 @@ impl Count {
 
     /// `None` without games.
     fn strength(&self) -> Option<Strength> {
-        // Pairs that all ended alike show no spread; their single games may.
+        // Pairs with equal results show no variance; their single games may.
         let by_pairs = self.pairs.strength().filter(|strength| strength.elo_error.is_some());
         let strength = by_pairs.or_else(|| self.tally.strength())?;
-        // The score is that of all games, with or without their partner.
+        // The score counts all games, also those of incomplete pairs.
         let score = self.tally.points() / self.tally.games() as f64;
         Some(Strength { score, ..strength })
     }
 }
 
-/// How many games repeat an earlier one move for move.
+/// The number of games that repeat an earlier one move for move.
 pub(crate) fn duplicates(games: &[Option<GameRecord>]) -> u64 {
     let mut seen = HashSet::new();
     let mut repeated = 0;
@@ -263,7 +254,7 @@ mod tests {
         board.report()
     }
 
-    /// What a test decides, counted anew from all games after each pair.
+    /// The decision of a test, recounted from all games after each pair.
     fn recounted(points: &[f64], sprt: Sprt) -> (Tally, Pentanomial, SprtStatus) {
         let (mut tally, mut pairs) = (Tally::default(), Pentanomial::default());
         let mut status = sprt.status(pairs, tally);
@@ -278,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn games_counted_one_by_one_in_any_order_give_what_counting_them_all_gives() {
+    fn counting_games_in_any_order_gives_the_same_report() {
         let sprt = Sprt::new(0.0, 60.0);
         for trial in 0..40 {
             let mut rng = Seed::new(3).index(trial).rng();
@@ -313,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_null_and_not_zero() {
+    fn unknown_numbers_are_null() {
         let json = |points: &[f64]| {
             let mut board = Scoreboard::new(("a", "b"), 10, None);
             points.iter().enumerate().for_each(|(game, points)| board.add(&record(game, *points)));
@@ -335,7 +326,7 @@ mod tests {
         assert_eq!(unknown(&won), ["elo_error", "elo_high", "nelo", "nelo_error"]);
         assert_eq!(unknown(&json(&[0.0; 4])), ["elo_error", "elo_low", "nelo", "nelo_error"]);
         assert_eq!(unknown(&json(&[1.0, 0.0, 0.5])), Vec::<&str>::new());
-        // Each pair ended alike, its games did not.
+        // All pairs have the same result, but their games do not.
         assert_eq!(unknown(&json(&[1.0, 0.0, 1.0, 0.0])), Vec::<&str>::new());
     }
 }

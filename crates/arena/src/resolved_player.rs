@@ -1,7 +1,7 @@
-//! Players that were looked up once. A spec may mean something else a minute later: the newest
-//! network of a run, a file that was written anew, a program that was updated. What is resolved
-//! is built of the same however often, under a name that says what, and with an identity that
-//! tells whether it is still the same the next time.
+//! Players that are resolved once. A spec can mean something else a minute later: the newest
+//! network of a run, a file that was rewritten, an engine that was updated. A resolved player is
+//! always built from the same data. Its name is exact, and its identity shows whether the data is
+//! still the same later.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,6 @@ use crate::registry::{Build, Registry, Version};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tablebase_cache::TablebaseCache;
 
-/// A player that was looked up once.
 #[derive(Clone)]
 pub struct ResolvedPlayer {
     spec: PlayerSpec,
@@ -30,32 +29,32 @@ pub struct ResolvedPlayer {
     network: Option<Arc<[u8]>>,
 }
 
-/// What a player is made of, read once.
+/// The data of a player, loaded once.
 pub struct Loaded {
-    /// A spec that means this and nothing newer.
+    /// A spec that always means this data, never something newer.
     pub spec: PlayerSpec,
-    /// Tells it from what else the spec might mean; see [`content_hash`].
+    /// Identifies the data; see [`content_hash`].
     pub identity: String,
-    /// Makes players of it.
+    /// Builds players from the data.
     pub build: Arc<Build>,
-    /// The file, if it is a network's.
+    /// The bytes of the weight file, if the player has a network.
     pub network: Option<Arc<[u8]>>,
 }
 
-/// A player as another machine can build it, to play the same games.
+/// Builds a player that another machine has sent. Nothing in its spec is looked up on this machine.
 #[derive(Clone, Debug)]
 pub struct RemotePlayerSpec {
-    /// A spec that needs nothing of a machine.
+    /// A spec that does not depend on the machine.
     pub spec: String,
-    /// The file of its network, if it has one.
+    /// The bytes of the weight file, if the player has a network.
     pub network: Option<Arc<[u8]>>,
 }
 
-/// Kinds that are the same everywhere, beside networks.
+/// Kinds that play the same on every machine, besides networks.
 const REMOTE_KINDS: [&str; 4] = ["random", "greedy", "rollout", "alphabeta"];
-/// The kind of networks; another machine has no file to name.
+/// The kind of networks, with a placeholder for the file, which the other machine does not have.
 const NETWORK: (&str, &str) = ("net", "network");
-/// Options that mean the same everywhere: they name no files, and no time.
+/// Options that mean the same on every machine: they do not name files or times.
 const OPTIONS: [&str; 14] = [
     "sims",
     "nodes",
@@ -65,20 +64,20 @@ const OPTIONS: [&str; 14] = [
     "threads",
     "memory",
     "hash",
-    "c_puct",
+    "cpuct",
     "scale",
     "policy_temperature",
     "temperature",
     "blunder",
     "weights",
 ];
-/// Weights of alpha-beta that need no file.
+/// Weights of alpha-beta that do not need a file.
 const WEIGHTS: [&str; 2] = ["plain", "default"];
-/// No remote_spec player has more memory, in MB.
+/// The maximum memory of a remote player, in MB.
 const MAX_MEMORY: u64 = 4096;
 
 impl ResolvedPlayer {
-    /// A player that its spec describes, but for the version of its program.
+    /// A player that is described by its spec and the version of its engine.
     pub(crate) fn new(
         asked: &str,
         spec: PlayerSpec,
@@ -91,7 +90,6 @@ impl ResolvedPlayer {
         ResolvedPlayer { spec, name, asked, identity, version, build, book, tablebases, network }
     }
 
-    /// A player made of what was loaded.
     pub(crate) fn loaded(
         asked: &str,
         loaded: Loaded,
@@ -102,34 +100,33 @@ impl ResolvedPlayer {
         ResolvedPlayer { identity: Arc::new(identity.into()), network, ..resolved }
     }
 
-    /// The same with an opening book.
     #[must_use]
     pub(crate) fn with_book(self, book: Option<OpenBook>) -> ResolvedPlayer {
         ResolvedPlayer { book, ..self }
     }
 
-    /// The same, asked for with other words.
+    /// The same player under another spec of the user.
     #[must_use]
     pub(crate) fn asked_as(self, asked: &str) -> ResolvedPlayer {
         ResolvedPlayer { asked: asked.to_owned(), ..self }
     }
 
-    /// The spec that means this player and nothing newer.
+    /// The spec that always means this player, never a newer one.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The spec as it was asked for.
+    /// The spec as the user wrote it.
     pub fn asked(&self) -> &str {
         &self.asked
     }
 
-    /// What the name does not tell: the hash of a file, the version of a program. A program is
-    /// started to be asked, once.
+    /// What the name does not show: the hash of a file, the version of an engine. An engine is
+    /// started once to read its version.
     pub fn identity(&self) -> Result<Option<String>, SpecError> {
         if let (None, Some(version)) = (self.identity.get(), &self.version) {
             let version = version(&self.options(Seed::new(0)))?;
-            // Another thread can only have set the same.
+            // Another thread can only have set the same value.
             let _ = self.identity.set(version);
         }
         let book = self.book.as_ref().map(|book| format!("book {}", book.identity()));
@@ -141,7 +138,7 @@ impl ResolvedPlayer {
     pub fn build(&self, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
         let player = (self.build)(&self.options(seed))?;
         Ok(match &self.book {
-            Some(book) => book.given_to(player, seed),
+            Some(book) => book.wrap(player, seed),
             None => player,
         })
     }
@@ -150,7 +147,7 @@ impl ResolvedPlayer {
     pub fn remote_spec(&self) -> Result<RemotePlayerSpec, SpecError> {
         let mut spec = self.spec.clone();
         if self.tablebases.has_default() {
-            let reason = "other machines do not have its tables".to_owned();
+            let reason = "it uses tablebases, which other machines do not have".to_owned();
             return Err(SpecError::Other { spec: spec.to_string(), reason });
         }
         if self.network.is_some() {
@@ -161,7 +158,8 @@ impl ResolvedPlayer {
         Ok(RemotePlayerSpec { spec: spec.to_string(), network: self.network.clone() })
     }
 
-    /// A player that another machine has sent: nothing that it names is looked for here.
+    /// Builds a player that another machine has sent. Nothing in its spec is looked up on this
+    /// machine.
     pub fn from_remote_spec(remote_spec: &RemotePlayerSpec) -> Result<ResolvedPlayer, SpecError> {
         let registry = Registry::standard();
         let spec = registry.parse(&remote_spec.spec)?;
@@ -180,7 +178,7 @@ impl ResolvedPlayer {
     }
 }
 
-/// Refuses what is not the same on every machine.
+/// Rejects specs that do not play the same on every machine.
 fn check_remote(spec: &PlayerSpec, has_network: bool) -> Result<(), SpecError> {
     let other =
         |reason: &str| Err(SpecError::Other { spec: spec.to_string(), reason: reason.to_owned() });
@@ -188,21 +186,23 @@ fn check_remote(spec: &PlayerSpec, has_network: bool) -> Result<(), SpecError> {
     if has_network != (spec.kind == NETWORK.0)
         || !(has_network || REMOTE_KINDS.contains(&&*spec.kind))
     {
-        return other("only players of selfmate itself can play on other machines");
+        return other("only selfmate's own players can play on other machines");
     }
     if number("threads").is_some_and(|threads| threads != 1) {
-        return other("on other machines a player has one thread: its games can be played again");
+        return other(
+            "on other machines a player must use threads=1, so that its games can be reproduced",
+        );
     }
     let names = spec.options.iter().map(|(name, _)| name.as_str());
     if let Some(name) = names.into_iter().find(|name| !OPTIONS.contains(name)) {
-        return other(&format!("on other machines a player has no option '{name}'"));
+        return other(&format!("players on other machines cannot use the option '{name}'"));
     }
     if spec.option("weights").is_some_and(|weights| !WEIGHTS.contains(&weights)) {
-        return other("other machines do not have its files");
+        return other("its weights are in a file, which other machines do not have");
     }
     if ["memory", "hash"].iter().any(|name| number(name).is_some_and(|memory| memory > MAX_MEMORY))
     {
-        return other("on other machines a player has 4096 MB at most");
+        return other("on other machines a player can use at most 4096 MB");
     }
     Ok(())
 }
@@ -213,7 +213,7 @@ impl fmt::Debug for ResolvedPlayer {
     }
 }
 
-/// The beginning of the BLAKE3 hash of some bytes: enough to tell them from any others.
+/// The first 16 hexadecimal digits of the BLAKE3 hash, which is enough to identify the bytes.
 pub fn content_hash(bytes: &[u8]) -> String {
     format!("blake3 {}", &blake3::hash(bytes).to_hex()[..16])
 }
@@ -226,7 +226,7 @@ mod tests {
     use crate::players::RandomPlayer;
     use crate::registry::PlayerKind;
 
-    /// A kind whose newest step is another each time it is loaded.
+    /// A kind with a newer step each time it is loaded.
     fn moving() -> (Registry, Arc<AtomicU64>) {
         let loads = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&loads);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pinned_player_is_loaded_once_and_named_exactly() {
+    fn a_resolved_player_is_loaded_once_and_has_an_exact_name() {
         let (registry, loads) = moving();
         let resolved = registry.resolve("moving:x,sims=3").unwrap();
         for _ in 0..3 {
@@ -268,19 +268,20 @@ mod tests {
     }
 
     #[test]
-    fn what_depends_on_a_machine_is_not_portable() {
+    fn players_that_depend_on_the_machine_have_no_remote_spec() {
         let remote_spec = |text: &str| {
             let resolved = Registry::standard().resolve(text).unwrap();
             resolved.remote_spec().map(|player| player.spec).map_err(|error| error.to_string())
         };
-        let good = "alphabeta:depth=2,hash=4,blunder=5";
-        assert_eq!(remote_spec(good), Ok(good.to_owned()));
+        for good in ["alphabeta:depth=2,hash=4,blunder=5", "rollout:sims=9,cpuct=2"] {
+            assert_eq!(remote_spec(good), Ok(good.to_owned()));
+        }
         for (text, reason) in [
-            ("alphabeta:movetime=10", "no option 'movetime'"),
-            ("alphabeta:threads=2", "one thread"),
+            ("alphabeta:movetime=10", "cannot use the option 'movetime'"),
+            ("alphabeta:threads=2", "threads=1"),
             ("alphabeta:hash=8192", "4096 MB"),
-            ("alphabeta:weights=mine.toml", "its files"),
-            ("stockfish:nodes=10", "players of selfmate itself"),
+            ("alphabeta:weights=mine.toml", "are in a file"),
+            ("stockfish:nodes=10", "only selfmate's own players"),
         ] {
             let refused = remote_spec(text).unwrap_err();
             assert!(refused.contains(reason), "{text}: {refused}");
@@ -288,8 +289,8 @@ mod tests {
         let mut registry = Registry::standard();
         registry.set_default_tables("tables");
         let refused = registry.resolve("greedy").unwrap().remote_spec().unwrap_err();
-        assert!(refused.to_string().contains("tables"), "{refused}");
-        // A network is no file there, and a file is no network.
+        assert!(refused.to_string().contains("tablebases"), "{refused}");
+        // A remote `net` player must come with its network.
         let refused = ResolvedPlayer::from_remote_spec(&RemotePlayerSpec {
             spec: "net:x".to_owned(),
             network: None,
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_asked_for_its_version_once_and_only_when_somebody_wants_to_know() {
+    fn an_engine_is_started_for_its_version_once_and_only_on_demand() {
         let asked = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&asked);
         let kind = PlayerKind::new("program", "a program", |options| {

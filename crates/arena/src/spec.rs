@@ -1,7 +1,7 @@
-//! A player spec: the text that names a player, the same in every command.
+//! Player specs: texts that name a player, the same in every command.
 //!
-//! `KIND`, `KIND:ARGUMENT`, `KIND:key=value,…` or `KIND:ARGUMENT,key=value,…`. What kinds there
-//! are, and what their options mean, is the business of [`crate::registry`].
+//! The forms are `KIND`, `KIND:ARGUMENT`, `KIND:key=value,…` and `KIND:ARGUMENT,key=value,…`. The
+//! kinds and their options are defined in [`crate::registry`].
 
 use std::fmt;
 use std::num::{IntErrorKind, ParseIntError};
@@ -13,7 +13,7 @@ use selfmate_uci::EngineError;
 
 use crate::tablebase_cache::TablebaseCache;
 
-/// A parsed player spec. Writing it gives the text back.
+/// A parsed player spec. Formatting it gives the same text back.
 ///
 /// ```
 /// let spec: selfmate_arena::PlayerSpec = "run:tonight@400,sims=800,root=gumbel".parse()?;
@@ -24,19 +24,17 @@ use crate::tablebase_cache::TablebaseCache;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PlayerSpec {
-    /// The kind of player, such as `stockfish`.
     pub kind: String,
-    /// What stands first and is no option: a run, a file, a command.
+    /// The leading part that is not an option: a run, a file or a command.
     pub argument: Option<String>,
-    /// The options in the order given.
     pub options: Vec<(String, String)>,
 }
 
-/// The kind whose argument is a whole command line, commas and all.
+/// The kind whose argument is a complete command line, including commas.
 pub(crate) const COMMAND_KIND: &str = "uci";
 
 impl PlayerSpec {
-    /// The value of an option; of the last one when it is there twice.
+    /// The value of an option; the last one if it is set twice.
     pub fn option(&self, name: &str) -> Option<&str> {
         self.options.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -82,24 +80,23 @@ impl fmt::Display for PlayerSpec {
     }
 }
 
-/// What a kind's builder gets: the spec and where its randomness comes from.
+/// The input of a kind's builder.
 #[derive(Clone, Copy, Debug)]
 pub struct SpecOptions<'a> {
-    /// The spec; its options are known to exist for this kind.
+    /// Its options are already checked to exist for this kind.
     pub spec: &'a PlayerSpec,
-    /// The root of the player's randomness.
     pub seed: Seed,
-    /// The tablebases that are open, and those that players use who name none.
+    /// The open tablebases and the default folders.
     pub tablebases: &'a TablebaseCache,
 }
 
 impl SpecOptions<'_> {
-    /// What to call the player: the spec as text.
+    /// The player's name: the spec as text.
     pub fn label(&self) -> String {
         self.spec.to_string()
     }
 
-    /// The argument, which this kind needs; `expected` says what it is.
+    /// The required argument; `expected` describes it in the error.
     pub fn argument(&self, expected: &str) -> Result<&str, SpecError> {
         self.spec.argument.as_deref().ok_or_else(|| SpecError::Argument {
             kind: self.spec.kind.clone(),
@@ -119,7 +116,8 @@ impl SpecOptions<'_> {
         let parsed = text.parse::<u64>();
         match &parsed {
             Ok(value) if range.contains(value) => Ok(Some(*value)),
-            // Where all numbers will do, the greatest is worth a word only to who went beyond it.
+            // If only the lower bound matters, the upper bound is named only to users who exceeded
+            // it.
             parsed if *most == u64::MAX && !parsed.as_ref().is_err_and(is_too_large) => {
                 Err(self.bad(name, text, &format!("a whole number from {least}")))
             }
@@ -163,102 +161,37 @@ impl SpecOptions<'_> {
     }
 }
 
-/// Why a spec names no player.
+/// Why a player cannot be built from a spec.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// Nothing there.
-    #[error("'{0}' names no player: expected KIND or KIND:key=value,…, such as alphabeta:depth=4")]
+    #[error("'{0}' is not a player: expected KIND or KIND:key=value,…, such as alphabeta:depth=4")]
     Empty(String),
-    /// A part that is no option.
-    #[error("player '{spec}': '{item}' is no option: expected key=value")]
-    Item {
-        /// The whole text.
-        spec: String,
-        /// The part.
-        item: String,
-    },
-    /// No such kind of player.
+    #[error("player '{spec}': '{item}' is not an option: expected key=value")]
+    Item { spec: String, item: String },
     #[error("unknown player '{kind}': {hint}")]
-    Unknown {
-        /// As given.
-        kind: String,
-        /// What was perhaps meant, or all there is.
-        hint: String,
-    },
-    /// The kind has no such option.
+    Unknown { kind: String, hint: String },
     #[error("player '{kind}' has no option '{option}': {hint}")]
-    Option {
-        /// The kind.
-        kind: String,
-        /// As given.
-        option: String,
-        /// What was perhaps meant, or all there is.
-        hint: String,
-    },
-    /// A value that does not fit its option.
+    Option { kind: String, option: String, hint: String },
     #[error("player '{kind}', option {option}: expected {expected}, got '{value}'")]
-    Value {
-        /// The kind.
-        kind: String,
-        /// The option.
-        option: String,
-        /// As given.
-        value: String,
-        /// What it takes.
-        expected: String,
-    },
-    /// The kind needs an argument.
+    Value { kind: String, option: String, value: String, expected: String },
     #[error("player '{kind}': expected {kind}:{expected}")]
-    Argument {
-        /// The kind.
-        kind: String,
-        /// What is missing.
-        expected: String,
-    },
-    /// The kind takes none.
-    #[error("player '{kind}' takes no '{argument}': expected {kind} or {kind}:key=value,…")]
-    NoArgument {
-        /// The kind.
-        kind: String,
-        /// As given.
-        argument: String,
-    },
-    /// Tables cannot be used.
+    Argument { kind: String, expected: String },
+    #[error(
+        "player '{kind}' takes no argument '{argument}': expected {kind} or {kind}:key=value,…"
+    )]
+    NoArgument { kind: String, argument: String },
     #[error("player '{kind}', option syzygy: {reason}")]
-    Tables {
-        /// The kind.
-        kind: String,
-        /// What is wrong with them.
-        reason: String,
-    },
-    /// The engine cannot be used.
+    Tables { kind: String, reason: String },
     #[error("player '{spec}': {error}")]
-    Engine {
-        /// The whole spec.
-        spec: String,
-        /// What is wrong with it.
-        error: EngineError,
-    },
-    /// Not enough memory for the player.
+    Engine { spec: String, error: EngineError },
     #[error("player '{spec}': {error}")]
-    Memory {
-        /// The whole spec.
-        spec: String,
-        /// What was asked for, and what there is.
-        error: MemoryError,
-    },
-    /// Anything else that a kind of another crate has to say.
+    Memory { spec: String, error: MemoryError },
+    /// Any other error of a kind, also of kinds from other crates.
     #[error("player '{spec}': {reason}")]
-    Other {
-        /// The whole spec.
-        spec: String,
-        /// What is wrong.
-        reason: String,
-    },
+    Other { spec: String, reason: String },
 }
 
 impl SpecError {
-    /// The error of a player that there is no memory for.
     pub(crate) fn memory(spec: &str, error: MemoryError) -> SpecError {
         SpecError::Memory { spec: spec.to_owned(), error }
     }
@@ -272,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_a_spec_or_an_error(text in "[a-z]{0,9}:?[ a-z=,:é@.0-9]{0,30}") {
+        fn any_text_parses_or_gives_an_error(text in "[a-z]{0,9}:?[ a-z=,:é@.0-9]{0,30}") {
             if let Ok(spec) = text.parse::<PlayerSpec>() {
                 prop_assert_eq!(spec.to_string().parse::<PlayerSpec>().unwrap(), spec);
             }
@@ -280,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn specs_are_written_as_they_were_read() {
+    fn specs_round_trip() {
         for text in [
             "random",
             "rollout:sims=400",
@@ -297,13 +230,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_spec_is_named() {
+    fn the_error_quotes_the_invalid_part() {
         let message = |text: &str| text.parse::<PlayerSpec>().unwrap_err().to_string();
-        assert!(message("").starts_with("'' names no player"));
-        assert!(message(":x").starts_with("':x' names no player"));
+        assert!(message("").starts_with("'' is not a player"));
+        assert!(message(":x").starts_with("':x' is not a player"));
         assert_eq!(
             message("stockfish:elo=3,fast"),
-            "player 'stockfish:elo=3,fast': 'fast' is no option: expected key=value"
+            "player 'stockfish:elo=3,fast': 'fast' is not an option: expected key=value"
         );
     }
 }

@@ -1,62 +1,58 @@
-//! The sequential probability ratio test: play until the games favour one of two hypotheses.
+//! The sequential probability ratio test (SPRT): play until the results favour one of two
+//! hypotheses.
 //!
-//! The generalised test (Van den Bergh, "The GSPRT"): under each hypothesis the likelihood of
-//! the results is maximised over all outcome distributions with that mean (logistic Elo) or
-//! that ratio of mean to spread (normalised Elo). As in fishtest's LLRcalc and in fastchess.
+//! This is the generalised test (Van den Bergh, "The GSPRT"): under each hypothesis the likelihood
+//! of the results is maximised over all outcome distributions with that mean (logistic Elo) or that
+//! ratio of mean to standard deviation (normalised Elo), as in fishtest's LLRcalc and in fastchess.
 
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{NELO_UNIT, Pentanomial, Tally, score_of_elo};
 
-/// Two hypotheses about a difference in Elo, and how often each may be taken wrongly.
+/// Two hypotheses about an Elo difference, with the error rates of the test.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sprt {
-    /// The difference to be rejected.
+    /// The Elo difference of the null hypothesis H0.
     pub elo0: f64,
-    /// The difference to be accepted.
+    /// The Elo difference of the alternative hypothesis H1.
     pub elo1: f64,
-    /// How often a difference of `elo0` may be accepted.
+    /// The probability of accepting H1 when H0 is true.
     pub alpha: f64,
-    /// How often a difference of `elo1` may be rejected.
+    /// The probability of accepting H0 when H1 is true.
     pub beta: f64,
-    /// What the two numbers mean.
+    /// The scale of `elo0` and `elo1`.
     pub model: EloModel,
 }
 
-/// What kind of Elo the hypotheses speak of.
+/// The scale of the hypotheses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EloModel {
-    /// Units of the spread of a game: the same effort whatever the share of draws.
+    /// Units of the standard deviation of a game: the number of games hardly depends on the share
+    /// of draws.
     #[default]
     Normalized,
-    /// The usual Elo of scores.
+    /// Elo computed from the expected score.
     Logistic,
-    /// BayesElo, with the draw rate that the results show.
+    /// BayesElo, with the draw rate of the results.
     Bayesian,
 }
 
-/// Where a test stands.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SprtStatus {
-    /// The test.
     #[serde(flatten)]
     pub sprt: Sprt,
-    /// The log-likelihood ratio.
     pub llr: f64,
-    /// `elo0` is accepted at or below this.
+    /// H0 is accepted at or below this log-likelihood ratio.
     pub lower: f64,
-    /// `elo1` is accepted at or above this.
+    /// H1 is accepted at or above this log-likelihood ratio.
     pub upper: f64,
-    /// What is decided.
     pub decision: Decision,
 }
 
-/// What a test has decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
-    /// Nothing yet.
     Continue,
     /// The difference is `elo0` or less.
     AcceptH0,
@@ -64,35 +60,23 @@ pub enum Decision {
     AcceptH1,
 }
 
-/// Why a test makes no sense.
+/// Why the settings of a test are invalid.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SprtError {
-    /// The hypotheses are in the wrong order.
     #[error("SPRT bounds {elo0},{elo1}: expected the first below the second")]
-    Bounds {
-        /// As given.
-        elo0: f64,
-        /// As given.
-        elo1: f64,
-    },
-    /// Hypotheses too far from even for the normalised model.
+    Bounds { elo0: f64, elo1: f64 },
+    /// The bounds are too large for the normalised model.
     #[error("SPRT bounds {elo0},{elo1}: expected normalised Elo within ±200")]
-    Wide {
-        /// As given.
-        elo0: f64,
-        /// As given.
-        elo1: f64,
-    },
+    Wide { elo0: f64, elo1: f64 },
     /// An error rate outside (0, ½).
     #[error("SPRT error rate {0}: expected more than 0 and less than 0.5")]
     Rate(f64),
-    /// A text that is not two numbers.
     #[error("SPRT bounds '{0}': expected ELO0,ELO1, such as 0,5")]
     Text(String),
 }
 
 impl Sprt {
-    /// Normalised Elo with 5 % errors.
+    /// A test in normalised Elo with error rates of 5 %.
     pub const fn new(elo0: f64, elo1: f64) -> Sprt {
         Sprt { elo0, elo1, alpha: 0.05, beta: 0.05, model: EloModel::Normalized }
     }
@@ -105,14 +89,14 @@ impl Sprt {
         bounds.ok_or_else(|| SprtError::Text(text.to_owned()))?.checked()
     }
 
-    /// The same, if it makes sense.
+    /// Returns the test if its settings are valid.
     pub fn checked(self) -> Result<Sprt, SprtError> {
-        // Written so that NaN is refused too.
+        // The comparison also rejects NaN.
         let ordered = self.elo0 < self.elo1 && self.elo0.is_finite() && self.elo1.is_finite();
         if !ordered {
             return Err(SprtError::Bounds { elo0: self.elo0, elo1: self.elo1 });
         }
-        // Beyond about 230 no distribution of pairs near the uniform one has such a mean.
+        // Beyond about 230 no distribution of pairs near the uniform one has this mean.
         if self.model == EloModel::Normalized && self.elo0.abs().max(self.elo1.abs()) > 200.0 {
             return Err(SprtError::Wide { elo0: self.elo0, elo1: self.elo1 });
         }
@@ -122,25 +106,24 @@ impl Sprt {
         }
     }
 
-    /// The log-likelihood ratio of single games.
     pub fn llr_of_games(&self, tally: Tally) -> f64 {
         let counts = [tally.losses, tally.draws, tally.wins];
         if self.model != EloModel::Bayesian {
             return self.llr(&counts, 1.0);
         }
-        let [losses, draws, wins] = counts.map(regular);
+        let [losses, draws, wins] = counts.map(nonzero);
         let total = losses + draws + wins;
         let draw_elo = draw_elo(wins / total, losses / total);
         let (p0, p1) = (bayes(self.elo0, draw_elo), bayes(self.elo1, draw_elo));
         wins * (p1.0 / p0.0).ln() + draws * (p1.1 / p0.1).ln() + losses * (p1.2 / p0.2).ln()
     }
 
-    /// The log-likelihood ratio of pairs. BayesElo needs the single games too, for the draw rate.
+    /// The log-likelihood ratio of pairs. BayesElo also needs the single games, for the draw rate.
     pub fn llr_of_pairs(&self, pairs: Pentanomial, tally: Tally) -> f64 {
         if self.model != EloModel::Bayesian {
             return self.llr(&pairs.counts, 2.0);
         }
-        let [losses, draws, wins] = [tally.losses, tally.draws, tally.wins].map(regular);
+        let [losses, draws, wins] = [tally.losses, tally.draws, tally.wins].map(nonzero);
         let total = losses + draws + wins;
         let draw_elo = draw_elo(wins / total, losses / total);
         let score = |elo| {
@@ -150,7 +133,7 @@ impl Sprt {
         llr_of_means(&distribution(&pairs.counts), score(self.elo0), score(self.elo1))
     }
 
-    /// Where the test stands: by pairs where there are any, by games otherwise.
+    /// The state of the test, from pairs if there are any, otherwise from single games.
     pub fn status(&self, pairs: Pentanomial, tally: Tally) -> SprtStatus {
         let llr = match (pairs.pairs(), tally.games()) {
             (_, 0) => 0.0,
@@ -183,22 +166,22 @@ impl Sprt {
     }
 }
 
-/// Outcomes worth 0 to 1 in equal steps, and how often each was seen.
+/// Outcomes with scores from 0 to 1 in equal steps, and their frequencies.
 struct Distribution {
-    /// (worth, probability)
+    /// (score, probability)
     outcomes: Vec<(f64, f64)>,
     count: f64,
 }
 
-/// A cell without games counts a little, so that every logarithm exists.
-fn regular(count: u64) -> f64 {
+/// An outcome that did not occur counts as 0.001, so that every logarithm exists.
+fn nonzero(count: u64) -> f64 {
     if count == 0 { 1e-3 } else { count as f64 }
 }
 
 fn distribution(counts: &[u64]) -> Distribution {
-    let count: f64 = counts.iter().map(|&n| regular(n)).sum();
+    let count: f64 = counts.iter().map(|&n| nonzero(n)).sum();
     let last = (counts.len() - 1) as f64;
-    let outcome = |(i, &n): (usize, &u64)| (i as f64 / last, regular(n) / count);
+    let outcome = |(i, &n): (usize, &u64)| (i as f64 / last, nonzero(n) / count);
     Distribution { outcomes: counts.iter().enumerate().map(outcome).collect(), count }
 }
 
@@ -217,14 +200,14 @@ fn with_mean(seen: &Distribution, mean: f64) -> Vec<f64> {
     reweighted(&centred)
 }
 
-/// The most likely probabilities for which (mean - ½) / spread is `t`.
+/// The most likely probabilities for which (mean - ½) / standard deviation is `t`.
 fn with_t(seen: &Distribution, t: f64) -> Vec<f64> {
     let mut fitted = vec![1.0 / seen.outcomes.len() as f64; seen.outcomes.len()];
     for _ in 0..50 {
         let weighted = || seen.outcomes.iter().zip(&fitted).map(|(&(a, _), &p)| (a, p));
         let mean: f64 = weighted().map(|(a, p)| a * p).sum();
         let spread = weighted().map(|(a, p)| p * (a - mean).powi(2)).sum::<f64>().sqrt();
-        // The condition, made linear at the last guess.
+        // The condition, linearised at the last estimate.
         let centred: Vec<_> = seen
             .outcomes
             .iter()
@@ -240,13 +223,13 @@ fn with_t(seen: &Distribution, t: f64) -> Vec<f64> {
     fitted
 }
 
-/// The probabilities p / (1 + x·a) that make the mean of `a` zero: x is the root of the
-/// falling function Σ p·a / (1 + x·a) between its poles.
+/// The probabilities p / (1 + x·a) that make the mean of `a` zero: x is the root of the decreasing
+/// function Σ p·a / (1 + x·a) between its poles.
 fn reweighted(centred: &[(f64, f64)]) -> Vec<f64> {
     let least = centred.iter().map(|(a, _)| *a).fold(f64::INFINITY, f64::min);
     let most = centred.iter().map(|(a, _)| *a).fold(f64::NEG_INFINITY, f64::max);
     let (mut low, mut high) = (-1.0 / most, -1.0 / least);
-    // Each step halves the interval; after 200 there is nothing left to halve.
+    // Bisection; 200 steps exhaust the precision of f64.
     for _ in 0..200 {
         let x = 0.5 * (low + high);
         let value: f64 = centred.iter().map(|(a, p)| p * a / (1.0 + x * a)).sum();
@@ -260,7 +243,7 @@ fn reweighted(centred: &[(f64, f64)]) -> Vec<f64> {
     centred.iter().map(|(a, p)| p / (1.0 + x * a)).collect()
 }
 
-/// Win, draw and loss under BayesElo.
+/// The probabilities of win, draw and loss under BayesElo.
 fn bayes(elo: f64, draw_elo: f64) -> (f64, f64, f64) {
     let win = 1.0 / (1.0 + 10f64.powf((draw_elo - elo) / 400.0));
     let loss = 1.0 / (1.0 + 10f64.powf((draw_elo + elo) / 400.0));
@@ -276,7 +259,7 @@ mod tests {
     use super::*;
 
     fn assert_llr(got: f64, expected: f64) {
-        // The oracles have two decimals: half a unit of those, or 1 %.
+        // The reference values have two decimals: half a unit of the last one, or 1 %.
         assert!((got - expected).abs() <= (0.01 * expected.abs()).max(0.005), "{got} {expected}");
     }
 
@@ -285,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn single_games_give_fastchess_ratios() {
+    fn single_games_give_the_ratios_of_fastchess() {
         use EloModel::*;
         let table = [
             (sprt(0.0, 2.0, Normalized), Tally::new(36433, 68692, 36027), 0.92),
@@ -299,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_give_fastchess_ratios() {
+    fn pairs_give_the_ratios_of_fastchess() {
         use EloModel::*;
         let tally = Tally::default();
         let table = [
@@ -334,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_the_usual_ones_and_decide() {
+    fn the_decision_follows_the_usual_bounds() {
         let sprt = Sprt::new(0.0, 10.0);
         let even = sprt.status(Pentanomial::default(), Tally::default());
         assert!((even.upper - 2.944).abs() < 0.001 && (even.lower + 2.944).abs() < 0.001);
@@ -346,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_games_and_empty_cells_give_numbers() {
+    fn few_games_and_missing_outcomes_give_finite_ratios() {
         for model in [EloModel::Normalized, EloModel::Logistic, EloModel::Bayesian] {
             let sprt = sprt(0.0, 5.0, model);
             for tally in [Tally::new(1, 0, 0), Tally::new(0, 1, 0), Tally::new(0, 0, 20)] {
@@ -359,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_make_no_sense_are_refused() {
+    fn invalid_settings_are_rejected() {
         assert_eq!(Sprt::parse("0, 5"), Ok(Sprt::new(0.0, 5.0)));
         let message = |text: &str| Sprt::parse(text).unwrap_err().to_string();
         assert_eq!(message("5,0"), "SPRT bounds 5,0: expected the first below the second");

@@ -1,8 +1,8 @@
-//! What a score says about strength: Elo, normalised Elo, likelihood of superiority.
+//! Statistics of match scores: Elo, normalised Elo, likelihood of superiority.
 //!
-//! The formulas are those of fishtest and fastchess. Games from the same opening with colours
-//! swapped are not independent, so wherever pairs exist their five outcomes are counted
-//! (pentanomial) instead of single games (trinomial).
+//! The formulas are those of fishtest and fastchess. Two games from the same opening with colours
+//! swapped are not independent, so complete pairs are counted by their five outcomes (pentanomial)
+//! instead of single games (trinomial).
 
 use std::f64::consts::LN_10;
 
@@ -10,65 +10,55 @@ use serde::{Deserialize, Serialize};
 
 /// Half the width of a 95 % interval, in standard deviations.
 pub const Z95: f64 = 1.959_963_984_540_054;
-/// Normalised Elo of one standard deviation of a game: 800 / ln 10.
+/// Normalised Elo per standard deviation of a game: 800 / ln 10.
 pub(crate) const NELO_UNIT: f64 = 800.0 / LN_10;
 
-/// What one player's score against another says.
+/// The strength of one player relative to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Strength {
-    /// The share of points, from 0 to 1.
     pub score: f64,
-    /// The difference in Elo.
     pub elo: f64,
-    /// Half its 95 % interval; `None` when all results are alike, which shows no spread.
+    /// Half the 95 % interval of `elo`; `None` when all results are equal and show no variance.
     pub elo_error: Option<f64>,
-    /// The lower end of the interval; `None` when no Elo is too low.
+    /// The lower end of the interval; `None` without a lower bound.
     pub elo_low: Option<f64>,
-    /// Its upper end; `None` when no Elo is too high.
+    /// The upper end of the interval; `None` without an upper bound.
     pub elo_high: Option<f64>,
-    /// The difference in units of the spread of a game; `None` when no spread was seen.
+    /// Normalised Elo; `None` when the results show no variance.
     pub nelo: Option<f64>,
-    /// Half its 95 % interval.
+    /// Half the 95 % interval of `nelo`.
     pub nelo_error: Option<f64>,
     /// The likelihood of superiority, from 0 to 1.
     pub los: f64,
-    /// The score was perfect, which proves no Elo: half a point less was assumed.
+    /// True for a perfect score, which sets no Elo: half a point less is assumed.
     pub is_bound: bool,
 }
 
-/// Games won, drawn and lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
-    /// Games won.
     pub wins: u64,
-    /// Games drawn.
     pub draws: u64,
-    /// Games lost.
     pub losses: u64,
 }
 
 impl Tally {
-    /// So many wins, draws and losses.
     pub const fn new(wins: u64, draws: u64, losses: u64) -> Tally {
         Tally { wins, draws, losses }
     }
 
-    /// Games played.
     pub const fn games(self) -> u64 {
         self.wins + self.draws + self.losses
     }
 
-    /// Points scored.
     pub fn points(self) -> f64 {
         self.wins as f64 + 0.5 * self.draws as f64
     }
 
-    /// The share of draws; 0 without games.
     pub fn draw_ratio(self) -> f64 {
         if self.games() == 0 { 0.0 } else { self.draws as f64 / self.games() as f64 }
     }
 
-    /// The same games from the other side.
+    /// The result from the other player's side.
     #[must_use]
     pub const fn flip(self) -> Tally {
         Tally { wins: self.losses, draws: self.draws, losses: self.wins }
@@ -85,7 +75,7 @@ impl Tally {
         }
     }
 
-    /// What the games say, taken one by one.
+    /// The strength computed from single games.
     pub fn strength(self) -> Option<Strength> {
         let counts = [self.losses, self.draws, self.wins].map(|count| count as f64);
         strength(&counts, 1.0)
@@ -104,12 +94,12 @@ impl std::ops::Add for Tally {
     }
 }
 
-/// Pairs of games by what they brought together.
+/// Pairs of games by their total points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pentanomial {
     /// Pairs with 0, ½, 1, 1½ and 2 points: LL, LD, WL or DD, WD, WW.
     pub counts: [u64; 5],
-    /// How many of those with 1 point were two draws.
+    /// Pairs with 1 point that were two draws.
     pub double_draws: u64,
 }
 
@@ -119,12 +109,11 @@ impl Pentanomial {
         Pentanomial { counts: [ll, ld, wl + dd, wd, ww], double_draws: dd }
     }
 
-    /// Pairs played.
     pub fn pairs(self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// Adds a pair by the points of its games.
+    /// Adds a pair by the points of its two games.
     pub fn add(&mut self, first: f64, second: f64) {
         let halves = ((first + second) * 2.0).round().clamp(0.0, 4.0) as usize;
         self.counts[halves] += 1;
@@ -133,18 +122,18 @@ impl Pentanomial {
         }
     }
 
-    /// Pairs won to pairs lost; `None` when none was lost.
+    /// Pairs won divided by pairs lost; `None` when none was lost.
     pub fn pairs_ratio(self) -> Option<f64> {
         let lost = self.counts[0] + self.counts[1];
         (lost > 0).then(|| (self.counts[3] + self.counts[4]) as f64 / lost as f64)
     }
 
-    /// The share of pairs that were even.
+    /// The share of pairs with 1 point.
     pub fn draw_ratio(self) -> f64 {
         if self.pairs() == 0 { 0.0 } else { self.counts[2] as f64 / self.pairs() as f64 }
     }
 
-    /// What the pairs say.
+    /// The strength computed from pairs.
     pub fn strength(self) -> Option<Strength> {
         strength(&self.counts.map(|count| count as f64), 2.0)
     }
@@ -160,7 +149,8 @@ pub fn score_of_elo(elo: f64) -> f64 {
     1.0 / (1.0 + 10f64.powf(-elo / 400.0))
 }
 
-/// From counts of outcomes worth 0 to 1 in equal steps, each of `games` games.
+/// The strength from counts of outcomes with scores from 0 to 1 in equal steps, each of `games`
+/// games.
 fn strength(counts: &[f64], games: f64) -> Option<Strength> {
     let total: f64 = counts.iter().sum();
     if total == 0.0 {
@@ -184,13 +174,13 @@ fn strength(counts: &[f64], games: f64) -> Option<Strength> {
     let (score, variance) = moments(&counts);
     let spread = (variance / total).sqrt();
     let los = if spread > 0.0 { normal_cdf((score - 0.5) / spread) } else { 0.5 };
-    // An interval that reaches a perfect score would end at infinity: it is cut a quarter of
-    // a game before.
+    // An interval that reaches a perfect score would end at infinity, so it ends a quarter of a
+    // game before.
     let edge = 0.25 / (total * games);
     let elo_at = |score: f64| elo_of_score(score.clamp(edge, 1.0 - edge));
     if is_bound || variance == 0.0 {
         let seen = if is_bound { perfect } else { score };
-        let (elo_low, elo_high) = ends_when_all_are_alike(seen, total);
+        let (elo_low, elo_high) = interval_of_equal_outcomes(seen, total);
         return Some(Strength {
             score: seen,
             elo: elo_at(score),
@@ -217,16 +207,16 @@ fn strength(counts: &[f64], games: f64) -> Option<Strength> {
     })
 }
 
-/// What is known when all of so many outcomes were worth the same: had any other outcome a chance
-/// above 1 - 0.05^(1/n), one would have come up 95 times in 100. A perfect score so bounds one
+/// The interval when all outcomes are equal: if any other outcome had a probability above 1 -
+/// 0.05^(1/n), it would have occurred with 95 % confidence. A perfect score therefore bounds one
 /// end only.
-fn ends_when_all_are_alike(score: f64, outcomes: f64) -> (Option<f64>, Option<f64>) {
+fn interval_of_equal_outcomes(score: f64, outcomes: f64) -> (Option<f64>, Option<f64>) {
     let others = 1.0 - 0.05f64.powf(1.0 / outcomes);
     let (low, high) = (score * (1.0 - others), score + (1.0 - score) * others);
     ((score > 0.0).then(|| elo_of_score(low)), (score < 1.0).then(|| elo_of_score(high)))
 }
 
-/// The chance that a standard normal draw is below `z`.
+/// The probability that a standard normal variable is below `z`.
 fn normal_cdf(z: f64) -> f64 {
     0.5 * erfc(-z / std::f64::consts::SQRT_2)
 }
@@ -262,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn single_games_give_fastchess_figures() {
+    fn single_games_give_the_numbers_of_fastchess() {
         let s = Tally::new(136, 111, 96).strength().unwrap();
         assert!(close(s.elo, 40.70) && close(s.elo_error.unwrap(), 30.43), "{s:?}");
         assert!(close(s.nelo.unwrap(), 49.77) && close(s.nelo_error.unwrap(), 36.77), "{s:?}");
@@ -270,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_give_fastchess_figures() {
+    fn pairs_give_the_numbers_of_fastchess() {
         let s = Pentanomial::new(34, 54, 31, 32, 64, 75).strength().unwrap();
         assert!(close(s.elo, 55.58) && close(s.elo_error.unwrap(), 27.65), "{s:?}");
         assert!(close(s.nelo.unwrap(), 57.94) && close(s.nelo_error.unwrap(), 28.28), "{s:?}");
@@ -287,13 +277,14 @@ mod tests {
     }
 
     #[test]
-    fn a_perfect_score_is_a_bound_and_finite() {
+    fn a_perfect_score_gives_a_finite_bound() {
         for tally in [Tally::new(10, 0, 0), Tally::new(0, 0, 10)] {
             let s = tally.strength().unwrap();
             assert!(s.is_bound && s.elo.is_finite() && s.elo_error.is_none(), "{s:?}");
             assert!(s.elo.abs() > 400.0 && (s.score == 0.0 || s.score == 1.0), "{s:?}");
         }
-        // Ten wins in a row come 5 times in 100 to a player who wins 74.11 % of games: 182.8 Elo.
+        // A player that wins 74.11 % of its games (182.8 Elo) wins ten in a row with probability 5
+        // %.
         let won = Tally::new(10, 0, 0).strength().unwrap();
         assert!(close(won.elo_low.unwrap(), 182.8) && won.elo_high.is_none(), "{won:?}");
         let lost = Tally::new(0, 0, 10).strength().unwrap();
@@ -315,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_function_is_that_of_tables() {
+    fn the_error_function_matches_reference_values() {
         for (x, expected) in
             [(0.0, 1.0), (0.5, 0.479_500_1), (1.0, 0.157_299_2), (2.0, 0.004_677_7)]
         {

@@ -1,9 +1,9 @@
 //! A file of finished games that survives a kill at any moment.
 //!
-//! One JSON document a line: first a header that says what is played, then one record for each
-//! finished game. Lines are only ever added, so the worst that can be found is a last line that
-//! was not finished; it is dropped. Whoever writes holds a lock. Games are added only under the
-//! same header; what it says under [`ASKED`] is for reading alone.
+//! One JSON document per line: first a header with the settings, then one record for each finished
+//! game. Lines are only appended, so at most the last line can be incomplete; it is dropped. The
+//! writer holds a lock. Games are added only under the same header, except for its part [`ASKED`],
+//! which is informative.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use selfmate_run::bounded_file;
 
-/// The part of a header in which files that go on may differ: the words that were used.
+/// The part of a header that may differ when a file is resumed: the specs as the user wrote them.
 pub const ASKED: &str = "asked";
 
-/// No file of games is larger: ten million games of a kilobyte each would be.
+/// The largest file that is read: about ten million games of a kilobyte each.
 const MAX_BYTES: u64 = 8 << 30;
 
 /// An open file of records, locked against other writers.
@@ -28,52 +28,30 @@ pub struct RecordStore {
     path: PathBuf,
 }
 
-/// Why a file of records cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file cannot be read or written.
     #[error("{}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// Another process writes to it.
+    Io { path: PathBuf, error: io::Error },
     #[error("{}: another process is writing to it", path.display())]
-    Locked {
-        /// The file.
-        path: PathBuf,
-    },
-    /// It was begun with something else in mind.
+    Locked { path: PathBuf },
+    /// The file was started with other settings.
     #[error(
-        "{}: was begun with {key} {stored}, not {wanted}: expected the same settings, or another file",
+        "{}: was started with {key} {stored}, not {wanted}: use the same settings, or another file",
         path.display()
     )]
-    Different {
-        /// The file.
-        path: PathBuf,
-        /// What differs.
-        key: String,
-        /// In the file.
-        stored: String,
-        /// Asked for now.
-        wanted: String,
-    },
-    /// A line that no kill explains.
+    Different { path: PathBuf, key: String, stored: String, wanted: String },
+    /// A complete line is not valid JSON.
     #[error("{}, line {line}: {reason}", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// Its number, from 1.
+        /// From 1.
         line: usize,
-        /// What is wrong.
         reason: String,
     },
 }
 
 impl RecordStore {
-    /// Opens a file, or begins it with this header, and reads the records it has.
+    /// Opens a file, or creates it with this header, and reads its records.
     pub fn open<R: DeserializeOwned>(
         path: &Path,
         header: &impl Serialize,
@@ -99,13 +77,13 @@ impl RecordStore {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
         let whole = whole_lines(&bytes);
-        // Nothing is changed before it is clear that the file is ours.
+        // The file is not changed before it is clear that it is a file of games.
         let found = parse(path, whole)?;
         match &found {
             Some((stored, _)) => RecordStore::compare(path, stored, &as_value(header))?,
             None if as_value(header).to_string().as_bytes().starts_with(&bytes) => {}
             None => {
-                let reason = "not the beginning of a file of games".to_owned();
+                let reason = "this is not a file of games".to_owned();
                 return Err(StoreError::Damaged { path: path.to_owned(), line: 1, reason });
             }
         }
@@ -121,15 +99,15 @@ impl RecordStore {
         }
     }
 
-    /// Reads a file as it stands, without a lock: its header and its records; `None` when it
-    /// has not even a header.
+    /// Reads the header and the records without a lock; `None` when the header is missing or
+    /// incomplete.
     pub fn read<R: DeserializeOwned>(path: &Path) -> Result<Option<(Value, Vec<R>)>, StoreError> {
         let bytes = bounded_file::read(path, MAX_BYTES)
             .map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
         parse(path, whole_lines(&bytes))
     }
 
-    /// Reads the header of a file as it stands; `None` when there is no file or no header yet.
+    /// Reads only the header; `None` when there is no file or no complete header.
     pub fn header(path: &Path) -> Result<Option<Value>, StoreError> {
         let io = |error| StoreError::Io { path: path.to_owned(), error };
         let file = match File::open(path) {
@@ -142,9 +120,9 @@ impl RecordStore {
         Ok(found.map(|(header, _)| header))
     }
 
-    /// Compares the header of a file with the one that is wanted; the error names what differs.
+    /// Compares the header of a file with the wanted one. The error names the first difference.
     pub fn compare(path: &Path, stored: &Value, wanted: &Value) -> Result<(), StoreError> {
-        // Files of another format differ in many ways, but that one is the reason.
+        // Files of another format differ in many ways, but the format is the reason.
         let format = difference("format", &stored["format"], &wanted["format"]);
         match format.or_else(|| difference("", stored, wanted)) {
             None => Ok(()),
@@ -154,14 +132,14 @@ impl RecordStore {
         }
     }
 
-    /// Adds a record. It is in the file when this returns.
+    /// Appends a record. It is in the file when this returns.
     pub fn append(&mut self, record: &impl Serialize) -> Result<(), StoreError> {
         let mut line = as_value(record).to_string();
         line.push('\n');
         self.file.write_all(line.as_bytes()).map_err(|error| self.io(error))
     }
 
-    /// Makes sure that the records outlast a power cut.
+    /// Flushes the records to disk, so that they survive a power failure.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(|error| self.io(error))
     }
@@ -173,12 +151,13 @@ impl RecordStore {
 
 impl Drop for RecordStore {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child process that is just being started.
+        // Without this, a child process that is being started would keep the lock after the file is
+        // closed.
         let _ = self.file.unlock();
     }
 }
 
-/// What follows the last line feed was being written when the writer was killed.
+/// Drops the incomplete line after the last line feed, which a killed writer left.
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     &bytes[..end]
@@ -205,7 +184,7 @@ fn as_value(record: &impl Serialize) -> Value {
     serde_json::to_value(record).expect("records are plain data with text keys")
 }
 
-/// The first value in which two headers differ: where, and both as text.
+/// The first difference of two headers: its key and both values as text.
 fn difference(key: &str, stored: &Value, wanted: &Value) -> Option<(String, String, String)> {
     if let (Value::Object(a), Value::Object(b)) = (stored, wanted) {
         let keys = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
@@ -228,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_foreign_file_is_refused_and_left_alone() {
+    fn a_file_of_another_program_is_rejected_and_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.json");
         for text in ["{\"no\": \"line feed\"}", "binary\n\u{1}rest", "{\"other\": 1}\nrest"] {
@@ -239,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cut_at_any_byte_gives_back_its_whole_records() {
+    fn a_file_truncated_at_any_byte_keeps_its_complete_records() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records.jsonl");
         let header = json!({"format": 1, "limit": {"nodes": 5}});
@@ -257,7 +236,7 @@ mod tests {
             let (mut store, records) = RecordStore::open::<Value>(&path, &header).unwrap();
             let kept = feeds.saturating_sub(1);
             assert_eq!(records.len(), kept, "{length} bytes");
-            // Going on gives the same file as never having been cut.
+            // Resuming gives the same file as without the truncation.
             for n in kept..3 {
                 store.append(&record(n as u32)).unwrap();
             }
@@ -267,26 +246,26 @@ mod tests {
     }
 
     #[test]
-    fn another_header_is_refused_by_name() {
+    fn the_error_for_another_header_names_the_difference() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.jsonl");
         drop(RecordStore::open::<Value>(&path, &json!({"a": "x", "limit": {"nodes": 5}})).unwrap());
         let other = json!({"a": "x", "limit": {"nodes": 6}});
         let error = RecordStore::open::<Value>(&path, &other).unwrap_err().to_string();
-        let expected = "was begun with limit.nodes 5, not 6: expected the same settings";
+        let expected = "was started with limit.nodes 5, not 6: use the same settings";
         assert!(error.contains(expected), "{error}");
         let error = RecordStore::open::<Value>(&path, &json!({"a": "x"})).unwrap_err().to_string();
         assert!(error.contains("limit {\"nodes\":5}, not null"), "{error}");
         let newer = json!({"a": "y", "format": 2});
         let error = RecordStore::open::<Value>(&path, &newer).unwrap_err().to_string();
         assert!(error.contains("format null, not 2"), "{error}");
-        // The words may be others, as long as they mean the same.
+        // The specs may be written differently if they mean the same players.
         let same = json!({"a": "x", "limit": {"nodes": 5}, "asked": {"a": "the newest"}});
         assert!(RecordStore::open::<Value>(&path, &same).is_ok());
     }
 
     #[test]
-    fn a_header_is_read_without_the_games() {
+    fn the_header_can_be_read_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.jsonl");
         assert_eq!(RecordStore::header(&path).unwrap(), None);
@@ -301,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_and_a_second_writer_are_named() {
+    fn errors_report_a_damaged_line_and_a_second_writer() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("m.jsonl");
         std::fs::write(&path, "{}\n{\"game\":1}\nnonsense\n{\"game\":2}\n").unwrap();

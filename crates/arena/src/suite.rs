@@ -1,4 +1,4 @@
-//! Test suites: does a player find the moves of an EPD file, and how soon?
+//! Test suites: whether a player finds the expected moves of an EPD file, and how fast.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -19,27 +19,23 @@ use crate::registry::Registry;
 use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 
-/// What to solve, by whom.
 #[derive(Clone, Debug)]
 pub struct SuiteConfig {
     /// The EPD file, plain or zipped.
     pub file: PathBuf,
-    /// The player's spec.
     pub player: String,
-    /// How long it may think about each position.
     pub limit: MoveLimit,
-    /// The root of its randomness.
     pub seed: u64,
-    /// Positions at the same time.
+    /// Positions solved at the same time.
     pub concurrency: usize,
     /// Ends the suite early when set.
     pub stop: Arc<AtomicBool>,
-    /// Set when all files are read and the player begins.
+    /// Set once all files are read and the player starts.
     pub begun: Arc<AtomicBool>,
 }
 
 impl SuiteConfig {
-    /// With a second for each position, one at a time.
+    /// The defaults: one second per position, one position at a time.
     pub fn new(file: &Path, player: &str) -> SuiteConfig {
         SuiteConfig {
             file: file.to_owned(),
@@ -53,82 +49,62 @@ impl SuiteConfig {
     }
 }
 
-/// How a player did.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SuiteReport {
-    /// The file.
     pub suite: String,
-    /// The player's spec.
     pub player: String,
-    /// Positions solved.
     pub solved: u64,
-    /// Positions tried.
     pub total: u64,
     /// Points scored, in a suite that gives points.
     pub points: u64,
-    /// The most points there were.
+    /// The maximum number of points.
     pub max_points: u64,
-    /// The mean time to solution of those solved, in milliseconds.
+    /// The mean time to solution of the solved positions, in milliseconds.
     pub mean_solution_ms: Option<f64>,
-    /// Wall-clock seconds.
     pub seconds: f64,
-    /// Each position, in the order of the file.
+    /// In the order of the file.
     pub positions: Vec<PositionResult>,
 }
 
-/// How a player did in one position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PositionResult {
-    /// Its number in the file, from 1.
+    /// The number in the file, from 1.
     pub number: usize,
-    /// Its name.
     pub id: Option<String>,
-    /// The position.
     pub fen: String,
-    /// What was asked for, such as `Nf3 or e4`, `not Qh5`, `mate in 3`.
+    /// What was expected, such as `Nf3 or e4`, `not Qh5` or `mate in 3`.
     pub expected: String,
-    /// What the player did.
     pub played: String,
-    /// It is right.
     pub is_solved: bool,
-    /// The points of the move.
     pub points: u32,
-    /// The points of the best move.
     pub max_points: u32,
-    /// From when on the player held on to a right move.
+    /// The time after which the player kept a correct move, in milliseconds.
     pub solution_ms: Option<u64>,
-    /// How long it thought.
+    /// The time of the search, in milliseconds.
     pub ms: u64,
-    /// Simulations or nodes.
+    /// Simulations (tree search) or nodes (alpha-beta, other engines).
     pub nodes: Option<u64>,
 }
 
-/// Why a suite cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] OpeningError),
-    /// The player cannot be built.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// A position without a question.
+    /// A position has no expected move.
     #[error("{}, position {number}: expected a best move (bm), moves to avoid (am), points (c0) or moves to mate (dm)", file.display())]
-    NoQuestion {
-        /// The file.
+    NoExpectedMove {
         file: PathBuf,
-        /// The position's number, from 1.
+        /// From 1.
         number: usize,
     },
-    /// The system starts no thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// The player failed.
     #[error("position {number}: {reason}")]
     Player {
-        /// The position's number, from 1.
+        /// From 1.
         number: usize,
-        /// What happened.
         reason: String,
     },
 }
@@ -144,7 +120,7 @@ pub fn run_suite(
         .into_iter()
         .enumerate()
         .map(|(index, epd)| {
-            Task::new(index + 1, epd).ok_or_else(|| SuiteError::NoQuestion {
+            Task::new(index + 1, epd).ok_or_else(|| SuiteError::NoExpectedMove {
                 file: config.file.clone(),
                 number: index + 1,
             })
@@ -168,7 +144,7 @@ pub fn run_suite(
                 }
             };
             if let Err(error) = Builder::new().spawn_scoped(scope, solve) {
-                // Those that run take what there is.
+                // The threads that did start solve all positions.
                 if thread == 0 {
                     failure = Some(SuiteError::Thread(error));
                 }
@@ -209,7 +185,7 @@ pub fn run_suite(
     })
 }
 
-/// Takes positions as long as there are any.
+/// Solves the next position until there are none left.
 fn solve_all<'a>(
     config: &'a SuiteConfig,
     player: &ResolvedPlayer,
@@ -220,25 +196,19 @@ fn solve_all<'a>(
         Ok(player) => player,
         Err(error) => return Box::new(std::iter::once(Err(error.into()))),
     };
-    let limit = Limit {
-        nodes: config.limit.nodes,
-        depth: config.limit.depth,
-        movetime: config.limit.movetime_ms.map(Duration::from_millis),
-        stop: Some(Arc::clone(&config.stop)),
-        ..Limit::default()
-    };
+    let limit = config.limit.to_limit(&config.stop);
     Box::new(std::iter::from_fn(move || {
         if config.stop.load(Relaxed) {
             return None;
         }
         let task = tasks.get(next.fetch_add(1, Relaxed))?;
         let result = task.solve(player.as_mut(), &limit);
-        // What was cut short says nothing about the player.
+        // The result of an interrupted search does not count.
         (!config.stop.load(Relaxed)).then_some(result)
     }))
 }
 
-/// A position and what is right in it.
+/// A position with its expected moves.
 struct Task {
     number: usize,
     epd: Epd,
@@ -248,28 +218,28 @@ struct Task {
 impl Task {
     fn new(number: usize, epd: Epd) -> Option<Task> {
         let points = epd.points();
-        let asks = !epd.best_moves().is_empty()
+        let has_expected = !epd.best_moves().is_empty()
             || !epd.avoid_moves().is_empty()
             || !points.is_empty()
             || epd.dm().is_some();
-        asks.then_some(Task { number, epd, points })
+        has_expected.then_some(Task { number, epd, points })
     }
 
     fn solve(&self, player: &mut dyn Player, limit: &Limit) -> Result<PositionResult, SuiteError> {
         let game = Game::from_position(self.epd.position().clone());
         player.new_game();
         let started = Instant::now();
-        let mut right_since = None;
+        let mut correct_since = None;
         let choice = player
-            .choose_observed(&game, limit, &mut |thought| {
-                if thought.rank > 1 {
+            .choose_observed(&game, limit, &mut |info| {
+                if info.rank > 1 {
                     return;
                 }
-                match thought.line.first() {
-                    Some(&m) if self.is_right(m, Some(thought.score)) => {
-                        right_since.get_or_insert(started.elapsed());
+                match info.line.first() {
+                    Some(&m) if self.is_correct(m, Some(info.score)) => {
+                        correct_since.get_or_insert(started.elapsed());
                     }
-                    _ => right_since = None,
+                    _ => correct_since = None,
                 }
             })
             .map_err(|error| SuiteError::Player {
@@ -277,7 +247,7 @@ impl Task {
                 reason: error.to_string(),
             })?;
         let elapsed = started.elapsed();
-        let is_solved = self.is_right(choice.played, choice.score);
+        let is_solved = self.is_correct(choice.played, choice.score);
         let points = |m: Move| {
             self.points.iter().find(|(other, _)| *other == m).map_or(0, |(_, points)| *points)
         };
@@ -291,13 +261,13 @@ impl Task {
             is_solved,
             points: points(choice.played),
             max_points: self.points.iter().map(|(_, points)| *points).max().unwrap_or(0),
-            solution_ms: is_solved.then(|| milliseconds(right_since.unwrap_or(elapsed))),
+            solution_ms: is_solved.then(|| milliseconds(correct_since.unwrap_or(elapsed))),
             ms: milliseconds(elapsed),
             nodes: choice.nodes,
         })
     }
 
-    fn is_right(&self, m: Move, score: Option<Score>) -> bool {
+    fn is_correct(&self, m: Move, score: Option<Score>) -> bool {
         let (best, avoid) = (self.epd.best_moves(), self.epd.avoid_moves());
         if !best.is_empty() || !avoid.is_empty() {
             return (best.is_empty() || best.contains(&m)) && !avoid.contains(&m);
@@ -305,8 +275,8 @@ impl Task {
         if let Some(moves) = self.epd.dm() {
             let mut after = self.epd.position().clone();
             after.play_unchecked(m);
-            let seen = matches!(score, Some(Score::Mate(n)) if n > 0 && n as u32 <= moves);
-            return after.is_checkmate() || seen;
+            let sees_mate = matches!(score, Some(Score::Mate(n)) if n > 0 && n as u32 <= moves);
+            return after.is_checkmate() || sees_mate;
         }
         let most = self.points.iter().map(|(_, points)| *points).max();
         self.points.iter().any(|(other, points)| *other == m && Some(*points) == most)
@@ -366,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_position_without_a_question_is_an_error() {
+    fn a_position_without_an_expected_move_is_an_error() {
         let error = run("6rk/6pp/8/6N1/8/8/8/K7 w - - id \"x\";\n", "random").unwrap_err();
         assert!(error.to_string().contains("position 1: expected a best move (bm)"), "{error}");
         assert!(run(SUITE, "randm").unwrap_err().to_string().contains("did you mean"));

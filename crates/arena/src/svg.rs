@@ -1,5 +1,5 @@
-//! Pictures as SVG, readable on light and on dark pages: rating lists, curves over time,
-//! intervals, and boards of values.
+//! SVG pictures for light and dark pages: rating lists, curves over time, intervals, bars and
+//! boards of values.
 
 mod bars;
 mod curve;
@@ -13,12 +13,11 @@ pub use heat::{HeatBoard, heat_svg};
 pub use interval::{Interval, interval_svg};
 pub use rating::rating_svg;
 
-/// What all pictures share.
 const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#333}.title{font-size:16px;font-weight:600}\
 .dim{fill:#777}.grid{stroke:#8884}.bar{stroke:#4682b4;stroke-width:2}.dot{fill:#4682b4}.anchor{fill:#d2691e}\
 @media(prefers-color-scheme:dark){text{fill:#ddd}.dim{fill:#999}.bar{stroke:#7ab8e8}.dot{fill:#7ab8e8}}";
 
-/// The beginning of a picture, with its title.
+/// The start of a picture, with its title.
 fn begin(title: &str, style: &str, width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
@@ -37,21 +36,21 @@ struct Scale {
 }
 
 impl Scale {
-    /// The range between two numbers, with at most about `most` ticks, 1, 2 or 5 times a power of
-    /// ten apart, and that power at least `least`.
+    /// A range with at most about `most` ticks. Ticks are 1, 2 or 5 times a power of ten apart; the
+    /// exponent of that power is at least `least`.
     fn new(low: f64, high: f64, most: f64, least: i32) -> Scale {
         let steps = (least..least + 20).flat_map(|power| [1.0, 2.0, 5.0].map(|m| tick(m, power)));
         let step = steps.into_iter().find(|step| (high - low) / step <= most);
         Scale { low, high, step: step.unwrap_or(high - low) }
     }
 
-    /// The same, widened so that it begins and ends with a tick.
+    /// Widened so that it starts and ends at a tick.
     fn widened(self) -> Scale {
         let Scale { low, high, step } = self;
         Scale { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
     }
 
-    /// Where a number lies: 0 at the low end, 1 at the high end.
+    /// The relative position of a number: 0 at the low end, 1 at the high end.
     fn place(&self, number: f64) -> f64 {
         (number - self.low) / (self.high - self.low)
     }
@@ -63,7 +62,7 @@ impl Scale {
     }
 }
 
-/// Exact for the digits that a picture shows, also below one.
+/// Division is exact for the shown digits where a negative power of ten is not.
 fn tick(mantissa: f64, power: i32) -> f64 {
     if power < 0 { mantissa / 10f64.powi(-power) } else { mantissa * 10f64.powi(power) }
 }

@@ -1,4 +1,4 @@
-//! Tablebases for players and referees: opened once, shared by all who name the same folders.
+//! Tablebases for players and for adjudication. Each list of folders is opened once and shared.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,7 +15,7 @@ const FOLDERS: &str = "syzygy";
 const PIECES: &str = "syzygy_pieces";
 const RULE: &str = "syzygy_50";
 
-/// The tables that are open. A clone is the same tablebases.
+/// The open tablebases. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct TablebaseCache {
     open: Arc<Mutex<HashMap<String, Weak<Syzygy>>>>,
@@ -23,7 +23,7 @@ pub struct TablebaseCache {
 }
 
 impl TablebaseCache {
-    /// The tables of a list of folders, opened unless somebody has them.
+    /// The tables of a list of folders; opened unless they are in use.
     pub fn open(&self, folders: &str) -> Result<Arc<Syzygy>, SyzygyError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tables) = open.get(folders).and_then(Weak::upgrade) {
@@ -34,7 +34,7 @@ impl TablebaseCache {
         Ok(tables)
     }
 
-    /// What is wrong with tables that are in use, once a probe has found out.
+    /// Damage that lookups have found in the tables in use.
     pub fn damage(&self) -> Vec<String> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<String> =
@@ -43,7 +43,7 @@ impl TablebaseCache {
         found
     }
 
-    /// True when players that name no tables have some.
+    /// True when there is a default for players that do not name folders.
     pub(crate) fn has_default(&self) -> bool {
         self.default.is_some()
     }
@@ -57,11 +57,11 @@ impl TablebaseCache {
 #[must_use]
 pub fn declare(kind: PlayerKind) -> PlayerKind {
     kind.option(FOLDERS, "folders with Syzygy tables, such as a:b (none)")
-        .option(PIECES, "look up positions with at most so many pieces (7)")
-        .option(RULE, "true or false: the fifty-move rule counts in tables (true)")
+        .option(PIECES, "look up positions with at most this many pieces (7)")
+        .option(RULE, "true or false: apply the fifty-move rule to table results (true)")
 }
 
-/// The tables that a player's options name; none for an empty list of folders.
+/// The tables of a player's options; `None` for an empty list of folders.
 pub fn read(options: &SpecOptions<'_>) -> Result<Option<Tables>, SpecError> {
     let pieces = options.number(PIECES, 0..=7)?.unwrap_or(7);
     let rule = match options.choice(RULE, &["true", "false"])? {
@@ -77,14 +77,14 @@ pub fn read(options: &SpecOptions<'_>) -> Result<Option<Tables>, SpecError> {
     Ok(Some(Tables::new(tables).up_to(pieces as usize).under(rule)))
 }
 
-/// Games end where tables know the result. What is kept of the tables in a match's file: going on
-/// with others would be another match, the same ones in another folder are not.
+/// Games end in positions that the tables contain. This part is stored in a match's file: resuming
+/// with other tables is an error, but the same tables may be in another folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TablebaseRule {
-    /// The most pieces of any table.
+    /// The largest number of pieces of any table.
     pub pieces: usize,
-    /// How many files there are.
+    /// The number of table files.
     pub files: usize,
 }
 

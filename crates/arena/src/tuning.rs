@@ -1,4 +1,4 @@
-//! Everything that can be tuned of the alpha-beta engine, as a file that people can read.
+//! All tunable numbers of the alpha-beta engine, as a readable file.
 //!
 //! ```toml
 //! [evaluation.bishop_pair]
@@ -9,7 +9,7 @@
 //! null_move_base = 4
 //! ```
 //!
-//! What a file leaves out is as the engine has it by default.
+//! Missing numbers have the engine's default values.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,58 +20,42 @@ use serde::{Deserialize, Serialize};
 
 use selfmate_run::bounded_file;
 
-/// Some thousand numbers with their names take a hundredth of this.
+/// The thousands of numbers with their names take about a hundredth of this.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// The numbers of an alpha-beta engine.
+/// The tunable numbers of an alpha-beta engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tuning {
-    /// Of its evaluation.
     pub evaluation: Weights,
-    /// Of its search.
     pub search: Settings,
 }
 
-/// A number that can be tuned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
     /// Such as `piece_value.mg.knight` or `search.razor_margin`.
     pub name: String,
-    /// The least value that makes sense.
     pub min: i32,
-    /// The greatest value that makes sense.
     pub max: i32,
 }
 
-/// What is wrong with a file of weights.
+/// Why a file of weights cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TuningError {
-    /// It cannot be read.
     #[error("weights {}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// It does not say what it should.
+    Io { path: PathBuf, error: io::Error },
+    /// The content is invalid.
     #[error("weights {}: {message}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
+    Content { path: PathBuf, message: String },
 }
 
 impl Tuning {
-    /// Piece values and piece-square tables alone: the classic start for tuning.
+    /// Piece values and piece-square tables only: the usual start for tuning.
     pub fn plain() -> Tuning {
         Tuning { evaluation: Weights::plain(), search: Settings::default() }
     }
 
-    /// The numbers that `plain`, `default` or the name of a file stands for.
+    /// The numbers for `plain`, `default` or the path of a file.
     pub fn named(text: &str) -> Result<Tuning, TuningError> {
         match text {
             "plain" => Ok(Tuning::plain()),
@@ -80,24 +64,27 @@ impl Tuning {
         }
     }
 
-    /// Reads a file.
     pub fn load(path: &Path) -> Result<Tuning, TuningError> {
         let failed = |error| TuningError::Io { path: path.to_owned(), error };
         let wrong = |message| TuningError::Content { path: path.to_owned(), message };
-        // A device may have no end, and one without a beginning would stand for the defaults.
+        // Devices are rejected: one may have no end, and an empty one would mean the defaults.
         if !std::fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(wrong("not a file: expected one as evolve and tune write it".to_owned()));
+            return Err(wrong(
+                "not a regular file: expected one written by evolve or tune".to_owned(),
+            ));
         }
         let bytes = bounded_file::read(path, MAX_BYTES).map_err(failed)?;
         let text = String::from_utf8(bytes).map_err(|error| failed(io::Error::other(error)))?;
         let tuning = Tuning::parse(&text).map_err(wrong)?;
         if text.parse::<toml::Table>().is_ok_and(|table| table.is_empty()) {
-            return Err(wrong("no weights in it: expected [evaluation] or [search]".to_owned()));
+            return Err(wrong(
+                "the file has no weights: expected [evaluation] or [search]".to_owned(),
+            ));
         }
         Ok(tuning)
     }
 
-    /// Reads the text of a file; the error says what is wrong.
+    /// Parses the text of a file. The error describes the problem.
     pub fn parse(text: &str) -> Result<Tuning, String> {
         let tuning: Tuning = toml::from_str(text).map_err(|error| error.to_string())?;
         for (parameter, value) in Tuning::parameters().iter().zip(tuning.flat()) {
@@ -109,12 +96,11 @@ impl Tuning {
         Ok(tuning)
     }
 
-    /// The text of a file.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("tables of plain numbers")
     }
 
-    /// Every number there is, in the order of [`Tuning::flat`].
+    /// All parameters, in the order of [`Tuning::flat`].
     pub fn parameters() -> Vec<Parameter> {
         let weights = Weights::table().into_iter().map(|row| Parameter {
             name: row.name,
@@ -129,21 +115,20 @@ impl Tuning {
         weights.chain(settings).collect()
     }
 
-    /// All numbers.
     pub fn flat(&self) -> Vec<i32> {
         let mut flat = self.evaluation.flat();
         flat.extend(self.search.flat());
         flat
     }
 
-    /// All numbers, to be changed in place.
+    /// Mutable references in the order of [`Tuning::parameters`].
     pub fn flat_mut(&mut self) -> Vec<&mut i32> {
         let mut flat = self.evaluation.flat_mut();
         flat.extend(self.search.flat_mut());
         flat
     }
 
-    /// An engine with these numbers, unless there is no memory for its table.
+    /// An engine with these numbers. Fails if there is too little memory for its hash table.
     pub fn engine(&self, hash_mb: usize) -> Result<AlphaBeta, MemoryError> {
         AlphaBeta::with_settings(self.evaluation.clone(), self.search.clone(), hash_mb)
     }
@@ -154,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_comes_back_as_it_was() {
+    fn a_file_round_trips_and_missing_numbers_have_defaults() {
         let mut tuning = Tuning::plain();
         tuning.search.razor_margin = 333;
         assert_eq!(Tuning::parse(&tuning.to_toml()).unwrap(), tuning);
@@ -165,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn errors_name_the_invalid_number() {
         let error = |text: &str| Tuning::parse(text).unwrap_err();
         assert!(error("[evaluation.bishop_pair]\nmg = [1]\neg = [2, 3]").contains("expected 1"));
         assert_eq!(
@@ -178,25 +163,32 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_weights_is_not_taken_for_the_defaults() {
+    fn a_file_without_weights_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let error = |path: &Path| Tuning::load(path).unwrap_err().to_string();
         assert!(
-            error(folder.path()).ends_with("not a file: expected one as evolve and tune write it")
+            error(folder.path())
+                .ends_with("not a regular file: expected one written by evolve or tune")
         );
         #[cfg(unix)]
         for device in ["/dev/null", "/dev/zero"] {
-            assert!(error(Path::new(device)).starts_with(&format!("weights {device}: not a file")));
+            assert!(
+                error(Path::new(device))
+                    .starts_with(&format!("weights {device}: not a regular file"))
+            );
         }
         let path = folder.path().join("weights.toml");
         for text in ["", "\n", "# piece_value\n"] {
             std::fs::write(&path, text).unwrap();
-            assert!(error(&path).contains("no weights in it: expected [evaluation]"), "{text}");
+            assert!(
+                error(&path).contains("the file has no weights: expected [evaluation]"),
+                "{text}"
+            );
         }
     }
 
     #[test]
-    fn names_and_numbers_go_together() {
+    fn names_and_numbers_are_in_the_same_order() {
         let parameters = Tuning::parameters();
         let mut tuning = Tuning::default();
         assert_eq!(parameters.len(), tuning.flat().len());

@@ -1,4 +1,4 @@
-//! A position as a person sees it on a terminal.
+//! A position as text for the terminal.
 
 use selfmate_chess::{Chess, Color, Position, Square};
 
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_see_their_own_pieces_below() {
+    fn each_side_sees_its_own_pieces_at_the_bottom() {
         let position = selfmate_chess::fen::parse_fen("4k3/8/8/8/8/8/8/R3K3 w Q - 0 1").unwrap();
         insta::assert_snapshot!(format!(
             "{}\n{}",

@@ -1,16 +1,16 @@
-//! How to reach a NATS server, as flags.
+//! Flags for the connection to a NATS server.
 
 use std::path::PathBuf;
 
 use selfmate_cluster::Access;
 
-/// What to show to a NATS server, and what it has to show.
+/// Credentials and certificates for a NATS server.
 #[derive(clap::Args, Clone, Debug)]
 pub struct AccessArgs {
-    /// Credentials for the NATS server, as nsc makes them
+    /// Credentials file for the NATS server, as created by nsc
     #[arg(long = "nats-creds", value_name = "FILE", env = "SELFMATE_NATS_CREDS")]
     credentials: Option<PathBuf>,
-    /// The seed of an nkey for the NATS server
+    /// File with the nkey seed for the NATS server
     #[arg(
         long = "nats-nkey",
         value_name = "FILE",
@@ -18,19 +18,18 @@ pub struct AccessArgs {
         conflicts_with = "credentials"
     )]
     nkey: Option<PathBuf>,
-    /// The certificate of whoever signed the NATS server's; asks for TLS
+    /// Certificate of the authority that signed the NATS server's certificate; enables TLS
     #[arg(long = "nats-ca", value_name = "FILE", env = "SELFMATE_NATS_CA")]
     authority: Option<PathBuf>,
-    /// A certificate to show to the NATS server
+    /// Client certificate for the NATS server
     #[arg(long = "nats-cert", value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
-    /// The key of that certificate
+    /// Private key of the client certificate
     #[arg(long = "nats-key", value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
 }
 
 impl AccessArgs {
-    /// With an address.
     pub fn access(&self, url: &str) -> Access {
         Access {
             url: url.to_owned(),

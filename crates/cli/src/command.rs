@@ -1,16 +1,16 @@
-//! One file for each command.
+//! The commands, one file each.
 
 pub mod ablate;
 pub mod analyse;
 pub mod bench;
 pub mod book;
 pub mod cluster;
-mod contest;
 pub mod demo;
 pub mod doctor;
 pub mod encode;
 pub mod exam;
 pub mod export;
+mod game_args;
 pub mod heat;
 pub mod ladder;
 pub mod match_;
@@ -30,7 +30,7 @@ pub mod worker;
 use selfmate_chess::Chess;
 use selfmate_chess::fen::{FenError, parse_fen};
 
-/// Reads `--fen`; `startpos` is the usual start position.
+/// Parses `--fen`; `startpos` is the standard start position.
 fn fen_argument(text: &str) -> Result<Chess, FenError> {
     if text == "startpos" { Ok(Chess::default()) } else { parse_fen(text) }
 }

@@ -1,4 +1,4 @@
-//! The files that commands write for their user: whole or not at all, and none over another.
+//! Writes files for the user: atomically, and never two outputs to the same file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,13 @@ use selfmate_run::atomic;
 
 use crate::output::wrong_usage;
 
-/// Writes a file; when that fails, what was there stays.
+/// Writes a file. If that fails, the old content stays.
 pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     atomic::write_with(path, |out| out.write_all(bytes))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Ends the program as for any wrong flag when two of these flags name the same file.
+/// Exits like clap for a wrong flag if two of these flags name the same file.
 pub fn check_distinct(flags: &[(&str, Option<&Path>)]) {
     let given: Vec<(&str, &Path)> =
         flags.iter().filter_map(|(flag, path)| Some((*flag, (*path)?))).collect();
@@ -26,7 +26,7 @@ pub fn check_distinct(flags: &[(&str, Option<&Path>)]) {
     }
 }
 
-/// True when both are the same file, which need not be there yet, however the paths are written.
+/// True when both paths name the same file, which need not exist yet.
 pub fn is_same(one: &Path, other: &Path) -> bool {
     one == other || resolved(one) == resolved(other)
 }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_the_same_by_any_spelling_also_before_it_is_there() {
+    fn different_paths_of_the_same_file_are_recognised() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::create_dir(path("inner")).unwrap();

@@ -1,9 +1,10 @@
-//! The `selfmate` binary: flags in, reports out, everything else in the libraries.
+//! The `selfmate` binary: parses flags, calls the libraries and prints reports.
 
 mod board;
 mod broker;
 mod command;
 mod file;
+mod limit;
 mod number;
 mod output;
 mod player;
@@ -11,7 +12,6 @@ mod progress;
 mod runs;
 mod screen;
 mod tables;
-mod think;
 
 use std::io;
 use std::process::ExitCode;
@@ -20,14 +20,14 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::output::Output;
 
-/// A chess self-play laboratory for the computer you have.
+/// A chess self-play laboratory for your own computer.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// One JSON document on standard output instead of text
+    /// Print one JSON document instead of text
     #[arg(long, global = true)]
     json: bool,
 
@@ -37,41 +37,41 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Learn chess: start a run, or go on with it
+    /// Train: start a run or resume it
     Train(command::train::Args),
     /// Play a game in the terminal
     Play(command::play::Args),
-    /// Be a UCI engine on standard input and output
+    /// Run as a UCI engine on standard input and output
     Uci(command::uci::Args),
-    /// Show what a search sees: visits, priors, values, lines
+    /// Show the result of a search: visits, priors, values, lines
     Analyse(command::analyse::Args),
-    /// Two players, pairs of games from the same opening
+    /// Play a match of two players, in pairs of games from the same opening
     Match(command::match_::Args),
-    /// Many players, one rating list with error bars
+    /// Rate many players against each other, with error bars
     Ladder(command::ladder::Args),
-    /// A player's Elo against Stockfish's levels
+    /// Measure a player's Elo against Stockfish's levels
     Rate(command::rate::Args),
-    /// Positions with known answers, or agreement with an opening book
+    /// Solve test positions, or measure agreement with an opening book
     Suite(command::suite::Args),
-    /// All runs: what there is
+    /// List all runs
     Runs,
-    /// How a run goes: progress, ratings, alarms, checkpoints
+    /// Show a run: progress, ratings, alarms, checkpoints
     Show(command::show::Args),
-    /// A run's curves as a picture
+    /// Draw a run's curves
     Plot(command::plot::Args),
-    /// Play games for a run that is trained remote
+    /// Play games for a run that is trained on another machine
     Worker(command::worker::Args),
-    /// How a run on many machines goes
+    /// Show the state of a distributed run
     Cluster(command::cluster::Args),
-    /// Evaluate a run of an ending against the exact tablebase
+    /// Evaluate a run of an endgame against the tablebase
     Exam(command::exam::Args),
-    /// What a run of an ending thinks of every square, beside the truth
+    /// Show a run's learned values of an endgame beside tablebase values
     Heat(command::heat::Args),
-    /// Compare settings in an ending: many small runs, with error bars
+    /// Compare settings in an endgame: many small runs, with error bars
     Ablate(command::ablate::Args),
-    /// What tablebases know of a position, or an ending solved
+    /// Look up a position in tablebases, or solve an endgame
     Tablebase(command::tablebase::Args),
-    /// The page: runs, live training, play, searches, the arena
+    /// Serve the web page: runs, live training, play, searches, the arena
     Serve(command::serve::Args),
     /// Explain a part step by step
     Demo(command::demo::Args),
@@ -81,13 +81,13 @@ enum Command {
     Perft(command::perft::Args),
     /// Print a position as a network sees it
     Encode(command::encode::Args),
-    /// Opening books: from games, their lines, one position, several in one
+    /// Build, show, probe and merge opening books
     Book(command::book::Args),
     /// Write a network or games for other programs
     Export(command::export::Args),
-    /// Say what this machine has and what each thing is for
+    /// Report what this machine has and what it is used for
     Doctor,
-    /// Write a completion script for a shell
+    /// Print a completion script for a shell
     Completions {
         /// The shell
         shell: clap_complete::Shell,

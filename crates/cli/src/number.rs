@@ -1,16 +1,14 @@
-//! Numbers on the command line: each reader says what it expects.
+//! Parsers for numbers on the command line.
 
 /// Minutes of training.
 pub fn minutes(text: &str) -> Result<f64, String> {
     read(text, "a number of minutes, 0 or more", |minutes| minutes >= 0.0)
 }
 
-/// A part of one.
 pub fn share(text: &str) -> Result<f64, String> {
     read(text, "a share from 0 to 1", |share| (0.0..=1.0).contains(&share))
 }
 
-/// A number above zero.
 pub fn positive(text: &str) -> Result<f64, String> {
     read(text, "a number above 0", |number| number > 0.0)
 }
@@ -25,7 +23,7 @@ pub fn elo(text: &str) -> Result<f64, String> {
     read(text, "a rating such as 1500", |_| true)
 }
 
-/// Several whole numbers with commas between them.
+/// Whole numbers separated by commas.
 pub fn whole_numbers(text: &str) -> Result<Vec<u32>, String> {
     let number = |part: &str| {
         let expected = || format!("'{part}': expected a whole number from 0 to {}", u32::MAX);
@@ -34,7 +32,7 @@ pub fn whole_numbers(text: &str) -> Result<Vec<u32>, String> {
     text.split(',').map(number).collect()
 }
 
-/// A finite number that fits: `NaN` and `inf` are numbers to Rust, and to nobody who types them.
+/// Parses a finite number and checks its range. Rust would also accept `NaN` and `inf`.
 fn read(text: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Result<f64, String> {
     let number = text.trim().parse().ok().filter(|number: &f64| number.is_finite());
     number.filter(|number| fits(*number)).ok_or_else(|| format!("expected {expected}"))
@@ -45,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_refused_by_every_reader() {
+    fn every_parser_rejects_text_that_is_not_a_finite_number() {
         for reader in [minutes, share, positive, seconds, elo] {
             for text in ["", "x", "NaN", "nan", "inf", "-Infinity", "1e400", "1,5"] {
                 assert!(reader(text).unwrap_err().starts_with("expected "), "{text}");
@@ -57,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_too_large_is_told_how_large_it_may_be() {
+    fn the_error_for_a_number_that_is_too_large_names_the_maximum() {
         assert_eq!(whole_numbers("4, 600"), Ok(vec![4, 600]));
         let error = whole_numbers("4,99999999999999999999").unwrap_err();
         assert_eq!(error, "'99999999999999999999': expected a whole number from 0 to 4294967295");

@@ -1,10 +1,12 @@
-//! Where reports go: text for people or one JSON document, on standard output.
+//! Reports on standard output: text or one JSON document.
 
 use std::io::{self, Write};
 
+use selfmate_search::Wdl;
+use selfmate_search::player::Score;
 use serde::Serialize;
 
-/// How to report.
+/// The format of reports.
 pub struct Output {
     json: bool,
 }
@@ -14,7 +16,7 @@ impl Output {
         Output { json }
     }
 
-    /// Writes a report: as JSON when asked for, else by `text`.
+    /// Writes a report as JSON with `--json`, otherwise with `text`.
     pub fn report<T: Serialize>(
         &self,
         report: &T,
@@ -32,17 +34,17 @@ impl Output {
     }
 }
 
-/// Ends the program as for any wrong flag: one line, exit code 2.
+/// Exits like clap for a wrong flag: one line, exit code 2.
 pub fn wrong_usage(message: &str) -> ! {
     clap::Error::raw(clap::error::ErrorKind::InvalidValue, format!("{message}\n")).exit()
 }
 
-/// True when the reader of our output has gone, as `selfmate … | head` does: nothing to report.
+/// True when the reader of our output is gone, as in `selfmate … | head`: not an error.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// A count with thousands separated, for people.
+/// Formats a count with thousands separators.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -55,10 +57,25 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
-/// A number with so many decimals; `?` when it is not known.
+/// Formats a number with this many decimals; `?` when it is unknown.
 pub fn or_unknown(number: Option<f64>, decimals: usize) -> String {
-    // Without the sum, zero may come with a minus.
+    // Adding zero removes the sign of -0.0.
     number.map_or_else(|| "?".to_owned(), |number| format!("{:.decimals$}", number + 0.0))
+}
+
+/// A score as `+1.25` pawns or `mate in 3`.
+pub fn score_text(score: Score) -> String {
+    match score {
+        Score::Centipawns(value) => format!("{:+.2}", f64::from(value) / 100.0),
+        Score::Mate(moves) if moves > 0 => format!("mate in {moves}"),
+        Score::Mate(moves) => format!("mated in {}", -moves),
+    }
+}
+
+/// Probabilities as whole percent: `win 40% draw 35% loss 25%`.
+pub fn wdl_text(wdl: Wdl) -> String {
+    let percent = |share: f32| (share * 100.0).round();
+    format!("win {}% draw {}% loss {}%", percent(wdl.win), percent(wdl.draw), percent(wdl.loss))
 }
 
 #[cfg(test)]
@@ -66,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_is_no_number() {
+    fn unknown_numbers_are_question_marks() {
         assert_eq!(or_unknown(None, 2), "?");
         assert_eq!(
             (or_unknown(Some(-0.0), 2), or_unknown(Some(-1.26), 1)),

@@ -1,4 +1,4 @@
-//! Player specs on the command line: one registry for every command.
+//! Player specs on the command line: one registry for all commands.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use selfmate_search::Player;
 use crate::runs;
 use crate::tables::TablesArgs;
 
-/// Every kind of player this binary knows.
+/// All kinds of players.
 pub fn registry() -> Registry {
     registry_with(Arc::new(|passed_over| runs::warn(passed_over)))
 }
 
-/// The same, for a command that says in its own way when a checkpoint is passed over.
-pub fn registry_with(tell: Arc<OnPassedOver>) -> Registry {
+/// The same with another handler for skipped checkpoints.
+pub fn registry_with(on_passed_over: Arc<OnPassedOver>) -> Registry {
     let mut registry = Registry::standard();
-    players::register(&mut registry, runs::folder(), tell);
+    players::register(&mut registry, runs::folder(), on_passed_over);
     registry
 }
 
-/// Builds the player that a spec names, with tables unless it names some itself.
+/// Builds the player of a spec, with these tables unless the spec names its own.
 pub fn build(
     text: &str,
     seed: u64,
@@ -33,7 +33,7 @@ pub fn build(
     build_from(&registry, text, seed)
 }
 
-/// Builds the player that a spec names.
+/// Builds the player of a spec.
 pub fn build_from(
     registry: &Registry,
     text: &str,

@@ -1,15 +1,13 @@
-//! Runs as the commands see them: where they are, and what one comes to.
+//! The folder of runs, and the summary of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::SystemTime;
 
-use selfmate_run::{Alarm, Progress, Rating, Record, RunReader};
+use selfmate_run::{Alarm, Rating, Record, RunReader, RunTotals};
 use serde::Serialize;
 
-/// Where the runs are.
 #[derive(clap::Args, Clone, Debug)]
 pub struct RunsArgs {
     /// The folder of runs
@@ -25,33 +23,32 @@ pub struct RunsArgs {
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
 
-/// Says once, at the start of the program, where the runs are: every player spec may name one.
+/// Sets the folder at the start of the program, because every player spec may name a run.
 pub fn set_folder(args: &RunsArgs) {
     FOLDER.get_or_init(|| args.folder.clone());
 }
 
 /// The folder of runs.
 pub fn folder() -> &'static Path {
-    // Help texts are made before the flags are read.
+    // Help texts are built before the flags are read.
     FOLDER.get().map_or(Path::new("./runs"), PathBuf::as_path)
 }
 
-/// A run by its name, with or without `run:` before it; the error says which there are.
+/// Finds a run by name, with or without `run:`. The error lists the runs.
 pub fn find(name: &str) -> anyhow::Result<RunReader> {
     Ok(RunReader::find(folder(), name.strip_prefix("run:").unwrap_or(name))?)
 }
 
-/// Says on standard error that something is not as it should be, once however often it is found:
-/// every thread of a match looks a player up.
+/// Prints a warning on standard error, each text only once: every thread of a match builds players.
 pub fn warn(what: &dyn Display) {
-    static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let text = what.to_string();
-    if SAID.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+    if PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
         eprintln!("selfmate: warning: {text}");
     }
 }
 
-/// The records of a run; warns of lines that cannot be read.
+/// The records of a run. Prints warnings for damaged lines.
 pub fn metrics(run: &RunReader) -> anyhow::Result<Vec<Record>> {
     let (records, damages) = run.metrics()?;
     for damage in damages {
@@ -60,7 +57,7 @@ pub fn metrics(run: &RunReader) -> anyhow::Result<Vec<Record>> {
     Ok(records)
 }
 
-/// What a run comes to so far.
+/// The summary of a run.
 #[derive(Serialize)]
 pub struct Summary {
     pub run: String,
@@ -68,9 +65,9 @@ pub struct Summary {
     pub learner: Option<String>,
     /// From the config.
     pub seed: Option<u64>,
-    /// Seconds since the run was begun.
+    /// Seconds since the run was created.
     pub age_s: Option<f64>,
-    /// Seconds since something was last recorded.
+    /// Seconds since the last record.
     pub recorded_s: Option<f64>,
     /// Seconds of training.
     pub elapsed_s: f64,
@@ -82,34 +79,33 @@ pub struct Summary {
     /// The steps of the checkpoints.
     pub checkpoints: Vec<u64>,
     pub latest: Latest,
-    /// Why the training ended; `None` while it goes on, and after a kill.
+    /// Why the training ended; `None` while it runs, and after a kill.
     pub ended: Option<String>,
 }
 
-/// The newest of everything.
-#[derive(Default, Serialize)]
+/// The newest checkpoint, rating, alarm and metrics.
+#[derive(Serialize)]
 pub struct Latest {
     /// The step of the newest checkpoint.
     pub checkpoint: Option<u64>,
     pub rating: Option<Rating>,
     pub alarm: Option<Alarm>,
-    /// The learner's curves.
+    /// The learner's metrics.
     pub values: BTreeMap<String, f64>,
 }
 
-/// The config of a run.
 pub fn config(run: &RunReader) -> anyhow::Result<toml::Table> {
     let text = run.config()?.unwrap_or_default();
     text.parse().map_err(|error: toml::de::Error| {
-        // Its text is a picture of the line; the first line says where.
+        // The error text shows the line over several lines; its first line has the place.
         let (place, what) = (error.to_string(), error.message());
         let place = place.lines().next().unwrap_or_default();
         anyhow::anyhow!("{}: {place}: {what}", run.path().join("run.toml").display())
     })
 }
 
-/// The value of a setting as people write it: one that is kept in single precision has no more
-/// digits than that, `0.9` and not `0.8999999761581421`.
+/// A setting as text. Numbers stored in single precision have no extra digits: `0.9`, not
+/// `0.8999999761581421`.
 pub fn setting_text(value: &toml::Value) -> String {
     match value {
         toml::Value::Float(number) if f64::from(*number as f32) == *number => {
@@ -119,36 +115,20 @@ pub fn setting_text(value: &toml::Value) -> String {
     }
 }
 
-/// Adds up a run.
+/// Summarises a run.
 pub fn summary(
     run: &RunReader,
     config: &toml::Table,
     metrics: &[Record],
 ) -> anyhow::Result<Summary> {
-    let checkpoints = run.steps()?;
-    let mut latest = Latest { checkpoint: checkpoints.last().copied(), ..Latest::default() };
-    let mut progress = &Progress::default();
-    let mut elapsed_s = 0.0;
-    let mut ended = None;
-    for record in metrics {
-        elapsed_s = record.elapsed_s().map_or(elapsed_s, |seconds| f64::max(elapsed_s, seconds));
-        ended = None;
-        match record {
-            Record::Start { .. } | Record::Resume { .. } => {}
-            Record::Progress(newer) => progress = newer,
-            Record::Rating(rating) => latest.rating = Some(rating.clone()),
-            Record::Alarm(alarm) => latest.alarm = Some(alarm.clone()),
-            Record::End { reason, .. } => ended = Some(reason.clone()),
-        }
-    }
-    // The end of a training may add to its last round.
-    for record in metrics {
-        if let Record::Progress(part) = record
-            && part.generation == progress.generation
-        {
-            latest.values.extend(part.values.clone());
-        }
-    }
+    let totals = RunTotals::new(run, metrics)?;
+    let RunTotals { progress, checkpoints, .. } = totals;
+    let latest = Latest {
+        checkpoint: checkpoints.last().copied(),
+        rating: totals.ratings.last().cloned(),
+        alarm: totals.alarms.last().cloned(),
+        values: progress.values,
+    };
     Ok(Summary {
         run: run.name(),
         learner: config.get("learner").and_then(toml::Value::as_str).map(str::to_owned),
@@ -156,9 +136,9 @@ pub fn summary(
             .get("seed")
             .and_then(toml::Value::as_integer)
             .and_then(|seed| u64::try_from(seed).ok()),
-        age_s: run.begun().map(seconds_since),
-        recorded_s: run.recorded().map(seconds_since),
-        elapsed_s,
+        age_s: totals.age_s,
+        recorded_s: totals.recorded_s,
+        elapsed_s: totals.elapsed_s,
         generation: progress.generation,
         games: progress.games,
         positions: progress.positions,
@@ -166,11 +146,11 @@ pub fn summary(
         steps: progress.steps,
         checkpoints,
         latest,
-        ended,
+        ended: totals.ended,
     })
 }
 
-/// A span of time as people say it: `45 s`, `12 min`, `3 h 05`, `2 d 4 h`.
+/// A duration as text: `45 s`, `12 min`, `3 h 05`, `2 d 4 h`.
 pub fn span(seconds: f64) -> String {
     let minutes = (seconds / 60.0).floor() as u64;
     match minutes {
@@ -181,17 +161,12 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
-fn seconds_since(then: SystemTime) -> f64 {
-    // A file from the future has no age.
-    SystemTime::now().duration_since(then).unwrap_or_default().as_secs_f64()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn settings_have_the_digits_that_were_written() {
+    fn settings_have_no_extra_digits() {
         let text = |number: f64| setting_text(&toml::Value::Float(number));
         assert_eq!(text(f64::from(0.9f32)), "0.9");
         assert_eq!(text(f64::from(1e-8f32)), "1e-8");
@@ -203,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_said_as_people_say_them() {
+    fn durations_are_readable() {
         let cases = [
             (0.0, "0 s"),
             (89.0, "89 s"),

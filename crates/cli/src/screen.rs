@@ -1,5 +1,5 @@
-//! The whole terminal for a live view, given back whatever happens: at the end, on an error, on a
-//! panic in any thread, on a signal.
+//! The full-screen terminal of a live view. It is always restored: at the end, after an error, a
+//! panic in any thread or a signal.
 
 use std::io::{self, BufWriter, IsTerminal, Stderr, Write};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -12,27 +12,27 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 use ratatui::crossterm::{cursor, execute, terminal};
 use ratatui::{Frame, Terminal};
 
-/// True while a view has the terminal.
+/// True while a view uses the terminal.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
-/// Held while a picture is written, so that nothing of it comes after the terminal was given back.
+/// Held while a frame is written, so that nothing is written after the terminal was restored.
 static DRAWING: Mutex<()> = Mutex::new(());
 
-/// The terminal behind standard error, in the hands of a view.
+/// The terminal on standard error, used by a view.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stderr>>>,
 }
 
-/// What a person asks for.
+/// The keys of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// `q`.
     Quit,
-    /// Ctrl-C, which is no signal while a view has the terminal.
+    /// Ctrl-C, which is not a signal in raw mode.
     Interrupt,
 }
 
 impl Screen {
-    /// Takes the terminal; `None` where there is none that a view could use.
+    /// Opens the terminal; `None` if a view cannot use it.
     pub fn open() -> Option<Screen> {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         if is_dumb || !io::stderr().is_terminal() {
@@ -51,16 +51,16 @@ impl Screen {
         Some(Screen { terminal: terminal.ok()? })
     }
 
-    /// Draws a picture, unless the terminal was given back meanwhile.
+    /// Draws a frame, unless the terminal was restored meanwhile.
     pub fn draw(&mut self, picture: impl FnOnce(&mut Frame<'_>)) {
         let _drawing = DRAWING.lock();
         if is_open() {
-            // A view is a courtesy: a terminal that has gone must not stop the job.
+            // The view is optional: a closed terminal must not stop the job.
             let _ = self.terminal.draw(picture);
         }
     }
 
-    /// Waits for a key, but not longer than this. Returns early when the size has changed.
+    /// Waits for a key, at most this long. Returns early when the size changes.
     pub fn wait(&mut self, pause: Duration) -> Option<Key> {
         let Ok(is_ready) = event::poll(pause) else {
             thread::sleep(pause);
@@ -87,17 +87,17 @@ impl Drop for Screen {
     }
 }
 
-/// True while a view has the terminal: nobody else may write to it.
+/// True while a view uses the terminal: nothing else may write to it.
 pub fn is_open() -> bool {
     IS_OPEN.load(SeqCst)
 }
 
-/// Gives the terminal back, if a view has it.
+/// Restores the terminal if a view uses it.
 pub fn restore() {
     if !IS_OPEN.swap(false, SeqCst) {
         return;
     }
-    // A picture is written in a moment, but a panic may have come in the middle of one.
+    // A frame takes only a moment, but a panic may have interrupted one.
     for _ in 0..100 {
         if DRAWING.try_lock().is_ok() {
             break;

@@ -1,13 +1,12 @@
-//! Where tablebases are, for the commands that look positions up.
+//! The flag for tablebase folders.
 
 use anyhow::Context;
 use selfmate_arena::Registry;
 use selfmate_chess::tablebase::Syzygy;
 
-/// The environment variable that names the folders, for everything but measured games.
+/// The environment variable with the folders, for everything except measured games.
 pub const VARIABLE: &str = "SELFMATE_SYZYGY";
 
-/// Where tablebases are.
 #[derive(clap::Args, Clone, Debug)]
 pub struct TablesArgs {
     /// Folders with Syzygy tables, separated as in PATH
@@ -16,7 +15,7 @@ pub struct TablesArgs {
 }
 
 impl TablesArgs {
-    /// True when folders are named, by the flag or the variable.
+    /// True when folders are set by the flag or the variable.
     pub fn is_named(&self) -> bool {
         self.folders().is_some()
     }
@@ -25,18 +24,17 @@ impl TablesArgs {
         self.syzygy.as_deref().filter(|folders| !folders.is_empty())
     }
 
-    /// Opens the tables.
     pub fn open(&self) -> anyhow::Result<Syzygy> {
         let folders = self.folders().with_context(|| {
-            format!("no tablebase: expected --syzygy PATH, or the folders in {VARIABLE}")
+            format!("no tablebases: expected --syzygy PATH, or the folders in {VARIABLE}")
         })?;
         Syzygy::open(folders).context("--syzygy")
     }
 }
 
-/// Says once, after the games, which tables could not be read.
+/// Prints, after the games, which tables could not be read.
 pub fn report_damage(registry: &Registry) {
     for damage in registry.tablebases().damage() {
-        eprintln!("selfmate: played on without a table: {damage}");
+        eprintln!("selfmate: a damaged table was not used: {damage}");
     }
 }

@@ -32,6 +32,7 @@ mod name;
 mod policy;
 mod reader;
 mod record;
+mod totals;
 mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointStamp, Latest};
@@ -43,4 +44,5 @@ pub use live::LiveGame;
 pub use metric::{Alarm, Budget, Progress, Rating, Record};
 pub use name::{NameError, check_name};
 pub use reader::{CONFIG, RunReader, list};
+pub use totals::RunTotals;
 pub use writer::Run;

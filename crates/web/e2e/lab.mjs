@@ -1,6 +1,6 @@
-// A server of our own binary and a real browser, for the tests.
+// A server and a real browser for the tests.
 //
-// SELFMATE is the binary, CHROMIUM the browser, SCREENSHOTS the folder for pictures.
+// SELFMATE is the binary, CHROMIUM the browser, SCREENSHOTS the folder for screenshots.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -9,14 +9,29 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { after, before } from 'node:test';
 
 import { chromium } from 'playwright-core';
 
-// Evaluated through the debugger: the page's content security policy lets no script in.
+// Evaluated through the debugger, because the page's content security policy forbids other scripts.
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const pictures = process.env.SCREENSHOTS ?? 'screenshots';
 
-/** Starts everything; `close` ends it. With a token the server asks for it. */
+/** Opens a lab before the tests of a file and closes it after them. `ready` gets its page. */
+export function labForTests(ready) {
+  const lab = {};
+  before(async () => {
+    Object.assign(lab, await openLab());
+    lab.page.setDefaultTimeout(60_000);
+    ready(lab.page);
+  });
+  after(async () => {
+    await lab.close?.();
+  });
+  return lab;
+}
+
+/** Starts a server and a browser; `close` ends both. With `token` the server requires it. */
 export async function openLab({ token } = {}) {
   const binary = process.env.SELFMATE;
   assert.ok(binary, 'SELFMATE: expected the path of the selfmate binary');
@@ -39,7 +54,7 @@ export async function openLab({ token } = {}) {
     const opened = await place.newPage();
     opened.on('pageerror', (error) => faults.push(String(error)));
     opened.on('console', (message) => {
-      // The content security policy tells what it blocks here.
+      // Violations of the content security policy are reported here.
       if (message.type() === 'error' && /Content Security Policy|Refused/.test(message.text())) faults.push(message.text());
     });
     return opened;
@@ -47,11 +62,11 @@ export async function openLab({ token } = {}) {
   const page = await newPage(context);
   return {
     page,
-    /** A tab of its own, which knows nothing of the others. */
+    /** A tab with its own storage. */
     async tab() {
       return newPage(await browser.newContext({ viewport: { width: 1280, height: 900 }, reducedMotion: 'reduce' }));
     },
-    /** A page on a phone, to be used with the fingers. */
+    /** A page on a phone with touch. */
     async phone() {
       const place = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true, reducedMotion: 'reduce' };
       return newPage(await browser.newContext(place));
@@ -59,10 +74,10 @@ export async function openLab({ token } = {}) {
     url,
     /** The folder of runs. */
     runs,
-    /** What the page should never have done. */
+    /** Errors of the page. */
     faults,
     async open(path) {
-      // Away and back: the page begins afresh, and nothing of the last one is taken for it.
+      // A blank page first, so that nothing of the previous page is mistaken for the new one.
       await page.goto('about:blank');
       await page.goto(`${url}/#/${path}`);
       await page.locator('main h1').first().waitFor();
@@ -77,7 +92,7 @@ export async function openLab({ token } = {}) {
   };
 }
 
-/** Pictures in light and dark, wide and narrow, and what axe-core finds in each. */
+/** Takes screenshots in light and dark, wide and narrow, and checks accessibility with axe-core. */
 export async function inspect(page, name) {
   mkdirSync(pictures, { recursive: true });
   for (const scheme of ['light', 'dark']) {
@@ -102,7 +117,7 @@ export async function inspect(page, name) {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-/** Begins the game of the form and waits until it is there: the one before stays on the board until then. */
+/** Starts the game of the form and waits for it; the previous game stays on the board until then. */
 export async function beginGame(page) {
   const seed = () => JSON.parse(sessionStorage.getItem('selfmate-game') ?? '{}').seed ?? null;
   const before = await page.evaluate(seed);
@@ -113,7 +128,7 @@ export async function beginGame(page) {
   );
 }
 
-/** Where a square is on the screen. */
+/** The screen coordinates of a square. */
 async function centre(page, square) {
   const box = await page.locator('.board').first().boundingBox();
   const isBlackBelow = (await page.locator('.board.orientation-black, .board .orientation-black').count()) > 0;
@@ -132,7 +147,7 @@ export async function playByMouse(page, uci) {
   await promote(page, uci);
 }
 
-/** Plays a move with a finger. */
+/** Plays a move by touch. */
 export async function playByTouch(page, uci) {
   await page.locator('.board').first().scrollIntoViewIfNeeded();
   for (const square of [uci.slice(0, 2), uci.slice(2, 4)]) {
@@ -141,7 +156,7 @@ export async function playByTouch(page, uci) {
   await promote(page, uci);
 }
 
-/** Plays a move with the arrow keys; `from` is where the cursor stands. Returns where it is then. */
+/** Plays a move with the arrow keys from the cursor square `from`. Returns the new cursor square. */
 export async function playByKeys(page, uci, from, blackBelow = false) {
   const frame = page.locator('.board-frame').first();
   await frame.focus();

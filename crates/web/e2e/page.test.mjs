@@ -1,39 +1,31 @@
-// The lab in a real browser: train, watch, play, look inside, compare.
+// The page in a real browser: train, watch, play, look inside a search, compare.
 
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 
-import { beginGame, inspect, openLab, playByKeys, playByMouse, playByTouch } from './lab.mjs';
+import { beginGame, inspect, labForTests, openLab, playByKeys, playByMouse, playByTouch } from './lab.mjs';
 
-let lab;
 let page;
-
-before(async () => {
-  lab = await openLab();
-  ({ page } = lab);
-  page.setDefaultTimeout(60_000);
-});
-
-after(async () => {
-  await lab?.close();
+const lab = labForTests((opened) => {
+  page = opened;
 });
 
 const status = () => page.locator('.game-status');
 
-/** Begins a game with the form of the play page, as if the tab had never seen one. */
+/** Starts a game with the form of the play page, in a tab without a saved game. */
 async function newGame({ player, side = 'white', fen = '', strength = 'sims:16' }) {
   await lab.open('runs');
   await page.evaluate(() => sessionStorage.clear());
   await lab.open(`play?player=${encodeURIComponent(player)}&fen=${encodeURIComponent(fen)}`);
   await page.getByLabel('You play').selectOption(side);
   await page.getByLabel('Strength').selectOption(strength);
-  // The page has begun one of its own.
-  await status().filter({ hasText: /Your move|thinks/ }).waitFor();
+  // The page has started a game itself.
+  await status().filter({ hasText: /Your move|thinking/ }).waitFor();
   await beginGame(page);
-  await status().filter({ hasText: /Your move|thinks/ }).waitFor();
+  await status().filter({ hasText: /Your move|thinking/ }).waitFor();
 }
 
-/** The moves so far, as the page shows them to the server. */
+/** The best move of alpha-beta after these moves, in UCI notation. */
 async function bestMove(fen, moves) {
   return page.evaluate(
     async ([start, played]) => {
@@ -49,7 +41,7 @@ async function bestMove(fen, moves) {
 
 async function playedMoves(fen) {
   const text = (await page.locator('.move-text').textContent()) ?? '';
-  const sans = text.replace('No move yet.', '').split(/\s+/).filter((word) => word !== '' && !/^\d+[.…]+$/.test(word));
+  const sans = text.replace('No moves yet.', '').split(/\s+/).filter((word) => word !== '' && !/^\d+[.…]+$/.test(word));
   return page.evaluate(
     async ([start, moves]) => {
       const headers = { 'Content-Type': 'application/json' };
@@ -60,7 +52,7 @@ async function playedMoves(fen) {
   );
 }
 
-/** Waits until more moves than these are played. */
+/** Waits until more than `known` moves are played. */
 async function movesAfter(known) {
   await page.waitForFunction(
     (count) => {
@@ -71,7 +63,7 @@ async function movesAfter(known) {
   );
 }
 
-test('the link to the content leads there', async () => {
+test('the skip link focuses the content', async () => {
   await lab.open('runs');
   await page.keyboard.press('Tab');
   await page.keyboard.press('Enter');
@@ -83,29 +75,29 @@ test('the link to the content leads there', async () => {
   }
 });
 
-test('a training is started, seen to learn, and stopped', async () => {
+test('a training is started, watched and stopped', async () => {
   await lab.open('runs');
   await inspect(page, 'runs-empty');
   await page.getByRole('button', { name: 'New training' }).click();
   await page.getByLabel('Name').fill('first');
   await page.getByLabel('Minutes').fill('5');
-  await page.getByLabel('Settings', { exact: true }).selectOption('tiny');
+  await page.getByLabel('Preset').selectOption('tiny');
   await page.getByLabel('Threads').fill('1');
-  // On a fast machine so small a network soon knows nothing but draws, and would end the run.
-  await page.getByLabel('Single settings').fill('guards.patience=1000000');
+  // On a fast machine such a small network soon plays only draws, which would end the run.
+  await page.getByLabel('Extra settings').fill('guards.patience=1000000');
   await page.getByRole('button', { name: 'Start', exact: true }).click();
   await page.locator('.state-training').waitFor();
   const loss = page.locator('figure', { hasText: 'Loss' });
   await loss.waitFor();
   const latest = loss.locator('.chart-latest');
   const first = await latest.textContent();
-  // The curve moves without anything being asked for.
+  // The curve is updated without user action.
   await page.waitForFunction(
     ([text]) => [...document.querySelectorAll('figure')].some((figure) => figure.textContent.includes('Loss') && figure.querySelector('.chart-latest').textContent !== text),
     [first],
   );
   await page.locator('.glance piece').first().waitFor();
-  await page.getByText('The game that ended last').waitFor();
+  await page.getByText('Latest finished game').waitFor();
   await inspect(page, 'run-live');
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.locator('.state-stopped').waitFor();
@@ -116,19 +108,19 @@ test('a training is started, seen to learn, and stopped', async () => {
   await inspect(page, 'runs');
 });
 
-test('a resume asks how much more, and ends then', async () => {
+test('a resumed run stops after the given minutes', async () => {
   await lab.open('run/first');
   await page.getByRole('button', { name: 'Resume' }).click();
   const dialog = page.getByRole('dialog');
-  const minutes = dialog.getByLabel('Minutes more');
+  const minutes = dialog.getByLabel('More minutes');
   const left = Number(await minutes.inputValue());
   assert.ok(left > 0 && left < 5, `${left} minutes are left of five`);
   assert.equal(await dialog.getByLabel('Threads').inputValue(), '1');
   await inspect(page, 'resume');
   await minutes.fill('0.1');
-  await dialog.getByRole('button', { name: 'Go on' }).click();
+  await dialog.getByRole('button', { name: 'Resume' }).click();
   await page.locator('.state-training').waitFor();
-  await page.locator('.tiles dt', { hasText: 'Left' }).waitFor();
+  await page.locator('.tiles dt', { hasText: 'Remaining' }).waitFor();
   await page.locator('.state-stopped').waitFor();
   await page.getByText('the budget is spent').waitFor();
   await page.getByRole('button', { name: 'Resume' }).click();
@@ -136,11 +128,11 @@ test('a resume asks how much more, and ends then', async () => {
   await page.keyboard.press('Escape');
 });
 
-test('a wrong setting is told in the form, which stays open', async () => {
+test('a wrong setting is reported in the form, which stays open', async () => {
   await lab.open('runs');
   await page.getByRole('button', { name: 'New training' }).click();
   await page.getByLabel('Name').fill('wrong');
-  await page.getByLabel('Single settings').fill('selfplay.nonsense=1');
+  await page.getByLabel('Extra settings').fill('selfplay.nonsense=1');
   await page.getByRole('button', { name: 'Start', exact: true }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByRole('alert').filter({ hasText: 'nonsense' }).waitFor();
@@ -149,7 +141,7 @@ test('a wrong setting is told in the form, which stays open', async () => {
   await dialog.getByRole('button', { name: 'Cancel' }).click();
 });
 
-/** Shows the run page over answers of a test's own. */
+/** Opens the run page with stubbed responses. */
 async function openStubbed(detail, curves, openGames) {
   const tab = await lab.tab();
   tab.setDefaultTimeout(60_000);
@@ -175,9 +167,9 @@ async function openStubbed(detail, curves, openGames) {
   return tab;
 }
 
-test('a resume says which bounds stay', async () => {
+test('the resume form shows the bounds that still apply', async () => {
   const budget = { minutes: 2, games: 1000, steps: 500, is_spent: true };
-  for (const [steps, text] of [[20, 'It also ends at 1,000 games or 500 steps, as before.'], [500, 'It also ends at 1,000 games, as before.']]) {
+  for (const [steps, text] of [[20, 'It also stops at 1,000 games or 500 steps, as before.'], [500, 'It also stops at 1,000 games, as before.']]) {
     const tab = await openStubbed({ state: 'stopped', budget, games: 40, steps }, {}, 0);
     await tab.getByRole('button', { name: 'Resume' }).click();
     await tab.getByRole('dialog').getByText(text, { exact: true }).waitFor();
@@ -185,34 +177,34 @@ test('a resume says which bounds stay', async () => {
   }
 });
 
-test('the first generation shows no zeros, and its time', async () => {
+test('during the first generation totals are dashes and the time is shown', async () => {
   const tab = await openStubbed({}, {}, 12);
-  await tab.getByText('The first generation is under way: 12 games are over.').waitFor();
+  await tab.getByText('The first generation is being played: 12 games are finished.').waitFor();
   const tiles = await tab.locator('.tiles > div').allTextContents();
-  assert.deepEqual(tiles, ['Generation–', 'Games–', 'Positions–', 'Simulations–', 'Batches–', 'Trained24 s of 2 min', 'Left1 min 36 s', 'Elo–']);
+  assert.deepEqual(tiles, ['Generation–', 'Games–', 'Positions–', 'Simulations–', 'Training steps–', 'Trained24 s of 2 min', 'Remaining1 min 36 s', 'Elo–']);
   await tab.context().close();
 });
 
-test('shares of few games are told as numbers of games', async () => {
+test('shares of few games are shown as counts', async () => {
   const values = { draw_share: [1], capped_share: [0.875], 'loss.value': [0.5], 'loss.policy': [-0.2] };
   const one = { elapsed_s: [30], generation: [1], games: [16], positions: [900], simulations: [9], steps: [4], values };
   let tab = await openStubbed({}, one, 0);
   const latest = (title) => tab.locator('figure', { hasText: title }).locator('.chart-latest');
   await latest('Draws').waitFor();
-  assert.equal(await latest('Draws').textContent(), 'drawn 2 of 2cut off 14 of 16');
-  await tab.getByText('how far the network is from what the games taught').waitFor();
+  assert.equal(await latest('Draws').textContent(), 'drawn 2 of 2truncated 14 of 16');
+  await tab.getByText('how far the network is from its training targets').waitFor();
   await tab.context().close();
   const many = { ...one, games: [1600] };
   tab = await openStubbed({ learner: 'reinforce' }, many, 0);
   await latest('Draws').waitFor();
-  assert.equal(await latest('Draws').textContent(), 'drawn 100\u00a0%cut off 88\u00a0%');
-  // What reinforce minimises is no distance from anything.
-  await tab.getByText('whose size says little').waitFor();
-  assert.equal(await tab.getByText('how far the network is from what the games taught').count(), 0);
+  assert.equal(await latest('Draws').textContent(), 'drawn 100\u00a0%truncated 88\u00a0%');
+  // The objective of reinforce is not a distance.
+  await tab.getByText('whose size means little').waitFor();
+  assert.equal(await tab.getByText('how far the network is from its training targets').count(), 0);
   await tab.context().close();
 });
 
-test('a tab that nobody sees asks for nothing', async () => {
+test('a hidden tab sends no requests', async () => {
   const tab = await lab.tab();
   await tab.clock.install();
   let asked = 0;
@@ -224,12 +216,12 @@ test('a tab that nobody sees asks for nothing', async () => {
       Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
       document.dispatchEvent(new Event('visibilitychange'));
     }, isHidden);
-  // Each text is drawn from the last answer that the page waits for.
+  // Each text comes from the last response that the page waits for.
   const texts = [
     ['runs', 'first'],
-    ['run/first', 'Batches'],
-    ['arena', 'No match has been played here yet'],
-    ['endgame', 'No ending has been learned yet'],
+    ['run/first', 'Training steps'],
+    ['arena', 'No matches have been played yet'],
+    ['endgame', 'No endgame has been trained yet'],
   ];
   for (const [path, shown] of texts) {
     await tab.goto(`${lab.url}/#/${path}`);
@@ -255,7 +247,7 @@ test('a tab that nobody sees asks for nothing', async () => {
   await tab.context().close();
 });
 
-test('a server that is gone is named as such', async () => {
+test('an unreachable server is reported', async () => {
   const tab = await lab.tab();
   await tab.route('**/api/runs', (route) => route.abort());
   await tab.goto(`${lab.url}/#/runs`);
@@ -264,25 +256,25 @@ test('a server that is gone is named as such', async () => {
   await tab.context().close();
 });
 
-test('no text makes a page wider than its window', async () => {
+test('long texts do not make a page wider than its window', async () => {
   const long = 'x'.repeat(100_000);
   const tooWide = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
   const put = (locator) =>
     locator.evaluate((input, text) => {
-      // As a program would: past what the field allows people to type.
+      // Bypasses the maximum length of the field.
       input.value = text;
     }, long);
   await newGame({ player: 'random' });
   await put(page.getByLabel('Type a move'));
   await page.getByRole('button', { name: 'Move', exact: true }).click();
-  await status().filter({ hasText: 'cannot be played here' }).waitFor();
+  await status().filter({ hasText: 'is not a legal move' }).waitFor();
   assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide after a typed move`);
-  await put(page.getByLabel('From a position (FEN)'));
+  await put(page.getByLabel('Start position (FEN)'));
   await page.getByRole('button', { name: 'New game' }).click();
   await page.locator('form.card').getByRole('alert').waitFor();
   assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide after a FEN`);
   await lab.open('inside');
-  await put(page.getByLabel('Position (FEN)'));
+  await put(page.getByLabel('Position (FEN)', { exact: true }));
   await page.getByRole('button', { name: 'Search' }).click();
   await page.getByRole('alert').waitFor();
   assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide inside`);
@@ -291,7 +283,7 @@ test('no text makes a page wider than its window', async () => {
   assert.ok((await tooWide()) <= 1, `${await tooWide()} pixels too wide for a run`);
 });
 
-test('a page that is opened by key has no ring round all of it', async () => {
+test('a page opened with the keyboard has no focus ring around its content', async () => {
   await lab.open('runs');
   await page.getByRole('link', { name: 'Arena' }).focus();
   await page.keyboard.press('Enter');
@@ -300,11 +292,11 @@ test('a page that is opened by key has no ring round all of it', async () => {
   assert.equal(await page.locator('main').evaluate((main) => getComputedStyle(main).outlineStyle), 'none');
 });
 
-test('its games are listed and replayed', async () => {
+test('games of a run are listed and replayed', async () => {
   await lab.open('games/first');
   const rows = page.locator('.game-list button');
   await rows.first().waitFor();
-  // The generation that was being played when the training was stopped may have no more than one.
+  // The generation that was interrupted by the stop may have only one game.
   const generation = page.getByLabel('Generation');
   await generation.fill(await generation.getAttribute('min'));
   await generation.press('Enter');
@@ -312,13 +304,13 @@ test('its games are listed and replayed', async () => {
   await opened(0).waitFor();
   await rows.nth(1).click();
   await opened(1).waitFor();
-  await page.getByRole('button', { name: 'To the end' }).click();
+  await page.getByRole('button', { name: 'Go to the end' }).click();
   await page.locator('.move[aria-current]').waitFor();
-  await page.getByRole('button', { name: 'One move back' }).click();
+  await page.getByRole('button', { name: 'Previous move' }).click();
   await inspect(page, 'games');
 });
 
-test('a whole game is won with the mouse, and reviewed', async () => {
+test('a game is won with the mouse and reviewed', async () => {
   await newGame({ player: 'random' });
   for (;;) {
     await status().filter({ hasText: /Your move|by / }).waitFor();
@@ -327,14 +319,14 @@ test('a whole game is won with the mouse, and reviewed', async () => {
     await playByMouse(page, await bestMove(null, moves));
     await movesAfter(moves.length);
   }
-  assert.match(await status().textContent(), /1-0 by checkmate\. You have won\./);
+  assert.match(await status().textContent(), /1-0 by checkmate\. You won\./);
   await inspect(page, 'play-won');
   await page.getByRole('button', { name: 'Review the game' }).click();
   await page.locator('.replay .eval-graph').waitFor();
   await inspect(page, 'review');
 });
 
-test('a whole game is won with the keyboard', async () => {
+test('a game is won with the keyboard', async () => {
   await newGame({ player: 'random' });
   let cursor = 'e2';
   for (;;) {
@@ -344,7 +336,7 @@ test('a whole game is won with the keyboard', async () => {
     cursor = await playByKeys(page, await bestMove(null, moves), cursor);
     await movesAfter(moves.length);
   }
-  assert.match(await status().textContent(), /1-0 by checkmate\. You have won\./);
+  assert.match(await status().textContent(), /1-0 by checkmate\. You won\./);
 });
 
 test('a game is won with a typed move', async () => {
@@ -364,17 +356,17 @@ test('castling, promotion and takeback', async () => {
   await page.locator('.move-text', { hasText: 'O-O' }).waitFor();
   await status().filter({ hasText: /Your move|by / }).waitFor();
   await page.getByRole('button', { name: 'Take back' }).click();
-  await page.locator('.move-text', { hasText: 'No move yet.' }).waitFor();
+  await page.locator('.move-text', { hasText: 'No moves yet.' }).waitFor();
   await newGame({ player: 'random', fen: '7k/P7/8/8/8/8/8/K7 w - - 0 1' });
   await playByMouse(page, 'a7a8n');
   await page.locator('.move-text', { hasText: 'a8=N' }).waitFor();
   await page.getByRole('button', { name: 'Take back' }).click();
-  await page.locator('.move-text', { hasText: 'No move yet.' }).waitFor();
+  await page.locator('.move-text', { hasText: 'No moves yet.' }).waitFor();
   await playByKeys(page, 'a7a8q', 'e2');
   await page.locator('.move-text', { hasText: 'a8=Q' }).waitFor();
 });
 
-test('a hint is given and the run that was trained plays', async () => {
+test('a trained run plays and hints are shown', async () => {
   await newGame({ player: 'run:first', side: 'black', strength: 'sims:100' });
   await status().filter({ hasText: 'Your move' }).waitFor();
   await page.getByRole('button', { name: 'Hint' }).click();
@@ -383,7 +375,7 @@ test('a hint is given and the run that was trained plays', async () => {
   await inspect(page, 'play');
 });
 
-test('a search is looked into', async () => {
+test('the tree of a search is shown', async () => {
   await lab.open('inside');
   await page.getByLabel('Simulations').selectOption('256');
   await page.getByRole('button', { name: 'Search' }).click();
@@ -397,28 +389,28 @@ test('a search is looked into', async () => {
   await inspect(page, 'inside');
 });
 
-test('only players with a tree are offered to be looked into', async () => {
+test('only players with tree search are offered', async () => {
   await lab.open('inside?player=random');
-  // A spec by hand may still be of another player.
+  // A typed spec may name any player.
   await page.getByLabel('Player spec').waitFor();
-  const offered = await page.getByLabel('Whose search').locator('option').evaluateAll((options) => options.map(({ value }) => value));
+  const offered = await page.getByLabel('Player to inspect').locator('option').evaluateAll((options) => options.map(({ value }) => value));
   assert.ok(offered.includes('run:first') && offered.includes('material') && !offered.includes('greedy'), offered.join());
   await page.getByRole('button', { name: 'Search' }).click();
-  await page.getByRole('alert').filter({ hasText: 'searches no tree' }).waitFor();
+  await page.getByRole('alert').filter({ hasText: 'does not use tree search' }).waitFor();
   assert.equal(await page.getByText('Searching…').count(), 0);
 });
 
-test('what a search says is named, in one scale and for one side', async () => {
+test('search results are labelled with their scale and side', async () => {
   await lab.open(`inside?player=material&fen=${encodeURIComponent('6k1/8/6K1/8/8/8/8/R7 w - - 0 1')}`);
   await page.getByRole('button', { name: 'Search' }).click();
   const column = page.getByRole('region', { name: 'PUCT' });
   await column.getByRole('button', { name: 'root' }).waitFor();
   await column.getByText('Plays Ra8# · Q of this move +1.00 · proven win for White').waitFor();
-  await column.getByText(/^\d+ simulations of 1,024: the result is proven, so it ended\./).waitFor();
+  await column.getByText(/^\d+ simulations of 1,024: the result is proven, so the search stopped\./).waitFor();
   await column.getByText('Q and mean: the result that White expects, from −1 (lost) to +1 (won).').waitFor();
   await column.getByRole('columnheader', { name: 'Q (White, −1 to +1)' }).waitFor();
   await inspect(page, 'inside-proven');
-  // A queen that hangs is lost for White on every level of the tree.
+  // Values are for the side to move at the root on every level of the tree.
   await lab.open(`inside?player=material&fen=${encodeURIComponent('4k3/8/8/8/8/8/3q4/K6R b - - 0 1')}`);
   await page.getByRole('button', { name: 'Search' }).click();
   await column.getByText('the result that Black expects').waitFor();
@@ -429,7 +421,7 @@ test('what a search says is named, in one scale and for one side', async () => {
   assert.match(await below.textContent(), /Q \+0\.\d\d \(Black\)/);
 });
 
-test('an Elo difference of few games is told as an interval', async () => {
+test('an Elo difference of few games is shown as an interval', async () => {
   const report = {
     a: 'greedy', b: 'random', games: 2, wins: 2, draws: 0, losses: 0, score: 1, elo: 190.8, elo_error: null, elo_low: -216.4,
     elo_high: null, elo_is_bound: true, los: 0.5, pentanomial: [0, 0, 0, 0, 1], terminations: {}, is_finished: true,
@@ -457,16 +449,16 @@ test('an Elo difference of few games is told as an interval', async () => {
   assert.equal(await tab.getByText('beyond').count(), 0);
   await row(1).getByRole('link').click();
   await tab.getByText('2 of 2 points · Elo difference (95\u00a0%): −216 or more').waitFor();
-  assert.equal(await tab.getByText('the stronger with').count(), 0);
+  assert.equal(await tab.getByText('first player is stronger').count(), 0);
   await tab.context().close();
 });
 
-test('a match is played and a game of it replayed', async () => {
+test('a match is played and one of its games replayed', async () => {
   await lab.open('arena');
   await page.getByLabel('First player').selectOption('greedy');
   await page.getByLabel('Second player').selectOption('random');
-  await page.getByLabel('Games of each pair').fill('4');
-  // All have the same time unless somebody wants it otherwise.
+  await page.getByLabel('Games per pair').fill('4');
+  // By default all players have the same time.
   const order = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/api/matches'));
   await page.getByRole('button', { name: 'Start' }).click();
   assert.equal((await order).postDataJSON().movetime_ms, 100);
@@ -474,22 +466,22 @@ test('a match is played and a game of it replayed', async () => {
   await inspect(page, 'arena');
   await page.getByRole('link', { name: '№ 1' }).click();
   await page.locator('.replay .move').first().waitFor();
-  await page.getByRole('button', { name: 'One move on' }).click();
+  await page.getByRole('button', { name: 'Next move' }).click();
   await inspect(page, 'match');
 });
 
-test('on a phone a game is replayed and a move played with a finger', async () => {
+test('on a phone a game is replayed and a move is played by touch', async () => {
   const phone = await lab.phone();
   phone.setDefaultTimeout(60_000);
   await phone.goto(`${lab.url}/#/match/000001`);
   const moves = phone.locator('.replay .move');
   await moves.first().waitFor();
   const current = phone.locator('.replay .move[aria-current]');
-  await phone.getByRole('button', { name: 'One move on' }).tap();
+  await phone.getByRole('button', { name: 'Next move' }).tap();
   assert.equal(await current.textContent(), await moves.first().textContent());
   await moves.nth(3).tap();
   assert.equal(await current.textContent(), await moves.nth(3).textContent());
-  await phone.getByRole('button', { name: 'One move back' }).tap();
+  await phone.getByRole('button', { name: 'Previous move' }).tap();
   assert.equal(await current.textContent(), await moves.nth(2).textContent());
   await phone.goto(`${lab.url}/#/play?player=random`);
   await phone.locator('.game-status', { hasText: 'Your move' }).waitFor();
@@ -498,28 +490,28 @@ test('on a phone a game is replayed and a move played with a finger', async () =
   await phone.context().close();
 });
 
-test('an ending is seen beside the truth', async () => {
+test('an endgame is shown beside its tablebase', async () => {
   await lab.open('endgame');
-  await page.getByText('No ending has been learned yet').waitFor();
+  await page.getByText('No endgame has been trained yet').waitFor();
   await page.evaluate(async () => {
     const order = { name: 'rook', learner: 'krk', preset: 'tiny', games: 60, seed: 1, threads: 1 };
     const headers = { 'Content-Type': 'application/json' };
     const answer = await fetch('/api/runs', { method: 'POST', headers, body: JSON.stringify(order) });
     if (answer.status !== 201) throw new Error(await answer.text());
   });
-  // The page finds it by itself.
+  // The page finds the new run by itself.
   const learned = page.getByRole('grid', { name: 'Learned' });
-  const truth = page.getByRole('grid', { name: 'True' });
+  const tablebase = page.getByRole('grid', { name: 'Tablebase' });
   await page.getByText('Mean error').waitFor();
-  // The weaker king beside the rook that nobody guards takes it.
+  // Black's king captures the unprotected rook.
   await page.getByLabel('White’s king on').fill('a1');
   await page.getByLabel('White’s rook on').fill('h8');
   await page.getByLabel('To move').selectOption('black');
-  await truth.getByLabel('g7: 0 true, a draw').click();
+  await tablebase.getByLabel('g7: 0 tablebase, a draw').click();
   const detail = page.locator('.ending-detail');
   await detail.getByRole('row', { name: 'Kxh8' }).waitFor();
   await detail.locator('.board piece').first().waitFor();
-  // And with the keys: one to the left, where the rook is safe.
+  // With the keyboard: one square to the left, where the rook is safe.
   await learned.locator('[tabindex="0"]').focus();
   await page.keyboard.press('ArrowLeft');
   await page.keyboard.press('Enter');
@@ -528,7 +520,7 @@ test('an ending is seen beside the truth', async () => {
   await inspect(page, 'endgame');
 });
 
-test('a server with a token asks for it, and again when it was wrong', async () => {
+test('a server with a token asks for it again after a wrong one', async () => {
   const token = 'the-token-of-this-test';
   const guarded = await openLab({ token });
   try {
@@ -536,8 +528,8 @@ test('a server with a token asks for it, and again when it was wrong', async () 
     const board = guarded.page.locator('.game-status');
     for (const given of ['a-token-that-is-not-it', token]) {
       await guarded.page.getByLabel('Token').fill(given);
-      await guarded.page.getByRole('button', { name: 'Use it' }).click();
-      if (given !== token) await guarded.page.getByText('asks for its token').waitFor();
+      await guarded.page.getByRole('button', { name: 'Use this token' }).click();
+      if (given !== token) await guarded.page.getByText('need the token of this server').waitFor();
     }
     await board.filter({ hasText: 'Your move' }).waitFor();
     assert.equal(await guarded.page.getByLabel('Token').count(), 0);
@@ -547,6 +539,6 @@ test('a server with a token asks for it, and again when it was wrong', async () 
   }
 });
 
-test('the page did nothing that it should not', () => {
+test('the page caused no errors', () => {
   assert.deepEqual(lab.faults, []);
 });

@@ -1,26 +1,18 @@
-// Playing, as careless people do it: wrong positions and players, leaving in the middle, changing one's mind.
+// Playing with mistakes: invalid positions and players, leaving in the middle, taking moves back.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 
-import { beginGame, inspect, openLab, playByMouse } from './lab.mjs';
+import { beginGame, inspect, labForTests, playByMouse } from './lab.mjs';
 
 const MATE_IN_ONE = '6k1/8/6K1/8/8/8/8/R7 w - - 0 1';
 
-let lab;
 let page;
-
-before(async () => {
-  lab = await openLab();
-  ({ page } = lab);
-  page.setDefaultTimeout(60_000);
-});
-
-after(async () => {
-  await lab?.close();
+const lab = labForTests((opened) => {
+  page = opened;
 });
 
 const status = () => page.locator('.game-status');
@@ -31,12 +23,12 @@ const dialog = () => page.getByRole('dialog');
 const yourMove = () => status().filter({ hasText: 'Your move' }).waitFor();
 const button = (name) => page.getByRole('button', { name, exact: true });
 
-/** A game as if this tab had never played one. */
+/** Starts a game in a tab without a saved game. */
 async function fresh(query) {
   await lab.open('runs');
   await page.evaluate(() => sessionStorage.clear());
   await lab.open(`play?${new URLSearchParams(query)}`);
-  await status().filter({ hasText: /Your move|thinks/ }).waitFor();
+  await status().filter({ hasText: /Your move|thinking/ }).waitFor();
 }
 
 async function type(move) {
@@ -44,8 +36,8 @@ async function type(move) {
   await button('Move').click();
 }
 
-/** The requests for thoughts that the page makes from now on. */
-function heard() {
+/** Records the search requests of the page from now on. */
+function searchRequests() {
   const bodies = [];
   const listen = (request) => {
     if (request.url().endsWith('/api/think')) bodies.push(request.postDataJSON());
@@ -63,31 +55,31 @@ function ended(request) {
   });
 }
 
-test('a position or a player that is refused leaves the game as it is', async () => {
+test('a rejected position or player leaves the game unchanged', async () => {
   await fresh({ player: 'random' });
   await type('e4');
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
   await yourMove();
   const soFar = await moves().textContent();
   const form = page.locator('form.card');
-  await page.getByLabel('From a position (FEN)').fill('nonsense');
+  await page.getByLabel('Start position (FEN)').fill('nonsense');
   await button('New game').click();
   await form.getByRole('alert').waitFor();
-  assert.equal(await dialog().count(), 0, 'nothing is asked before it could be done');
+  assert.equal(await dialog().count(), 0, 'no confirmation is asked for a rejected game');
   assert.equal(await moves().textContent(), soFar);
-  await page.getByLabel('From a position (FEN)').fill('');
+  await page.getByLabel('Start position (FEN)').fill('');
   await page.getByLabel('Opponent', { exact: true }).selectOption('');
   await page.getByLabel('Player spec').fill('nonsense');
   await button('New game').click();
   await form.getByRole('alert').filter({ hasText: 'nonsense' }).waitFor();
   assert.equal(await moves().textContent(), soFar);
   assert.equal(await status().textContent(), 'Your move.');
-  // And it can be played on.
+  // The game can be continued.
   await playByMouse(page, 'd2d4');
   await moves().filter({ hasText: '2. d4' }).waitFor();
 });
 
-test('a game is kept in its tab and given up only when somebody says so', async () => {
+test('a game is saved in its tab and replaced only after confirmation', async () => {
   await fresh({ player: 'random' });
   await type('e4');
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
@@ -104,38 +96,38 @@ test('a game is kept in its tab and given up only when somebody says so', async 
   await page.reload();
   await isKept();
   await button('New game').click();
-  await dialog().getByRole('button', { name: 'Go on with this one' }).click();
+  await dialog().getByRole('button', { name: 'Continue this game' }).click();
   await isKept();
-  // An address that wants another game asks too.
+  // A URL for another game asks too.
   await lab.open('play?player=greedy');
   await dialog().filter({ hasText: 'The game against random is not over' }).waitFor();
   await inspect(page, 'play-ask');
   await page.keyboard.press('Escape');
   await isKept();
   await button('Resign').click();
-  await dialog().getByRole('button', { name: 'Go on' }).click();
+  await dialog().getByRole('button', { name: 'Keep playing' }).click();
   assert.equal(await status().textContent(), 'Your move.');
   await button('Resign').click();
   await dialog().getByRole('button', { name: 'Resign' }).click();
-  await status().filter({ hasText: '0-1 by resignation. You have lost.' }).waitFor();
+  await status().filter({ hasText: '0-1 by resignation. You lost.' }).waitFor();
   await page.reload();
   await status().filter({ hasText: '0-1 by resignation' }).waitFor();
-  // What is over need not be asked for.
+  // A finished game is replaced without asking.
   await button('New game').click();
-  await moves().filter({ hasText: 'No move yet.' }).waitFor();
+  await moves().filter({ hasText: 'No moves yet.' }).waitFor();
   assert.equal(await dialog().count(), 0);
 });
 
-test('an opponent that cannot be reached is asked again', async () => {
+test('a failed request for a move can be repeated', async () => {
   await fresh({ player: 'random' });
   await page.route('**/api/think', (route) => route.abort());
   await type('e4');
   await page.getByRole('alert').filter({ hasText: 'The server does not answer' }).waitFor();
-  await status().filter({ hasText: 'random has no move' }).waitFor();
+  await status().filter({ hasText: 'random did not move' }).waitFor();
   await page.unroute('**/api/think');
   await button('Try again').click();
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
-  // A move that the server did not hear of is not played.
+  // A move that did not reach the server is not played.
   const soFar = await moves().textContent();
   await page.route('**/api/position', (route) => route.abort());
   await yourMove();
@@ -147,15 +139,15 @@ test('an opponent that cannot be reached is asked again', async () => {
   await moves().filter({ hasText: '2. d4' }).waitFor();
 });
 
-test('an opponent goes on when a take back that has ended its search fails', async () => {
+test('the opponent can move after a failed take back', async () => {
   await fresh({ player: 'random' });
-  // The opponent thinks until the page gives up.
+  // The opponent searches until the page aborts the request.
   await page.route('**/api/think', () => {});
   await type('e4');
-  await status().filter({ hasText: 'random thinks' }).waitFor();
+  await status().filter({ hasText: 'random is thinking' }).waitFor();
   await page.route('**/api/position', (route) => route.abort());
   await button('Take back').click();
-  await status().filter({ hasText: 'It is the turn of random.' }).waitFor();
+  await status().filter({ hasText: 'It is random’s turn.' }).waitFor();
   await button('Try again').waitFor();
   await page.unroute('**/api/position');
   await page.unroute('**/api/think');
@@ -165,7 +157,7 @@ test('an opponent goes on when a take back that has ended its search fails', asy
   assert.equal(await button('Try again').count(), 0);
 });
 
-test('a hint that is asked for while a move is on its way stays out of the next position', async () => {
+test('a hint requested while a move is being sent is not shown in the next position', async () => {
   await fresh({ player: 'random' });
   let letGo;
   const held = new Promise((resolve) => { letGo = resolve; });
@@ -191,7 +183,7 @@ test('a hint that is asked for while a move is on its way stays out of the next 
   assert.equal(kept, 2);
 });
 
-test('a kept game that cannot be shown is not given up unasked', async () => {
+test('a saved game that cannot be restored is not replaced without asking', async () => {
   await fresh({ player: 'random' });
   await type('e4');
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
@@ -199,7 +191,7 @@ test('a kept game that cannot be shown is not given up unasked', async () => {
   const soFar = await moves().textContent();
   const kept = () => page.evaluate(() => sessionStorage.getItem('selfmate-game'));
   const before = await kept();
-  // Only the kept game has moves.
+  // Only the saved game has moves.
   await page.route('**/api/position', (route) => (route.request().postDataJSON().moves.length > 0 ? route.abort() : route.continue()));
   await lab.open('play?player=greedy');
   await button('Try again').waitFor();
@@ -210,8 +202,8 @@ test('a kept game that cannot be shown is not given up unasked', async () => {
   assert.equal(await kept(), before);
   await page.unroute('**/api/position');
   await button('Try again').click();
-  // The address still wants its game.
-  await dialog().getByRole('button', { name: 'Go on with this one' }).click();
+  // The URL still asks for its game.
+  await dialog().getByRole('button', { name: 'Continue this game' }).click();
   assert.equal(await moves().textContent(), soFar);
 });
 
@@ -243,9 +235,9 @@ test('the evaluation bar follows the game', async () => {
   await status().filter({ hasText: 'Hint: ' }).waitFor();
   await table().waitFor();
   await button('Take back').click();
-  await moves().filter({ hasText: 'No move yet.' }).waitFor();
+  await moves().filter({ hasText: 'No moves yet.' }).waitFor();
   assert.equal(await table().count(), 0);
-  // White's part is on White's side of the board.
+  // White's share is on White's side of the board.
   const whiteIsBelow = () =>
     page.evaluate(() => {
       const [whole, white] = ['.eval-bar', '.eval-white'].map((name) => document.querySelector(name).getBoundingClientRect());
@@ -255,21 +247,21 @@ test('the evaluation bar follows the game', async () => {
   await yourMove();
   assert.match(await label(), /^Evaluation: White expects/);
   assert.equal(await whiteIsBelow(), false);
-  await button('Turn the board').click();
+  await button('Flip the board').click();
   assert.equal(await whiteIsBelow(), true);
 });
 
-test('the opponent plays with one line, and its move stands first among its thoughts', async () => {
+test('the opponent searches one line and its move comes first in the table', async () => {
   const last = async () => (await moves().textContent()).trim().split(/\s+/).at(-1);
   const row = () => table().locator('tbody tr').first();
   await fresh({ player: 'alphabeta:depth=5' });
   await page.getByLabel('Strength').selectOption('');
   await beginGame(page);
   await yourMove();
-  const asked = heard();
+  const asked = searchRequests();
   await type('e4');
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
-  // The other lines come from a player of their own, after the move.
+  // The other lines come from a separate player after the move.
   await table().locator('tbody tr').nth(3).waitFor();
   const [play, beside] = asked.bodies;
   assert.deepEqual([play.lines, beside.lines], [1, 4]);
@@ -277,9 +269,9 @@ test('the opponent plays with one line, and its move stands first among its thou
   assert.equal(await row().getAttribute('class'), 'chosen');
   assert.equal(await row().locator('th').textContent(), await last());
   await inspect(page, 'play-thoughts');
-  // Nobody looks: nothing more is asked.
+  // With the table hidden there is no second request.
   asked.bodies.length = 0;
-  await page.getByLabel('Show what the opponent thinks').uncheck();
+  await page.getByLabel('Show the opponent’s search').uncheck();
   assert.equal(await table().count(), 0);
   await type('d3');
   await moves().filter({ hasText: /2\. d3 \S+/ }).waitFor();
@@ -288,12 +280,12 @@ test('the opponent plays with one line, and its move stands first among its thou
   asked.stop();
 });
 
-test('a tree search tells its lines itself, and nothing of moves it has not visited', async () => {
+test('a tree search reports its own lines, without scores for unvisited moves', async () => {
   await fresh({ player: 'material' });
   await page.getByLabel('Strength').selectOption('sims:1');
   await beginGame(page);
   await yourMove();
-  const asked = heard();
+  const asked = searchRequests();
   await type('e4');
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
   await yourMove();
@@ -307,7 +299,7 @@ test('a tree search tells its lines itself, and nothing of moves it has not visi
   for (const [score, visits] of scores) assert.equal(score === '–', visits === '0', `${score} after ${visits} visits`);
 });
 
-test('an opponent whose newest checkpoint is damaged says which one plays', async () => {
+test('a warning names the checkpoint that plays when the newest is damaged', async () => {
   const train = ['--runs', lab.runs, 'train', 'zero', '--run', 'hurt', '--preset', 'tiny', '--games', '128', '--plain'];
   execFileSync(process.env.SELFMATE, train, { stdio: 'ignore' });
   const checkpoints = join(lab.runs, 'hurt', 'checkpoints');
@@ -324,6 +316,6 @@ test('an opponent whose newest checkpoint is damaged says which one plays', asyn
   assert.match(await warning.textContent(), new RegExp(`${newest}.*model\\.safetensors`));
 });
 
-test('the page did nothing that it should not', () => {
+test('the page caused no errors', () => {
   assert.deepEqual(lab.faults, []);
 });

@@ -3,13 +3,13 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   build: {
     target: 'es2022',
-    // The content security policy allows no inline script, so nothing is inlined but the pieces'
-    // pictures, which are data in the style sheet.
+    // The content security policy forbids inline scripts, so only the images of the pieces are
+    // inlined, as data in the style sheet.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
   },
   server: {
-    // `npm run dev` beside a running `selfmate serve`.
+    // For `npm run dev` together with a running `selfmate serve`.
     proxy: { '/api': 'http://127.0.0.1:8000' },
   },
 });

@@ -1,10 +1,10 @@
-//! Who may ask, and from where. Pure functions of the head of a request, and the layer that calls
-//! them before anything else happens.
+//! Access control: which requests are allowed. The checks are pure functions of the request head;
+//! `layer` calls them before anything else.
 //!
-//! A page remote must not reach this server through its visitor's browser. Three walls: the Host
-//! must be an address or a name we know (a name that was rebound to us is neither), the Origin must
-//! be ourselves, and bodies must be JSON, which no foreign form can send. Where others can connect
-//! at all, changes need a token besides.
+//! A page of another site must not reach this server through the browser of its visitor. Three
+//! checks prevent that: the Host must be an address or a known name (which defeats DNS rebinding),
+//! the Origin must be this server, and bodies must be JSON, which HTML forms cannot send. On
+//! servers that other machines can reach, changes also need a token.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -20,10 +20,9 @@ use crate::error::ApiError;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
-/// Decides about requests.
 #[derive(Debug)]
 pub struct Access {
-    /// Hashed, so that comparing takes as long whatever differs.
+    /// Hashed, so that the comparison takes constant time.
     token: Option<blake3::Hash>,
     hosts: Vec<String>,
 }
@@ -34,18 +33,17 @@ impl Access {
         Access { token, hosts: hosts.iter().map(|host| host.to_ascii_lowercase()).collect() }
     }
 
-    /// True when changes need a token.
     pub fn asks_for_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Lets a request in, or says why not.
+    /// Allows a request or returns why it is rejected.
     pub fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), ApiError> {
         let host = only(headers, &header::HOST)?
-            .ok_or_else(|| ApiError::Forbidden("no Host: expected one".into()))?;
-        if !self.knows(host) {
+            .ok_or_else(|| ApiError::Forbidden("the Host header is missing".into()))?;
+        if !self.is_known_host(host) {
             return Err(ApiError::Forbidden(format!(
-                "Host '{host}' is not known here: expected an address, localhost or a name given with --host"
+                "Host '{host}' is unknown: expected an address, localhost or a name given with --host"
             )));
         }
         if let Some(origin) = only(headers, &header::ORIGIN)?
@@ -58,12 +56,14 @@ impl Access {
         if only(headers, &FETCH_SITE)?
             .is_some_and(|site| matches!(site, "cross-site" | "same-site"))
         {
-            // Following a link to a page is fine; fetching from it is not.
+            // Following a link to the page is allowed; fetching from another site is not.
             let follows_link = *method == Method::GET
                 && only(headers, &FETCH_MODE)? == Some("navigate")
                 && path == "/";
             if !follows_link {
-                return Err(ApiError::Forbidden("another site's page asks for this".into()));
+                return Err(ApiError::Forbidden(
+                    "the request comes from a page of another site".into(),
+                ));
             }
         }
         if changes_state(method, headers) && !self.is_authorised(headers)? {
@@ -72,8 +72,9 @@ impl Access {
         Ok(())
     }
 
-    /// A name that an attacker owns may point here, an address never is such a name.
-    fn knows(&self, host: &str) -> bool {
+    /// An attacker's domain name may resolve to this server, so only known names are allowed; IP
+    /// addresses are always safe.
+    fn is_known_host(&self, host: &str) -> bool {
         let name = match host.strip_prefix('[') {
             Some(rest) => match rest.split_once(']') {
                 Some((address, port)) if is_port(port) => {
@@ -95,15 +96,14 @@ impl Access {
         let Some(token) = &self.token else { return Ok(true) };
         let given = only(headers, &header::AUTHORIZATION)?;
         let given = given.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
-        // Equality of hashes takes the same time for all of them.
+        // Comparing BLAKE3 hashes takes constant time.
         Ok(given.is_some_and(|given| blake3::hash(given.as_bytes()) == *token))
     }
 }
 
-/// The layer that asks the guard.
 pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let uri = request.uri();
-    match app.guard.check(request.method(), uri.path(), request.headers()) {
+    match app.access.check(request.method(), uri.path(), request.headers()) {
         Ok(()) => next.run(request).await,
         Err(error) => {
             app.counters.refused();
@@ -112,19 +112,20 @@ pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     }
 }
 
-/// The one value of a header. Two of them are how proxies and servers come to disagree.
+/// The single value of a header. Repeated headers are rejected, because proxies and servers read
+/// them differently.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, ApiError> {
     let mut values = headers.get_all(name).iter();
-    let refuse =
+    let reject =
         |what: &str| ApiError::Forbidden(format!("{name} {what}: expected one plain value"));
     match (values.next(), values.next()) {
         (None, _) => Ok(None),
-        (Some(value), None) => value.to_str().map(Some).map_err(|_| refuse("is not text")),
-        (Some(_), Some(_)) => Err(refuse("is there twice")),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| reject("is not text")),
+        (Some(_), Some(_)) => Err(reject("occurs twice")),
     }
 }
 
-/// A page of ours was fetched from this very host, perhaps through a proxy that adds TLS.
+/// Our own page has this host as its origin, possibly with https from a proxy.
 fn is_same_origin(origin: &str, host: &str) -> bool {
     ["http://", "https://"]
         .iter()
@@ -136,7 +137,7 @@ fn is_port(text: &str) -> bool {
         || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A WebSocket begins with a GET and may do anything.
+/// A WebSocket starts with GET but may change state.
 fn changes_state(method: &Method, headers: &HeaderMap) -> bool {
     !matches!(*method, Method::GET | Method::HEAD) || headers.contains_key(header::UPGRADE)
 }
@@ -155,14 +156,14 @@ mod tests {
         headers
     }
 
-    fn check(guard: &Access, method: &Method, pairs: &[(&'static str, &str)]) -> Result<(), u16> {
-        let answer = guard.check(method, "/api/runs", &headers(pairs));
+    fn check(access: &Access, method: &Method, pairs: &[(&'static str, &str)]) -> Result<(), u16> {
+        let answer = access.check(method, "/api/runs", &headers(pairs));
         answer.map_err(|error| error.status().as_u16())
     }
 
     #[test]
-    fn addresses_and_known_names_are_hosts_and_others_are_not() {
-        let guard = Access::new(None, &["Lab.Example".to_owned()]);
+    fn only_addresses_and_known_names_are_allowed_as_hosts() {
+        let access = Access::new(None, &["Lab.Example".to_owned()]);
         for host in [
             "localhost",
             "localhost:8000",
@@ -173,7 +174,7 @@ mod tests {
             "[fe80::1]",
             "lab.example:8000",
         ] {
-            assert_eq!(check(&guard, &Method::GET, &[("host", host)]), Ok(()), "{host}");
+            assert_eq!(check(&access, &Method::GET, &[("host", host)]), Ok(()), "{host}");
         }
         for host in [
             "",
@@ -187,18 +188,18 @@ mod tests {
             "127.0.0.1@evil.example",
             "lab.example.",
         ] {
-            assert_eq!(check(&guard, &Method::GET, &[("host", host)]), Err(403), "{host}");
+            assert_eq!(check(&access, &Method::GET, &[("host", host)]), Err(403), "{host}");
         }
-        assert_eq!(check(&guard, &Method::GET, &[]), Err(403));
+        assert_eq!(check(&access, &Method::GET, &[]), Err(403));
         let twice = [("host", "localhost"), ("host", "localhost")];
-        assert_eq!(check(&guard, &Method::GET, &twice), Err(403));
+        assert_eq!(check(&access, &Method::GET, &twice), Err(403));
     }
 
     #[test]
-    fn only_our_own_pages_may_ask() {
-        let guard = Access::new(None, &[]);
+    fn only_pages_of_this_server_may_send_requests() {
+        let access = Access::new(None, &[]);
         let with = |name: &'static str, value: &str| {
-            check(&guard, &Method::POST, &[("host", "localhost:8000"), (name, value)])
+            check(&access, &Method::POST, &[("host", "localhost:8000"), (name, value)])
         };
         assert_eq!(with("origin", "http://localhost:8000"), Ok(()));
         assert_eq!(with("origin", "https://localhost:8000"), Ok(()));
@@ -214,31 +215,31 @@ mod tests {
     }
 
     #[test]
-    fn a_link_from_elsewhere_opens_the_page_and_nothing_else() {
-        let guard = Access::new(None, &[]);
+    fn a_link_from_another_site_can_only_open_the_page() {
+        let access = Access::new(None, &[]);
         let pairs = [
             ("host", "localhost"),
             ("sec-fetch-site", "cross-site"),
             ("sec-fetch-mode", "navigate"),
         ];
-        assert_eq!(guard.check(&Method::GET, "/", &headers(&pairs)), Ok(()));
-        assert_eq!(check(&guard, &Method::GET, &pairs), Err(403));
-        assert!(guard.check(&Method::POST, "/", &headers(&pairs)).is_err());
+        assert_eq!(access.check(&Method::GET, "/", &headers(&pairs)), Ok(()));
+        assert_eq!(check(&access, &Method::GET, &pairs), Err(403));
+        assert!(access.check(&Method::POST, "/", &headers(&pairs)).is_err());
     }
 
     #[test]
-    fn changes_need_the_token_and_reading_does_not() {
-        let guard = Access::new(Some("secret"), &[]);
+    fn changes_need_the_token_but_reading_does_not() {
+        let access = Access::new(Some("secret"), &[]);
         let with = |method, token: &str| {
-            check(&guard, &method, &[("host", "10.0.0.7"), ("authorization", token)])
+            check(&access, &method, &[("host", "10.0.0.7"), ("authorization", token)])
         };
-        assert_eq!(check(&guard, &Method::GET, &[("host", "10.0.0.7")]), Ok(()));
-        assert_eq!(check(&guard, &Method::POST, &[("host", "10.0.0.7")]), Err(401));
+        assert_eq!(check(&access, &Method::GET, &[("host", "10.0.0.7")]), Ok(()));
+        assert_eq!(check(&access, &Method::POST, &[("host", "10.0.0.7")]), Err(401));
         assert_eq!(with(Method::POST, "Bearer secret"), Ok(()));
         for token in ["Bearer secre", "Bearer secrets", "Bearer ", "secret", "Basic secret"] {
             assert_eq!(with(Method::DELETE, token), Err(401), "{token}");
         }
         let upgrade = [("host", "10.0.0.7"), ("upgrade", "websocket")];
-        assert_eq!(check(&guard, &Method::GET, &upgrade), Err(401));
+        assert_eq!(check(&access, &Method::GET, &upgrade), Err(401));
     }
 }

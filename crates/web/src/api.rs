@@ -1,4 +1,4 @@
-//! The HTTP API: what there is under which path, and what every request passes through.
+//! The HTTP API: routes and the layers that every request passes through.
 
 pub mod about;
 pub mod cluster;
@@ -28,18 +28,19 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::{access, asset, counter, openapi, openenv, response_cache};
 
-/// The largest body of a request: a game of two thousand moves fits.
+/// The largest request body; a game of 2000 moves fits.
 const BODY_BYTES: usize = 64 << 10;
 
-/// The page may use what came with it and nothing else; nobody may frame it.
+/// The page may load only its own files, and other pages must not embed it in frames.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-/// Lines that wait in a compressor are not told: neither events nor searches go through one.
-const SEARCH: NotForContentType = NotForContentType::const_new("application/x-ndjson");
+/// Streams are not compressed, because a compressor would delay their lines.
+const NOT_STREAMS: NotForContentType = NotForContentType::const_new("application/x-ndjson");
 
-/// All routes. A request whose answer has not begun in time gets none; streams then go on.
+/// All routes. A request fails if its response has not started within `answer_timeout`; started
+/// streams continue.
 pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
     let api = Router::new()
         .route("/about", get(about::about))
@@ -72,7 +73,7 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .route("/endgames/{run}/heat", get(endgame::heat))
         .route("/endgames/{run}/position", get(endgame::position))
         .route("/cluster", get(cluster::cluster))
-        .fallback(nothing);
+        .fallback(unknown_path);
     Router::new()
         .nest("/api", api)
         .nest("/openenv", openenv::router())
@@ -83,7 +84,7 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, answer_timeout))
         .layer(DefaultBodyLimit::max(BODY_BYTES))
         .layer(middleware::from_fn(limit_body))
-        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(SEARCH)))
+        .layer(CompressionLayer::new().compress_when(DefaultPredicate::new().and(NOT_STREAMS)))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), response_cache::layer))
         .layer(middleware::from_fn_with_state(Arc::clone(&app), access::layer))
         .layer(CatchPanicLayer::new())
@@ -91,12 +92,12 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .layer(middleware::from_fn(harden))
 }
 
-async fn nothing() -> ApiError {
-    ApiError::NotFound("there is nothing here; /openapi.json lists what there is".into())
+async fn unknown_path() -> ApiError {
+    ApiError::NotFound("there is no such path; /openapi.json lists all paths".into())
 }
 
-/// Refuses a body that says it is too large before it is sent; one that does not say is read up to
-/// the limit.
+/// Rejects a body with a too large Content-Length before it is sent. A body without one is read up
+/// to the limit.
 async fn limit_body(request: Request, next: Next) -> Response {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -107,7 +108,7 @@ async fn limit_body(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Headers that every answer carries, refusals included.
+/// Adds security headers to every response, including errors.
 async fn harden(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! What all requests share.
+//! The state that all requests share.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::access::Access;
 use crate::arena::Arena;
-use crate::cluster::Watched;
+use crate::cluster::ClusterWatcher;
 use crate::counter::Counters;
 use crate::endgame::Endgames;
 use crate::error::{ApiError, without_paths};
@@ -22,13 +22,12 @@ use crate::server::Config;
 use crate::training_process::Trainings;
 use crate::tree::Trees;
 
-/// Searches that wait for their turn; more are refused.
+/// The maximum number of waiting searches; further requests are rejected.
 pub const MAX_WAITING: usize = 32;
 
-/// The state behind the API.
 pub struct App {
     pub runs_path: PathBuf,
-    pub guard: Access,
+    pub access: Access,
     pub runs: Runs,
     pub players: Players,
     pub trees: Trees,
@@ -37,27 +36,27 @@ pub struct App {
     pub episodes: Episodes,
     pub endgames: Endgames,
     pub counters: Counters,
-    pub recent: ResponseCache,
-    pub cluster: Option<Watched>,
-    /// A place for each stream.
+    pub response_cache: ResponseCache,
+    pub cluster: Option<ClusterWatcher>,
+    /// One permit per open stream.
     pub streams: Arc<Semaphore>,
-    /// A place for each search: as many as there are cores.
+    /// One permit per running search; there are as many as cores.
     pub searches: Arc<Semaphore>,
-    /// A place for each search that waits or runs.
+    /// One permit per waiting or running search.
     pub queue: Arc<Semaphore>,
     pub cores: usize,
-    /// A WebSocket that has not been heard of for so long is closed.
+    /// A WebSocket is closed after this time without a message.
     pub socket_idle: Duration,
 }
 
 impl App {
     pub fn new(mut config: Config) -> App {
-        // A whole path can be told from other words of a message, and be left out of it.
+        // An absolute path can be recognised in messages and removed from them.
         config.runs = std::path::absolute(&config.runs).unwrap_or(config.runs);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let players = Players::new(&config.runs, cores);
         App {
-            guard: Access::new(config.token.as_deref(), &config.hosts),
+            access: Access::new(config.token.as_deref(), &config.hosts),
             runs: Runs::new(&config.runs),
             trainings: Trainings::new(config.program, config.runs.clone()),
             arena: Arena::new(&config.runs, players.registry().clone(), cores),
@@ -68,7 +67,7 @@ impl App {
             episodes: Episodes::default(),
             endgames: Endgames::default(),
             counters: Counters::default(),
-            recent: ResponseCache::default(),
+            response_cache: ResponseCache::default(),
             cluster: config.cluster,
             searches: Arc::new(Semaphore::new(cores)),
             queue: Arc::new(Semaphore::new(cores + MAX_WAITING)),
@@ -77,23 +76,22 @@ impl App {
         }
     }
 
-    /// What has to be said of a player when the newest checkpoint of its run is damaged. One that
-    /// names its step is what was asked for.
+    /// A warning when the newest checkpoint of a player's run is damaged. There is none for players
+    /// that name their step.
     pub fn passed_over(&self, player: &PlayerSpec) -> Option<String> {
         let run = player.argument.as_deref().filter(|name| !name.contains('@'))?;
         if player.kind != "run" {
             return None;
         }
-        // A run that cannot be read has no player either, and that was said.
+        // If the run cannot be read, building the player has already failed.
         self.runs.passed_over(run).ok().flatten()
     }
 
-    /// A fault on our side as the client may read it: where the runs are is nobody's business.
+    /// An internal error, without the path of the runs folder.
     pub fn fault(&self, error: &dyn Display) -> ApiError {
         ApiError::Internal(without_paths(error, &self.runs_path))
     }
 
-    /// As [`App::fault`], for what does not exist.
     pub fn absent(&self, error: &dyn Display) -> ApiError {
         ApiError::NotFound(without_paths(error, &self.runs_path))
     }

@@ -1,5 +1,5 @@
-//! Matches for the page: queued, played one after another on all cores, kept in files that a match
-//! goes on from. Every pair of players who were asked for meets.
+//! Matches for the page: queued, played one after another on all cores, stored in files and
+//! resumable. All given players play each other.
 
 mod match_queue;
 
@@ -21,56 +21,55 @@ use crate::player::{Effort, Players};
 use crate::run::lock;
 use match_queue::{MatchQueue, PendingMatches, Stored};
 
-/// Matches that may wait.
+/// The maximum number of waiting matches.
 const MAX_WAITING: usize = 200;
-/// The most games of one match.
+/// The maximum number of games of one match.
 const MAX_GAMES: u64 = 10_000;
-/// The anchor of every list that it is on.
+/// The anchor of every rating list that contains it.
 const ANCHOR: &str = "random";
 
-/// The matches of this server.
 pub struct Arena {
     match_queue: Arc<MatchQueue>,
 }
 
-/// What to play.
+/// The matches to play.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MatchOrder {
-    /// At least two; each meets each.
+    /// At least two players; every pair plays a match.
     #[schema(min_items = 2, max_items = 16)]
     pub players: Vec<String>,
-    /// Games of each pair.
+    /// Games per pair.
     #[schema(minimum = 1, maximum = 10_000)]
     pub games: u64,
-    /// How long to think about a move; as the players say when it is left out.
+    /// Simulations or nodes per move; the players' own limits by default.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub sims: Option<u64>,
-    /// Milliseconds for each move.
+    /// Milliseconds per move.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 60_000)]
     pub movetime_ms: Option<u64>,
-    /// The seed of openings and players; the match's number when it is left out, so that the same
-    /// match once more has other games.
+    /// The seed of openings and players; the number of the match by default, so that repeating a
+    /// match gives other games.
     #[serde(default, deserialize_with = "int64")]
     pub seed: Option<u64>,
 }
 
-/// A match in short.
+/// Summary of a match.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct MatchView {
-    /// Its name.
+    /// Number of the match.
     pub id: String,
-    /// Where it stands.
+    /// State of the match.
     pub state: MatchState,
-    /// What went wrong.
+    /// Why it failed.
     pub error: Option<String>,
-    /// Games it is to have.
+    /// Total number of games.
     pub total: u64,
-    /// How long players may think.
+    /// Search limit per move.
     pub limit: String,
-    /// The score so far, as `selfmate match --json` gives it.
+    /// The result so far, as in `selfmate match --json`.
     #[schema(value_type = Object)]
     pub report: MatchReport,
 }
@@ -78,21 +77,21 @@ pub struct MatchView {
 /// A game of a match in a list.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct MatchGameRow {
-    /// Its number; 2n and 2n + 1 share an opening.
+    /// Number of the game; 2n and 2n + 1 share an opening.
     pub number: u64,
-    /// A has White.
+    /// True when A plays White.
     pub a_is_white: bool,
     /// A's points: 1, ½ or 0.
     pub a_points: f64,
-    /// Why it ended.
+    /// Why the game ended.
     pub reason: String,
-    /// Moves of both sides.
+    /// Plies of both sides.
     pub plies: usize,
     /// The name of the opening, if it has one.
     pub opening: Option<String>,
 }
 
-/// Where a match stands.
+/// State of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MatchState {
@@ -102,14 +101,14 @@ pub enum MatchState {
     Finished,
 }
 
-/// A rating list of players who met under the same conditions.
+/// A rating list of players that played under the same settings.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Ladder {
-    /// How long players could think.
+    /// Search limit per move.
     pub limit: String,
-    /// The matches behind it.
+    /// Number of matches.
     pub matches: u64,
-    /// Games that were left out because they repeat another one move for move.
+    /// Games that were skipped because they repeat another one move for move.
     pub repeated: u64,
     /// Best first.
     #[schema(value_type = Vec<Object>)]
@@ -121,16 +120,16 @@ impl Arena {
         Arena { match_queue: Arc::new(MatchQueue::new(runs, registry, cores)) }
     }
 
-    /// Queues a match for each pair; returns their names.
+    /// Queues a match for each pair and returns their ids.
     pub fn start(&self, players: &Players, order: &MatchOrder) -> Result<Vec<String>, ApiError> {
         let configs = configs(players, order)?;
         has_room(&lock(&self.match_queue.queue), configs.len())?;
-        // A player that cannot be built is told now, not by a match that never begins.
+        // Report players that cannot be built now, not when their match starts.
         for text in &order.players {
             players.build(&players.parse(text)?, 1)?;
         }
         let mut queue = lock(&self.match_queue.queue);
-        // Others may have come meanwhile; nothing is written down that cannot be played.
+        // The queue may have grown meanwhile; nothing is stored that cannot wait.
         has_room(&queue, configs.len())?;
         let create = |config: &MatchConfig| self.match_queue.create(config, order.seed);
         let ids: Vec<String> = configs.iter().map(create).collect::<Result<_, _>>()?;
@@ -138,7 +137,7 @@ impl Arena {
         Ok(ids)
     }
 
-    /// Lets a match go on that was stopped.
+    /// Resumes a stopped match.
     pub fn resume(&self, id: &str) -> Result<(), ApiError> {
         self.match_queue.config(id)?;
         let mut queue = lock(&self.match_queue.queue);
@@ -164,7 +163,7 @@ impl Arena {
         self.match_queue.changed.notify_all();
     }
 
-    /// Stops a match; its finished games stay.
+    /// Stops a match; finished games are kept.
     pub fn stop(&self, id: &str) -> Result<(), ApiError> {
         self.match_queue.config(id)?;
         let mut queue = lock(&self.match_queue.queue);
@@ -175,7 +174,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Ends everything, for the end of the server.
+    /// Stops all matches when the server ends.
     pub fn stop_all(&self) {
         let mut queue = lock(&self.match_queue.queue);
         queue.waiting.clear();
@@ -195,17 +194,15 @@ impl Arena {
         ids.iter().filter_map(|id| self.match_queue.look(id).ok()).map(|(view, _)| view).collect()
     }
 
-    /// One match with a row for each finished game.
     pub fn show(&self, id: &str) -> Result<(MatchView, Vec<MatchGameRow>), ApiError> {
         self.match_queue.look(id).map(|(view, stored)| (view, stored.rows.clone()))
     }
 
-    /// One match with its games by number.
     pub fn games(&self, id: &str) -> Result<(MatchView, Vec<Option<GameRecord>>), ApiError> {
         Ok((self.match_queue.look(id)?.0, self.match_queue.games(id)?))
     }
 
-    /// A rating list for each way to play.
+    /// One rating list for each set of match settings.
     pub fn ladders(&self) -> Vec<Ladder> {
         let mut groups: Vec<(GameSettings, Vec<Arc<Stored>>)> = Vec::new();
         for id in self.match_queue.ids() {
@@ -220,15 +217,16 @@ impl Arena {
     }
 }
 
-/// Whether so many more matches may wait.
+/// Checks that `more` matches may be queued.
 fn has_room(queue: &PendingMatches, more: usize) -> Result<(), ApiError> {
     if queue.waiting.len() + more > MAX_WAITING {
-        return Err(ApiError::Busy(format!("{MAX_WAITING} matches wait already")));
+        return Err(ApiError::Busy(format!(
+            "{MAX_WAITING} matches are already waiting: try again later"
+        )));
     }
     Ok(())
 }
 
-/// A match for each pair of players.
 fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, ApiError> {
     let malformed = |text: &str| Err(ApiError::Malformed(text.to_owned()));
     let names: Vec<String> = order.players.iter().map(|text| text.trim().to_owned()).collect();
@@ -241,14 +239,14 @@ fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, Ap
     Effort { sims: order.sims, depth: None, movetime_ms: order.movetime_ms }.limit()?;
     let limit =
         MoveLimit { nodes: order.sims, movetime_ms: order.movetime_ms, ..MoveLimit::default() };
-    // Players who cannot mate shuffle for ever; a game as long as any real one is a draw.
+    // Weak players shuffle pieces forever; a game this long is a draw.
     let adjudication = Adjudication { max_plies: Some(400), ..Adjudication::default() };
     let mut configs = Vec::new();
     for (index, a) in names.iter().enumerate() {
         players.parse(a)?;
         for b in &names[index + 1..] {
             if a == b {
-                return Err(ApiError::Bad("players: the same one twice".to_owned()));
+                return Err(ApiError::Bad("players: the same player is listed twice".to_owned()));
             }
             configs.push(MatchConfig {
                 settings: GameSettings { limit, adjudication, ..GameSettings::default() },
@@ -259,8 +257,7 @@ fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, Ap
     Ok(configs)
 }
 
-/// Fits one scale to all results. A game that repeats another one move for move says nothing new:
-/// it counts once, however often the same match was played.
+/// Rates all players on one scale. A game that repeats another one move for move counts once.
 fn ladder(settings: &GameSettings, matches: &[Arc<Stored>]) -> Ladder {
     let mut seen = HashSet::new();
     let mut repeated = 0;
@@ -268,7 +265,7 @@ fn ladder(settings: &GameSettings, matches: &[Arc<Stored>]) -> Ladder {
     for stored in matches {
         let mut tally = Tally::default();
         for game in &stored.games {
-            if seen.insert(game.print) {
+            if seen.insert(game.fingerprint) {
                 tally.add(game.a_points);
             } else {
                 repeated += 1;
@@ -319,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn everyone_meets_everyone_and_is_rated() {
+    fn all_players_play_each_other_and_are_rated() {
         let folder = tempfile::tempdir().unwrap();
         let players = Players::new(folder.path(), 2);
         let arena = Arena::new(folder.path(), players.registry().clone(), 2);
@@ -340,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_match_again_is_no_new_evidence() {
+    fn repeated_games_count_once() {
         let folder = tempfile::tempdir().unwrap();
         let players = Players::new(folder.path(), 2);
         let arena = Arena::new(folder.path(), players.registry().clone(), 2);
@@ -357,7 +354,7 @@ mod tests {
         arena.start(&players, &once).unwrap();
         wait(&arena);
         assert_eq!(ladder(&arena), (4, error, 4));
-        // Without a seed each match has one of its own, and other games.
+        // Without a seed each match has its own and plays other games.
         let again = order(&["random", "greedy"], 4);
         arena.start(&players, &again).unwrap();
         wait(&arena);
@@ -377,7 +374,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &look()));
         arena.ladders();
         assert!(Arc::ptr_eq(&first, &look()));
-        // What has changed is read again.
+        // A changed file is read again.
         let store = folder.path().join(".matches/000001.jsonl");
         let text = std::fs::read_to_string(&store).unwrap();
         std::fs::write(&store, text.lines().next().unwrap().to_owned() + "\n").unwrap();
@@ -385,11 +382,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_wait_is_not_written_down() {
+    fn a_match_that_cannot_be_queued_is_not_stored() {
         let folder = tempfile::tempdir().unwrap();
         let players = Players::new(folder.path(), 2);
         let arena = Arena::new(folder.path(), players.registry().clone(), 1);
-        // Served by nobody, so that all of them wait.
+        // No thread serves the queue, so all matches wait.
         lock(&arena.match_queue.queue).is_served = true;
         lock(&arena.match_queue.queue).waiting = vec!["000009".to_owned(); MAX_WAITING - 2];
         let three = order(&["random", "greedy", "material:sims=2"], 2);
@@ -399,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_and_names_that_make_no_sense_are_refused() {
+    fn invalid_orders_and_ids_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let players = Players::new(folder.path(), 2);
         let arena = Arena::new(folder.path(), players.registry().clone(), 1);

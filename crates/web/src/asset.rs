@@ -1,4 +1,4 @@
-//! The built page, which is part of the binary. Nothing here touches the file system.
+//! The built page, embedded in the binary. Nothing is read from the file system.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
@@ -11,28 +11,28 @@ use crate::error::ApiError;
 #[folder = "$OUT_DIR/page"]
 struct Page;
 
-/// Stands there instead of the page when that was not built; `build.rs` writes it.
+/// Written by `build.rs` when the page was not built.
 const MISSING: &str = "missing.txt";
 
-/// Why there is no page; `None` when there is one.
+/// Why the page was not built; `None` if it was.
 pub fn missing() -> Option<String> {
     let file = Page::get(MISSING)?;
     Some(String::from_utf8_lossy(&file.data).trim().to_owned())
 }
 
-/// A file of the page.
+/// Serves a file of the page.
 pub async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     let path = match uri.path() {
         "/" => "index.html",
         path => path.trim_start_matches('/'),
     };
     if let ("index.html", Some(missing)) = (path, missing()) {
-        let text = format!("The API works, the page is not here: {missing}\n");
+        let text = format!("The API works, but the page is missing: {missing}\n");
         return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
     }
     match Page::get(path) {
         Some(file) if path != MISSING => answer(path, &file, &headers),
-        _ => ApiError::NotFound(format!("there is no '{}' here", uri.path())).into_response(),
+        _ => ApiError::NotFound(format!("there is no file '{}'", uri.path())).into_response(),
     }
 }
 
@@ -49,7 +49,7 @@ fn answer(path: &str, file: &EmbeddedFile, headers: &HeaderMap) -> Response {
     };
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type(path)));
-    // Names under assets/ carry a hash of what is in them.
+    // Names under assets/ contain a hash of their content.
     let cache = if path.starts_with("assets/") {
         "public, max-age=31536000, immutable"
     } else {

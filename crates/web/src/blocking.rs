@@ -1,8 +1,8 @@
-//! Between requests and the synchronous libraries: work on threads, answers that flow while it goes
-//! on, and an end to it when nobody listens any more or it takes too long.
+//! Runs the synchronous libraries on threads. Results are streamed while the work continues, and
+//! the work stops when the client is gone or it takes too long.
 //!
-//! Who searches has a core first, and waits for it without a thread. So searches never take the
-//! threads that other requests need.
+//! A search first waits for a core, without occupying a thread. So searches never take the threads
+//! that other requests need.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -21,27 +21,27 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::run::lock;
 
-/// Lines that wait for a slow reader.
+/// Lines buffered for a slow client.
 const QUEUE: usize = 64;
-/// How long a search waits in all for a reader that does not read.
+/// The total time a search waits for a client that does not read.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Does something that reads files or computes for a moment.
-pub async fn work<T: Send + 'static>(
+/// Runs a short blocking task, such as reading files.
+pub async fn run_blocking<T: Send + 'static>(
     app: &Arc<App>,
-    work: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
+    task: impl FnOnce(&App) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = Arc::clone(app);
-    let task = move || work(&app).map_err(|error| error.without_paths(&app.runs_path));
+    let task = move || task(&app).map_err(|error| error.without_paths(&app.runs_path));
     match tokio::task::spawn_blocking(task).await {
         Ok(result) => result,
         Err(_) => Err(ApiError::Internal("the work for this request has failed".into())),
     }
 }
 
-/// Does something that takes a core for a while, once one is free. It is told to stop when the
-/// request is given up or `at_most` has passed.
-pub async fn think<T: Send + 'static>(
+/// Runs a task that needs a core for a while, once one is free. `stop` is set when the request is
+/// dropped or `at_most` has passed.
+pub async fn run_on_core<T: Send + 'static>(
     app: &Arc<App>,
     at_most: Duration,
     task: impl FnOnce(&App, &Arc<AtomicBool>) -> Result<T, ApiError> + Send + 'static,
@@ -52,7 +52,7 @@ pub async fn think<T: Send + 'static>(
     app.counters.searched();
     let stop = Arc::new(AtomicBool::new(false));
     let guard = StopOnDrop(Arc::clone(&stop));
-    let mut done = Box::pin(work(app, move |app| {
+    let mut done = Box::pin(run_blocking(app, move |app| {
         let _places = (place, core);
         task(app, &stop)
     }));
@@ -63,18 +63,18 @@ pub async fn think<T: Send + 'static>(
     done.await
 }
 
-/// Where a search tells what it finds.
-pub struct Teller {
+/// Sends the results of a search to the client.
+pub struct ResultSender {
     lines: mpsc::Sender<Bytes>,
     stop: Arc<AtomicBool>,
-    /// How much longer the search waits for its reader.
+    /// How much longer the search waits for the client.
     patience: Mutex<Duration>,
 }
 
-impl Teller {
-    /// Sends one line of JSON. Waits for a reader who is behind, but not for ever; the search is
-    /// told to stop when that takes too long, and when the reader is gone.
-    pub fn tell(&self, line: &impl Serialize) {
+impl ResultSender {
+    /// Sends one line of JSON. Waits for a slow client up to a limit; sets `stop` when the limit is
+    /// exceeded or the client is gone.
+    pub fn send(&self, line: &impl Serialize) {
         let mut patience = lock(&self.patience);
         let began = Instant::now();
         let sent = Handle::current().block_on(self.lines.send_timeout(encode(line), *patience));
@@ -84,14 +84,14 @@ impl Teller {
         }
     }
 
-    /// Sends one line of JSON that the next one makes old: a reader who is behind does without.
-    pub fn mention(&self, line: &impl Serialize) {
+    /// Sends a line of JSON that the next one replaces. It is dropped if the client is behind.
+    pub fn send_if_ready(&self, line: &impl Serialize) {
         if let Err(TrySendError::Closed(_)) = self.lines.try_send(encode(line)) {
             self.stop.store(true, Relaxed);
         }
     }
 
-    /// Set when the reader is gone or the time is up: a limit for searches.
+    /// Set when the client is gone or the time is up; used as the stop flag of searches.
     pub fn stop(&self) -> &Arc<AtomicBool> {
         &self.stop
     }
@@ -110,21 +110,21 @@ fn encode(line: &impl Serialize) -> Bytes {
     bytes.into()
 }
 
-/// What a search takes.
+/// The resources of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// Threads; a core for each.
+    /// Threads, each on its own core.
     pub threads: usize,
-    /// It is told to stop then.
+    /// The search is stopped after this time.
     pub at_most: Duration,
 }
 
-/// A search whose findings are sent as they come, a JSON document a line. It waits for its cores;
-/// when too many wait already, the request is refused.
+/// Runs a search and streams its results, one JSON document per line. It waits for its cores; the
+/// request is rejected if too many searches are waiting.
 pub fn search(
     app: &Arc<App>,
     cost: Cost,
-    search: impl FnOnce(&App, &Teller) -> Result<(), ApiError> + Send + 'static,
+    search: impl FnOnce(&App, &ResultSender) -> Result<(), ApiError> + Send + 'static,
 ) -> Result<Response, ApiError> {
     let busy = || ApiError::Busy("too many searches are waiting: try again soon".into());
     let place = Arc::clone(&app.queue).try_acquire_owned().map_err(|_| busy())?;
@@ -132,23 +132,23 @@ pub fn search(
     let app = Arc::clone(app);
     let (lines, received) = mpsc::channel(QUEUE);
     let stop = Arc::new(AtomicBool::new(false));
-    let teller = Teller { lines, stop: Arc::clone(&stop), patience: Mutex::new(PATIENCE) };
+    let sender = ResultSender { lines, stop: Arc::clone(&stop), patience: Mutex::new(PATIENCE) };
     let time_is_up = Arc::clone(&stop);
     tokio::spawn(async move {
         let cores = u32::try_from(cost.threads.clamp(1, app.cores)).unwrap_or(1);
         let Ok(cores) = Arc::clone(&app.searches).acquire_many_owned(cores).await else { return };
-        // Whoever gave up while waiting wants nothing computed.
-        if teller.lines.is_closed() {
+        // The client may have left while waiting.
+        if sender.lines.is_closed() {
             return;
         }
         app.counters.searched();
         let mut done = tokio::task::spawn_blocking(move || {
-            if let Err(error) = search(&app, &teller) {
+            if let Err(error) = search(&app, &sender) {
                 let message = error.without_paths(&app.runs_path).to_string();
-                teller.tell(&Failure { kind: "error", message });
+                sender.send(&Failure { kind: "error", message });
             }
         });
-        // A panic ends this search and no other.
+        // A panic ends only this search.
         tokio::select! {
             _ = &mut done => {}
             () = tokio::time::sleep(cost.at_most) => {
@@ -172,14 +172,14 @@ struct Failure {
     message: String,
 }
 
-/// The client's end of a search.
+/// The receiving end of a search.
 struct Reader {
     received: mpsc::Receiver<Bytes>,
     _stop: StopOnDrop,
     _stream: tokio::sync::OwnedSemaphorePermit,
 }
 
-/// A search that nobody listens to ends.
+/// Stops the search when the client is gone.
 struct StopOnDrop(Arc<AtomicBool>);
 
 impl Drop for StopOnDrop {
@@ -192,26 +192,26 @@ impl Drop for StopOnDrop {
 mod tests {
     use super::*;
 
-    /// Runs on a thread of the kind that searches have.
+    /// Runs on a blocking thread, like searches do.
     fn on_a_thread<T: Send + 'static>(task: impl FnOnce() -> T + Send + 'static) -> T {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
         runtime.block_on(async { tokio::task::spawn_blocking(task).await.unwrap() })
     }
 
-    fn teller(patience: Duration) -> (Teller, mpsc::Receiver<Bytes>) {
+    fn sender(patience: Duration) -> (ResultSender, mpsc::Receiver<Bytes>) {
         let (lines, received) = mpsc::channel(QUEUE);
         let (stop, patience) = (Arc::default(), Mutex::new(patience));
-        (Teller { lines, stop, patience }, received)
+        (ResultSender { lines, stop, patience }, received)
     }
 
     #[test]
-    fn a_reader_who_does_not_read_does_not_hold_a_search() {
-        let (teller, mut received) = teller(Duration::from_millis(1));
+    fn a_client_that_does_not_read_does_not_block_a_search() {
+        let (sender, mut received) = sender(Duration::from_millis(1));
         on_a_thread(move || {
-            (0..10 * QUEUE).for_each(|line| teller.mention(&line));
-            assert!(!teller.is_stopped(), "it may still come back");
-            teller.tell(&"the end");
-            assert!(teller.is_stopped());
+            (0..10 * QUEUE).for_each(|line| sender.send_if_ready(&line));
+            assert!(!sender.is_stopped(), "the client may still read later");
+            sender.send(&"the end");
+            assert!(sender.is_stopped());
         });
         let mut first = Vec::new();
         while let Ok(line) = received.try_recv() {
@@ -221,12 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_who_is_gone_ends_the_search() {
-        let (teller, received) = teller(PATIENCE);
+    fn a_search_stops_when_its_client_is_gone() {
+        let (sender, received) = sender(PATIENCE);
         drop(received);
         on_a_thread(move || {
-            teller.mention(&1);
-            assert!(teller.is_stopped());
+            sender.send_if_ready(&1);
+            assert!(sender.is_stopped());
         });
     }
 }

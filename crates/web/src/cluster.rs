@@ -1,5 +1,4 @@
-//! A run on many machines, as somebody tells it who knows how to ask. How that is done, over which
-//! broker, is not known here.
+//! The state of a distributed run. How it is queried, and over which broker, is up to the caller.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,82 +8,84 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// How a cluster goes.
+/// State of a distributed run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct ClusterView {
-    /// The run, or what else is played.
+    /// Name of the run or other job.
     pub run: String,
-    /// The generation or round that is being played; `None` while the learner learns.
+    /// The generation or round being played; `None` while the learner trains.
     pub generation: Option<u64>,
-    /// The hash of the network that plays.
+    /// Hash of the network that plays.
     pub network: Option<String>,
-    /// Games of it that are not there yet.
+    /// Missing games of this generation.
     pub missing: u64,
-    /// Games taken since the learner started.
+    /// Accepted games since the learner started.
     pub games: u64,
-    /// Games that wait at the broker; `None` when it does not say.
+    /// Games waiting at the broker; `None` when unknown.
     pub waiting: Option<u64>,
-    /// Games not taken, by reason.
+    /// Rejected games by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Workers heard of since the learner started.
+    /// Workers seen since the learner started.
     pub members: u64,
-    /// Those heard of last.
+    /// The most recently seen workers.
     pub workers: Vec<WorkerView>,
-    /// Workers from whom nothing is taken, with the reason.
+    /// Banned workers with the reason.
     pub bans: BTreeMap<String, String>,
 }
 
-/// A worker.
+/// State of one worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub struct WorkerView {
-    /// Its name.
+    /// Name of the worker.
     pub name: String,
-    /// Of selfmate.
+    /// Version of selfmate.
     pub version: String,
-    /// Threads that play.
+    /// Threads that play games.
     pub threads: u32,
-    /// Games taken from it.
+    /// Accepted games.
     pub games: u64,
-    /// Games taken a second since it was first heard of.
+    /// Accepted games per second since it was first seen.
     pub games_per_second: f64,
-    /// Games that somebody else had sent before.
+    /// Games that another worker had already sent.
     pub duplicates: u64,
-    /// Games not taken, by reason.
+    /// Rejected games by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Games played again.
+    /// Games that were replayed for verification.
     pub audited: u64,
-    /// Games that it has to play just now.
+    /// Games it is playing now.
     pub held: u64,
-    /// Seconds since it was last heard of.
+    /// Seconds since its last message.
     pub silent_s: f64,
-    /// It plays with the newest network.
+    /// True when it plays with the newest network.
     pub is_current: bool,
 }
 
-/// Asks how a cluster goes; what went wrong in words that anybody may read.
-pub type Ask = dyn Fn() -> Result<ClusterView, String> + Send + Sync;
+/// Queries the state of a cluster. The error is shown to users.
+pub type ClusterQuery = dyn Fn() -> Result<ClusterView, String> + Send + Sync;
 
-/// A cluster to be watched. However many watch, one at a time asks.
+/// A watched cluster. Only one query runs at a time, however many clients watch.
 #[derive(Clone)]
-pub struct Watched(Arc<Inner>);
+pub struct ClusterWatcher(Arc<Inner>);
 
 struct Inner {
-    ask: Box<Ask>,
-    asking: Mutex<()>,
+    query: Box<ClusterQuery>,
+    querying: Mutex<()>,
     last: Mutex<Option<(Instant, Result<ClusterView, String>)>>,
 }
 
-/// For so long an answer is good.
+/// How long an answer is reused.
 const FRESH: Duration = Duration::from_secs(1);
 
-impl Watched {
-    /// Watched by asking this.
-    pub fn new(ask: impl Fn() -> Result<ClusterView, String> + Send + Sync + 'static) -> Watched {
-        let (asking, last) = (Mutex::default(), Mutex::default());
-        Watched(Arc::new(Inner { ask: Box::new(ask), asking, last }))
+impl ClusterWatcher {
+    /// Watches a cluster with this query.
+    pub fn new(
+        query: impl Fn() -> Result<ClusterView, String> + Send + Sync + 'static,
+    ) -> ClusterWatcher {
+        let (querying, last) = (Mutex::default(), Mutex::default());
+        ClusterWatcher(Arc::new(Inner { query: Box::new(query), querying, last }))
     }
 
-    /// How it goes, as of a moment ago.
+    /// The state, at most a second old.
     pub fn look(&self) -> Result<ClusterView, String> {
         let last = || self.0.last.lock().unwrap_or_else(PoisonError::into_inner);
         let known = last().clone();
@@ -93,20 +94,20 @@ impl Watched {
         {
             return answer.clone();
         }
-        // Who comes while another asks gets what there is: threads are not for waiting.
-        let Ok(_asking) = self.0.asking.try_lock() else {
-            let none = || Err("nobody has answered yet: try again".to_owned());
+        // While another query runs, the old state is returned: threads must not wait here.
+        let Ok(_querying) = self.0.querying.try_lock() else {
+            let none = || Err("there is no answer yet: try again".to_owned());
             return known.map_or_else(none, |(_, answer)| answer);
         };
-        let answer = (self.0.ask)();
+        let answer = (self.0.query)();
         *last() = Some((Instant::now(), answer.clone()));
         answer
     }
 }
 
-impl fmt::Debug for Watched {
+impl fmt::Debug for ClusterWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Watched")
+        f.write_str("ClusterWatcher")
     }
 }
 
@@ -117,10 +118,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_who_look_cost_as_much_as_one() {
+    fn many_clients_cause_one_query_per_second() {
         let asked = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&asked);
-        let watched = Watched::new(move || {
+        let watched = ClusterWatcher::new(move || {
             counter.fetch_add(1, Relaxed);
             Err("away".to_owned())
         });
@@ -128,9 +129,9 @@ mod tests {
         for _ in 0..1000 {
             assert_eq!(watched.look(), Err("away".to_owned()));
         }
-        // A machine that stands still for seconds may ask once a second.
+        // A stalled machine may query once per second.
         assert!(asked.load(Relaxed) <= 1 + began.elapsed().as_secs(), "{asked:?}");
-        let held = watched.0.asking.lock().unwrap();
+        let held = watched.0.querying.lock().unwrap();
         *watched.0.last.lock().unwrap() = None;
         assert!(watched.look().unwrap_err().contains("try again"));
         drop(held);

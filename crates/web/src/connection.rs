@@ -1,5 +1,5 @@
-//! Connections that cannot starve each other: there are so many places, each address has its share
-//! of them, and who takes nothing of what is written to it is let go.
+//! Limits on connections, so that clients cannot starve each other: a total number, a number per
+//! address, and a timeout for clients that do not read.
 
 use std::collections::HashMap;
 use std::future::Future as _;
@@ -18,45 +18,45 @@ use tokio::time::{Sleep, sleep};
 use crate::run::lock;
 use crate::server::Limits;
 
-/// The places for connections.
-pub struct Places {
+/// Permits for connections.
+pub struct ConnectionPermits {
     all: Arc<Semaphore>,
     each: usize,
     taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-/// One of them, given back when it is dropped.
-pub struct Place {
+/// A permit, returned when it is dropped.
+pub struct ConnectionPermit {
     _place: OwnedSemaphorePermit,
     address: IpAddr,
     taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-impl Places {
-    pub fn new(limits: Limits) -> Places {
+impl ConnectionPermits {
+    pub fn new(limits: Limits) -> ConnectionPermits {
         let all = Arc::new(Semaphore::new(limits.connections));
-        Places { all, each: limits.connections_each, taken: Arc::default() }
+        ConnectionPermits { all, each: limits.connections_each, taken: Arc::default() }
     }
 
-    /// Waits until there is room.
+    /// Waits for a free connection.
     pub async fn wait(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.all).acquire_owned().await.ok()
     }
 
-    /// The place of an address; `None` when it has its share already. This machine has no share: a
-    /// proxy on it speaks for many.
-    pub fn share(&self, place: OwnedSemaphorePermit, address: IpAddr) -> Option<Place> {
+    /// The permit of an address; `None` when it has its maximum. This machine has no such maximum,
+    /// because a proxy on it serves many clients.
+    pub fn share(&self, place: OwnedSemaphorePermit, address: IpAddr) -> Option<ConnectionPermit> {
         let mut taken = lock(&self.taken);
         let count = taken.entry(address).or_default();
         if *count >= self.each && !address.is_loopback() {
             return None;
         }
         *count += 1;
-        Some(Place { _place: place, address, taken: Arc::clone(&self.taken) })
+        Some(ConnectionPermit { _place: place, address, taken: Arc::clone(&self.taken) })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut taken = lock(&self.taken);
         if let Some(count) = taken.get_mut(&self.address) {
@@ -68,21 +68,21 @@ impl Drop for Place {
     }
 }
 
-/// A connection that has a place for as long as it is open, as a WebSocket too.
+/// A connection that holds its permit while it is open, also as a WebSocket.
 pub struct Connection {
     stream: TcpStream,
-    /// Runs while something waits to be written.
+    /// Runs while data waits to be written.
     waiting: Option<Pin<Box<Sleep>>>,
     timeout: Duration,
-    _place: Place,
+    _place: ConnectionPermit,
 }
 
 impl Connection {
-    pub fn new(stream: TcpStream, place: Place, timeout: Duration) -> Connection {
+    pub fn new(stream: TcpStream, place: ConnectionPermit, timeout: Duration) -> Connection {
         Connection { stream, waiting: None, timeout, _place: place }
     }
 
-    /// An error once nothing could be written for too long.
+    /// Fails when nothing could be written for too long.
     fn watch<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -135,7 +135,7 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The system's buffers need no flushing: this never waits, and says nothing of the reader.
+        // Flushing a TCP stream never waits, so it says nothing about the client.
         Pin::new(&mut self.stream).poll_flush(context)
     }
 
@@ -156,8 +156,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_has_its_share_and_this_machine_all() {
-        let places = Places::new(limits());
+    async fn each_address_has_a_maximum_except_this_machine() {
+        let places = ConnectionPermits::new(limits());
         let far: IpAddr = "192.0.2.7".parse().unwrap();
         let take = async |address| places.share(places.wait().await.unwrap(), address);
         let first = take(far).await.unwrap();
@@ -165,9 +165,9 @@ mod tests {
         assert!(second.is_some() && take(far).await.is_none());
         assert!(take("192.0.2.8".parse().unwrap()).await.is_some());
         drop(first);
-        assert!(take(far).await.is_some(), "a place came back");
+        assert!(take(far).await.is_some(), "the permit was returned");
         drop(second);
-        assert!(lock(&places.taken).is_empty(), "nobody is remembered for ever");
+        assert!(lock(&places.taken).is_empty(), "addresses without connections are forgotten");
         let near = IpAddr::from([127, 0, 0, 1]);
         let mut all = Vec::new();
         for _ in 0..4 {
@@ -177,11 +177,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_who_takes_nothing_is_let_go() {
+    async fn a_client_that_does_not_read_is_disconnected() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let _silent = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
-        let places = Places::new(limits());
+        let places = ConnectionPermits::new(limits());
         let place = places.share(places.wait().await.unwrap(), peer.ip()).unwrap();
         let mut connection = Connection::new(stream, place, Duration::from_secs(60));
         let error = loop {

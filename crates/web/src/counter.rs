@@ -1,4 +1,4 @@
-//! What the server counts of itself, for `/metrics`.
+//! Counters of the server, for `/metrics`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,45 +9,42 @@ use axum::response::Response;
 
 use crate::app::App;
 
-/// Counts since the start.
+/// Counts since the server started.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// By the first digit of the status.
-    answers: [AtomicU64; 6],
+    /// Responses by the first digit of their status.
+    responses: [AtomicU64; 6],
     refused: AtomicU64,
     searches: AtomicU64,
     steps: AtomicU64,
 }
 
 impl Counters {
-    fn answered(&self, status: u16) {
-        self.answers[usize::from(status / 100).min(5)].fetch_add(1, Relaxed);
+    fn responded(&self, status: u16) {
+        self.responses[usize::from(status / 100).min(5)].fetch_add(1, Relaxed);
     }
 
-    /// The guard let a request not in.
+    /// A request was rejected by access control.
     pub fn refused(&self) {
         self.refused.fetch_add(1, Relaxed);
     }
 
-    /// A search was begun.
     pub fn searched(&self) {
         self.searches.fetch_add(1, Relaxed);
     }
 
-    /// A step was taken in an environment.
     pub fn stepped(&self) {
         self.steps.fetch_add(1, Relaxed);
     }
 }
 
-/// The layer that counts answers.
 pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let response = next.run(request).await;
-    app.counters.answered(response.status().as_u16());
+    app.counters.responded(response.status().as_u16());
     response
 }
 
-/// Everything as Prometheus reads it.
+/// All metrics in Prometheus text format.
 pub fn prometheus(app: &App) -> String {
     let mut text = String::new();
     let mut write = |name: &str, kind: &str, help: &str, samples: &[(String, f64)]| {
@@ -58,20 +55,20 @@ pub fn prometheus(app: &App) -> String {
     };
     let counters = &app.counters;
     let one = |value: f64| vec![(String::new(), value)];
-    let answers = counters.answers.iter().enumerate().skip(1);
-    let answers: Vec<_> = answers
+    let responses = counters.responses.iter().enumerate().skip(1);
+    let responses: Vec<_> = responses
         .map(|(class, count)| (format!("{{class=\"{class}xx\"}}"), count.load(Relaxed) as f64))
         .collect();
-    write("http_responses_total", "counter", "Answers by class of status.", &answers);
+    write("http_responses_total", "counter", "Responses by class of status.", &responses);
     let refused = counters.refused.load(Relaxed) as f64;
     write(
         "http_refused_total",
         "counter",
-        "Requests refused for Host, Origin or token.",
+        "Requests rejected for Host, Origin or token.",
         &one(refused),
     );
     let searches = counters.searches.load(Relaxed) as f64;
-    write("searches_total", "counter", "Searches begun.", &one(searches));
+    write("searches_total", "counter", "Searches started.", &one(searches));
     let steps = counters.steps.load(Relaxed) as f64;
     write("openenv_steps_total", "counter", "Steps taken in environments.", &one(steps));
     let episodes = app.episodes.len() as f64;
@@ -85,12 +82,12 @@ pub fn prometheus(app: &App) -> String {
         games.push((labels.clone(), summary.games as f64));
         elo.extend(summary.rating.map(|rating| (labels, rating.elo)));
     }
-    write("run_games", "gauge", "Games of self-play of a run.", &games);
+    write("run_games", "gauge", "Self-play games of a run.", &games);
     write("run_elo", "gauge", "The newest rating of a run.", &elo);
     text
 }
 
-/// A label's value between its quotes.
+/// Escapes a label value.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,5 +1,5 @@
-//! Endings of three pieces that runs have learned, and the truth about them. Both are kept: solving an
-//! ending and reading a checkpoint take a moment, looking at a square takes none.
+//! Three-piece endings that runs have learned, and their tablebases. Both are cached: solving an
+//! ending and loading a checkpoint take a moment.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::SystemTime;
@@ -10,10 +10,10 @@ use selfmate_run::RunReader;
 use crate::error::ApiError;
 use crate::run::lock;
 
-/// Networks that are kept.
+/// Cached networks.
 const KEPT: usize = 6;
 
-/// What is known of endings.
+/// Cached tablebases and networks.
 #[derive(Default)]
 pub struct Endgames {
     /// In the order of [`EndingName::ALL`].
@@ -21,7 +21,7 @@ pub struct Endgames {
     trained: Mutex<Vec<(Key, Arc<Trained>)>>,
 }
 
-/// A run may be begun anew under an old name.
+/// The start time tells runs apart that were created again under the same name.
 #[derive(Clone, Debug, PartialEq)]
 struct Key {
     run: String,
@@ -30,7 +30,7 @@ struct Key {
 }
 
 impl Endgames {
-    /// Whether an ending is solved, so that its lab is there at once.
+    /// True when an ending is already solved.
     pub fn is_solved(&self, ending: EndingName) -> bool {
         match self.labs[place(ending)].try_lock() {
             Ok(lab) => lab.is_some(),
@@ -39,7 +39,7 @@ impl Endgames {
         }
     }
 
-    /// The lab of an ending. Whoever asks first solves it, which takes a moment; others wait.
+    /// The solved ending. The first call solves it, which takes a moment; others wait.
     pub fn lab(&self, ending: EndingName) -> Result<Lab, ApiError> {
         let mut kept = self.labs[place(ending)].lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lab) = &*kept {
@@ -49,7 +49,7 @@ impl Endgames {
         Ok(kept.insert(solved).clone())
     }
 
-    /// What a run has learned by a step, or by now.
+    /// The network of a run at a step; the newest by default.
     pub fn trained(
         &self,
         run: &RunReader,

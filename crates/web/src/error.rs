@@ -1,4 +1,4 @@
-//! What went wrong with a request, as a status and one JSON document.
+//! Errors of requests, as a status and one JSON document; and extractors that use them.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -14,44 +14,41 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
-    /// It is not as `/openapi.json` describes it.
+    /// The request does not match `/openapi.json`.
     #[error("{0}")]
     Malformed(String),
-    /// It is as described, but chess or the lab does not allow it.
+    /// The request is well-formed, but the rules of chess or the state of the runs do not allow it.
     #[error("{0}")]
     Bad(String),
-    /// It comes without the token.
     #[error(
-        "this changes something, and this server asks for its token: expected the header Authorization: Bearer TOKEN"
+        "changes need the token of this server: expected the header Authorization: Bearer TOKEN"
     )]
     Token,
-    /// It comes from the wrong place.
+    /// The request comes from another site.
     #[error("{0}")]
     Forbidden(String),
-    /// There is no such thing.
     #[error("{0}")]
     NotFound(String),
-    /// Things are not as they would have to be.
+    /// The current state does not allow the request.
     #[error("{0}")]
     Conflict(String),
-    /// There is too much to do already.
+    /// The server is at its limits.
     #[error("{0}")]
     Busy(String),
-    /// The body or the head is not what it should be, by the given status.
+    /// The body or the head is invalid; with this status.
     #[error("{1}")]
     Refused(StatusCode, String),
-    /// Our fault.
     #[error("{0}")]
     Internal(String),
 }
 
-/// The body of every answer that is not what was asked for.
+/// The body of every error response.
 #[derive(Serialize, ToSchema)]
 pub struct Problem {
-    /// What is wrong, for people.
+    /// A readable message.
     pub error: String,
 }
 
@@ -72,7 +69,7 @@ impl ApiError {
 }
 
 impl ApiError {
-    /// The same, without the path of the folder of runs.
+    /// Removes the path of the runs folder.
     #[must_use]
     pub fn without_paths(self, runs: &Path) -> ApiError {
         let clean = |text: String| without_paths(&text, runs);
@@ -108,39 +105,41 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// A text as a client may read it: where the runs are is nobody's business. The folder is given as
-/// a whole path, as [`crate::app::App`] has it.
+/// Removes the path of the runs folder from a text for clients. The folder must be an absolute
+/// path, as in [`crate::app::App`].
 pub fn without_paths(text: &dyn Display, runs: &Path) -> String {
     let (text, folder) = (text.to_string(), runs.display().to_string());
     let inside = format!("{folder}{}", std::path::MAIN_SEPARATOR);
     text.replace(&inside, "runs/").replace(&folder, "runs")
 }
 
-/// The body of a request, as JSON.
-pub struct Posted<T>(pub T);
+/// Extracts the JSON body of a request.
+pub struct JsonBody<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Posted<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Posted<T>, ApiError> {
+    async fn from_request(request: Request, state: &S) -> Result<JsonBody<T>, ApiError> {
         let refused = |rejection: JsonRejection| match rejection.status() {
             StatusCode::UNPROCESSABLE_ENTITY => ApiError::Malformed(rejection.body_text()),
             status => ApiError::Refused(status, rejection.body_text()),
         };
-        // Serde would take a list of values for a struct too; here only names count.
+        // Serde would also accept a list of values for a struct; only named fields are allowed
+        // here.
         let Json(fields) =
             Json::<Map<String, Value>>::from_request(request, state).await.map_err(refused)?;
         let mut value = Value::Object(fields);
         make_whole(&mut value);
         let value = serde_json::from_value(value)
             .map_err(|error| ApiError::Malformed(error.to_string()))?;
-        Ok(Posted(value))
+        Ok(JsonBody(value))
     }
 }
 
-/// Turns `8.0` into `8`: to JSON they are the same number, to serde only the second is an integer.
+/// Turns `8.0` into `8`. They are the same number in JSON, but serde accepts only the second as an
+/// integer.
 fn make_whole(value: &mut Value) {
-    // Above this a float does not know its neighbours.
+    // Above this, floats no longer represent every integer.
     const EXACT: f64 = (1_u64 << 53) as f64;
     match value {
         Value::Number(number) => {
@@ -158,8 +157,8 @@ fn make_whole(value: &mut Value) {
     }
 }
 
-/// An optional number that also fits into 63 bits: JSON Schema's `int64`, which is what clients in other
-/// languages have.
+/// An optional number that fits into 63 bits: JSON Schema's `int64`, which clients in other
+/// languages can represent.
 pub fn int64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let number = Option::<u64>::deserialize(deserializer)?;
     match number {
@@ -170,33 +169,32 @@ pub fn int64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, 
     }
 }
 
-/// What stands behind the question mark.
-pub struct Asked<T>(pub T);
+/// Extracts the query parameters.
+pub struct QueryParams<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<QueryParams<T>, ApiError> {
         let refused = |rejection: QueryRejection| {
             ApiError::Refused(rejection.status(), rejection.body_text())
         };
         let Query(value) = Query::from_request_parts(parts, state).await.map_err(refused)?;
-        Ok(Asked(value))
+        Ok(QueryParams(value))
     }
 }
 
-/// The parts of the path that have names.
-pub struct Named<T>(pub T);
+pub struct PathParams<T>(pub T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Named<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
     type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named<T>, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<PathParams<T>, ApiError> {
         let refused =
             |rejection: PathRejection| ApiError::Refused(rejection.status(), rejection.body_text());
         let extract::Path(value) =
             extract::Path::from_request_parts(parts, state).await.map_err(refused)?;
-        Ok(Named(value))
+        Ok(PathParams(value))
     }
 }
 
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_do_not_say_where_the_runs_are() {
+    fn paths_of_the_runs_folder_are_removed() {
         let clean = |text: &str, runs: &str| without_paths(&text, Path::new(runs));
         assert_eq!(clean("no run 'x' in /home/me/lab", "/home/me/lab"), "no run 'x' in runs");
         assert_eq!(clean("/home/me/lab/a/run.toml: 1.5", "/home/me/lab"), "runs/a/run.toml: 1.5");

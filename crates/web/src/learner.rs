@@ -1,4 +1,4 @@
-//! What this crate needs to know of the learners. Nothing else here names their config.
+//! The only place of this crate that depends on learners and their configs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use selfmate_learn::Settings;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A learner that a training can be started with.
+/// A learner that can be trained.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Learner {
     /// Its name.
     pub name: &'static str,
-    /// Its settings by name, the usual ones first.
+    /// Presets; the default comes first.
     pub presets: Vec<&'static str>,
 }
 
@@ -23,7 +23,7 @@ pub fn learners() -> Vec<Learner> {
     Settings::LEARNERS.into_iter().map(learner).collect()
 }
 
-/// Says what is wrong with single settings over a learner's preset, if anything is.
+/// Checks single settings on top of a learner's preset.
 pub fn check_settings(
     learner: Option<&str>,
     preset: Option<&str>,
@@ -36,28 +36,28 @@ pub fn check_settings(
     settings.check().map_err(|error| error.to_string())
 }
 
-/// How a player finds its moves.
+/// How a player chooses its moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thinking {
-    /// By alpha-beta or in a tree, as its options say.
+pub enum SearchKind {
+    /// By alpha-beta or tree search, depending on its options.
     Either,
-    /// In a tree.
+    /// By tree search.
     Tree,
-    /// In no tree.
+    /// Without tree search.
     NoTree,
 }
 
-/// How the runs of a learner play.
-pub fn thinking(learner: &str) -> Thinking {
+/// How the players of a learner choose their moves.
+pub fn search_kind(learner: &str) -> SearchKind {
     match learner {
-        "zero" | "alphazero" | "clone" | "clone-residual" => Thinking::Either,
-        "krk" | "kqk" | "kpk" => Thinking::Tree,
-        _ => Thinking::NoTree,
+        "zero" | "alphazero" | "clone" | "clone-residual" => SearchKind::Either,
+        "krk" | "kqk" | "kpk" => SearchKind::Tree,
+        _ => SearchKind::NoTree,
     }
 }
 
-/// Adds the trained players to a registry, those of runs from this folder. That a checkpoint was
-/// passed over is told with the run, see [`crate::run::Runs::warnings`].
+/// Adds trained players to a registry, including those of runs in this folder. Skipped checkpoints
+/// are reported with the run, see [`crate::run::Runs::warnings`].
 pub fn register(registry: &mut Registry, runs: &Path) {
     selfmate_learn::players::register(registry, runs, Arc::new(|_| {}));
 }

@@ -1,8 +1,9 @@
-//! The page and its API: watch a run learn, play it, look inside; and the OpenEnv endpoints.
+//! The web page with its API, and the OpenEnv endpoints: watch a run learn, play against it, look
+//! inside its search.
 //!
-//! The libraries below are synchronous. What they do runs on threads (`bridge`); this crate turns
-//! it into view types, streams and status codes, and lets nothing in that does not belong
-//! (`guard`). docs/web.md is the guide, docs/security.md says what is refused.
+//! The libraries below are synchronous and run on threads (`blocking`). This crate turns their
+//! results into view types, streams and status codes, and rejects requests that are not allowed
+//! (`access`). docs/web.md is the guide, docs/security.md lists what is rejected.
 
 mod access;
 mod api;
@@ -26,22 +27,22 @@ mod training_process;
 mod tree;
 mod view;
 
-pub use cluster::{Ask, ClusterView, Watched, WorkerView};
+pub use cluster::{ClusterQuery, ClusterView, ClusterWatcher, WorkerView};
 pub use server::{Config, Limits, ServeError, Server};
 
-/// Why this binary has no page; `None` when it has one.
+/// Why this binary has no page; `None` if it has one.
 pub fn missing_page() -> Option<String> {
     asset::missing()
 }
 
-/// A token that nobody guesses: 128 random bits of the system as text.
+/// An unguessable token: 128 random bits of the system, as text.
 pub fn random_token() -> Result<String, ServeError> {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).map_err(|error| ServeError::Token(error.to_string()))?;
     Ok(bits.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A name that nobody guesses, for what only its owner should find.
+/// An unguessable name for things that only their owner should find.
 fn secret_name() -> Result<String, error::ApiError> {
     random_token().map_err(|error| error::ApiError::Internal(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! The description of the API, made from its handlers.
+//! The OpenAPI document, generated from the handlers.
 
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
@@ -11,10 +11,7 @@ use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, run
 
 #[derive(OpenApi)]
 #[openapi(
-    info(
-        title = "selfmate",
-        description = "The lab in a browser: runs, games, play, searches, the arena."
-    ),
+    info(title = "selfmate", description = "Training runs, games, play, searches and the arena."),
     paths(
         about::about,
         about::metrics,
@@ -54,41 +51,40 @@ use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, run
 )]
 struct Document;
 
-/// The document at `/openapi.json`.
 pub fn document() -> utoipa::openapi::OpenApi {
     let mut document = Document::openapi();
     let components = document.components.get_or_insert_with(Default::default);
     let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.add_security_scheme("token", token);
-    // Reading is free, and so is everything on a server without a token.
+    // Reading needs no token, and a server without a token needs none at all.
     let needs = SecurityRequirement::new("token", Vec::<String>::new());
     document.security = Some(vec![needs, SecurityRequirement::default()]);
     for item in document.paths.paths.values_mut() {
-        item.get.iter_mut().for_each(|operation| add_refusals(operation, false));
-        item.post.iter_mut().for_each(|operation| add_refusals(operation, true));
+        item.get.iter_mut().for_each(|operation| add_rejections(operation, false));
+        item.post.iter_mut().for_each(|operation| add_rejections(operation, true));
     }
     document
 }
 
-/// Adds the answers that a request may get before its handler sees it; a handler names only its own.
-fn add_refusals(operation: &mut Operation, changes_state: bool) {
+/// Adds the responses that come from the layers before the handler; handlers list only their own.
+fn add_rejections(operation: &mut Operation, changes_state: bool) {
     let mut add = |status: &str, description: &str| {
         let responses = &mut operation.responses.responses;
         responses.entry(status.to_owned()).or_insert_with(|| RefOr::T(problem(description)));
     };
-    add("403", "Host or Origin is not this server's");
-    add("408", "no answer in time");
-    add("503", "too many requests are being answered");
+    add("403", "Host or Origin is not allowed");
+    add("408", "the response took too long");
+    add("503", "the server is busy");
     if changes_state {
-        add("401", "no token, where the server asks for one");
+        add("401", "the token is missing or wrong");
     }
     if operation.request_body.is_some() {
-        add("400", "the body is not JSON, or not as described");
+        add("400", "the body is not JSON or does not match the schema");
         add("413", "the body is too large");
         add("415", "the body is not declared as application/json");
-        add("422", "the body is as described, but chess or the lab does not allow it");
+        add("422", "the body matches the schema, but the request is not possible");
     } else if operation.parameters.is_some() {
-        add("400", "a parameter is not as described");
+        add("400", "a parameter does not match its schema");
     }
 }
 

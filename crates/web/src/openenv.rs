@@ -1,8 +1,9 @@
-//! The environment over HTTP and WebSocket, as OpenEnv 0.10 defines it, under `/openenv`.
+//! The chess environment over HTTP and WebSocket, as defined by OpenEnv 0.10, under `/openenv`.
 //!
-//! Upstream's HTTP endpoints make a new environment for each request. Here a reset begins a session
-//! that later steps find again: by the cookie it sets, by the header `X-Session-Id`, and without
-//! either, the one that was last begun without either. A WebSocket is a session of its own.
+//! OpenEnv's HTTP endpoints create a new environment for each request. Here a reset starts a
+//! session, which later steps find by the cookie it sets or by the header `X-Session-Id`. Without
+//! either they use the last session that was started without either. A WebSocket is its own
+//! session.
 
 mod episode;
 mod http;
@@ -20,7 +21,7 @@ use axum::routing::{get, post};
 
 use crate::app::App;
 
-/// The endpoints, relative to their base.
+/// Routes, relative to the base path.
 pub fn router() -> Router<Arc<App>> {
     Router::new()
         .route("/reset", post(http::reset))

@@ -1,5 +1,5 @@
-//! Players for requests: the kinds that are safe to offer, within limits, and kept for the next
-//! move of the same game.
+//! Players for requests: only kinds that are safe to offer, within limits. They are kept for the
+//! next move of the same game.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::{ApiError, without_paths};
-use crate::learner::{self, Thinking};
+use crate::learner::{self, SearchKind};
 use crate::run::lock;
 
-/// Kinds that name a program or a file: whoever may ask for those may run or read anything.
+/// Kinds that run a program or read a file of this machine.
 const HIDDEN: [&str; 2] = ["uci", "net"];
-/// The options that are offered. Others may name files; a new one is refused until it stands here.
+/// Allowed options. Other options may name files, so a new option must be added here explicitly.
 const OFFERED: [&str; 18] = [
     "sims",
     "nodes",
@@ -40,11 +40,12 @@ const OFFERED: [&str; 18] = [
     "syzygy_pieces",
     "syzygy_50",
 ];
-/// Players that are kept between moves.
+/// Players kept between moves.
 const KEPT: usize = 8;
-/// Options that say how long to think: a request says that itself.
+/// Options that set a search limit; a request with its own limit replaces them.
 const EFFORT: [&str; 4] = ["sims", "nodes", "depth", "movetime"];
-/// The largest value of options that cost something; of `threads`, the cores there are.
+/// Maximum values of options that cost time or memory. The maximum of `threads` is the number of
+/// cores.
 const CEILINGS: [(&str, u64); 6] = [
     ("sims", 1_000_000),
     ("nodes", 100_000_000),
@@ -53,12 +54,12 @@ const CEILINGS: [(&str, u64); 6] = [
     ("memory", 1024),
     ("hash", 1024),
 ];
-/// Megabytes for a tree when nobody says: several may be open at the same time.
+/// Default tree size in megabytes; several trees may be open at the same time.
 const TREE_MEMORY: u64 = 64;
-/// What the opponents of environments have, whatever their specs say: there may be many of them.
+/// Options of environments' opponents, whatever their specs set: there may be many of them.
 const OPPONENT: [(&str, &str); 3] = [("memory", "16"), ("hash", "16"), ("threads", "1")];
 
-/// All players there are.
+/// The players that requests can use.
 pub struct Players {
     registry: Registry,
     runs: PathBuf,
@@ -72,24 +73,24 @@ struct Key {
     seed: u64,
 }
 
-/// A kind of player and how to write it.
+/// A kind of player with its options.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct KindView {
-    /// Its name.
+    /// Name of the kind.
     pub name: String,
-    /// In one line.
+    /// Description in one line.
     pub description: String,
-    /// Options and what they mean.
+    /// Options with help texts.
     pub options: Vec<(String, String)>,
-    /// Whether `/api/inside` can show its search.
+    /// True when `/api/inside` can show its search.
     pub searches_tree: bool,
 }
 
-/// How long to think about a move. Without any, as the player's spec says.
+/// Search limit of a request. Without any field the player's own limit applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Effort {
-    /// Simulations or nodes.
+    /// Simulations (tree search) or nodes (alpha-beta, other engines).
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub sims: Option<u64>,
     /// Plies, for alpha-beta and other engines.
@@ -101,7 +102,7 @@ pub struct Effort {
 }
 
 impl Effort {
-    /// As a limit for one move, if it is a sane one.
+    /// The limit of one move. Fails if a number is 0 or too large.
     pub fn limit(self) -> Result<Limit, ApiError> {
         let asked = [
             ("sims", self.sims),
@@ -133,12 +134,12 @@ impl Players {
         Players { registry, runs: runs.to_owned(), cores, kept: Mutex::default() }
     }
 
-    /// The kinds that are offered.
+    /// The registry of allowed kinds.
     pub fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The kinds, to choose from.
+    /// The allowed kinds with their options.
     pub fn kinds(&self) -> Vec<KindView> {
         let view = |kind: &PlayerKind| KindView {
             name: kind.name().to_owned(),
@@ -149,20 +150,20 @@ impl Players {
         self.registry.kinds().iter().map(view).collect()
     }
 
-    /// Reads a spec and holds it to the limits.
+    /// Parses a spec and checks it against the limits.
     pub fn parse(&self, text: &str) -> Result<PlayerSpec, ApiError> {
         if text.chars().count() > 300 {
-            return Err(ApiError::Malformed("a player: expected at most 300 characters".into()));
+            return Err(ApiError::Malformed("player: expected at most 300 characters".into()));
         }
         let kind = text.split(':').next().unwrap_or_default().trim();
         if HIDDEN.contains(&kind) {
             return Err(ApiError::Bad(format!(
-                "'{kind}' players name programs and files of this machine: use the command line for them"
+                "'{kind}' players run programs or read files of this machine: use the command line for them"
             )));
         }
         let mut spec = self.registry.parse(text).map_err(|error| self.bad(&error))?;
         if spec.kind == "run" {
-            // Known at once, not only when the search begins.
+            // Report an unknown run now, not when the search starts.
             self.run(&spec).map_err(|error| self.bad(&error))?;
         }
         for (name, value) in &spec.options {
@@ -171,7 +172,7 @@ impl Players {
                     "the option '{name}' is not offered here: use the command line for it"
                 )));
             }
-            // What is no number is refused when the player is built, with the right words.
+            // Text that is not a number is rejected when the player is built.
             if let Ok(value) = value.parse::<u64>() {
                 check_ceiling(name, value).map_err(ApiError::Bad)?;
                 if name == "threads" && value > self.cores as u64 {
@@ -187,7 +188,7 @@ impl Players {
         Ok(spec)
     }
 
-    /// A spec for the opponent of an environment: it has one thread and little memory.
+    /// The spec of an environment's opponent, with one thread and little memory.
     pub fn parse_opponent(&self, text: &str) -> Result<PlayerSpec, ApiError> {
         let mut spec = self.parse(text)?;
         for (name, value) in OPPONENT {
@@ -204,48 +205,52 @@ impl Players {
         kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name))
     }
 
-    /// How a player finds its moves. Of runs their learner decides it.
-    pub fn thinking(&self, spec: &PlayerSpec) -> Thinking {
+    /// How a player chooses its moves. For runs it depends on the learner.
+    pub fn search_kind(&self, spec: &PlayerSpec) -> SearchKind {
         if spec.kind == "run" {
             let learner = self.run(spec).ok().and_then(|run| learner_of(&run));
-            return learner.map_or(Thinking::NoTree, |name| learner::thinking(&name));
+            return learner.map_or(SearchKind::NoTree, |name| learner::search_kind(&name));
         }
         match (self.has(spec, "search"), self.has(spec, "root")) {
-            (true, _) => Thinking::Either,
-            (false, true) => Thinking::Tree,
-            (false, false) => Thinking::NoTree,
+            (true, _) => SearchKind::Either,
+            (false, true) => SearchKind::Tree,
+            (false, false) => SearchKind::NoTree,
         }
     }
 
-    /// The run that a player comes from.
+    /// The run of a `run:` player.
     fn run(&self, spec: &PlayerSpec) -> Result<RunReader, RunError> {
         let name = spec.argument.as_deref().unwrap_or_default();
         let name = name.split_once('@').map_or(name, |(name, _)| name);
         RunReader::find(&self.runs, name)
     }
 
-    /// The same player without its own idea of how long to think, when the request has one.
-    pub fn parse_for(&self, text: &str, effort: Effort) -> Result<PlayerSpec, ApiError> {
+    /// Parses a spec and the limit of a request. If the request has a limit, the limits of the spec
+    /// are removed.
+    pub fn parse_for(&self, text: &str, effort: Effort) -> Result<(PlayerSpec, Limit), ApiError> {
         let mut spec = self.parse(text)?;
+        let limit = effort.limit()?;
         if effort == Effort::default() {
-            return Ok(spec);
+            return Ok((spec, limit));
         }
-        // `sims` also says that a network plays in a tree search.
+        // `sims` also means that a network plays by tree search.
         let in_tree = spec.option("sims").is_some() || effort.sims.is_some();
         spec.options.retain(|(name, _)| !EFFORT.contains(&name.as_str()));
-        if in_tree && self.thinking(&spec) == Thinking::Either && spec.option("search").is_none() {
+        if in_tree
+            && self.search_kind(&spec) == SearchKind::Either
+            && spec.option("search").is_none()
+        {
             spec.options.push(("search".to_owned(), "mcts".to_owned()));
         }
-        Ok(spec)
+        Ok((spec, limit))
     }
 
-    /// Builds a player.
     pub fn build(&self, spec: &PlayerSpec, seed: u64) -> Result<Box<dyn Player>, ApiError> {
         self.registry.build(spec, Seed::new(seed)).map_err(|error| self.bad(&error))
     }
 
-    /// Has a player do something: one that is kept from the last move, or a new one. A player that
-    /// fails is not kept.
+    /// Runs a task with a player: the one kept from the last move or a new one. A player that fails
+    /// is not kept.
     pub fn with<T>(
         &self,
         spec: &PlayerSpec,
@@ -264,7 +269,7 @@ impl Players {
         };
         let result = task(player.as_mut())
             .map_err(|error| ApiError::Internal(without_paths(&error, &self.runs)))?;
-        // A run that goes on learning has another network next time.
+        // The newest network of a run may be another one next time.
         if spec.kind != "run" || spec.argument.as_ref().is_some_and(|name| name.contains('@')) {
             let mut kept = lock(&self.kept);
             if kept.len() >= KEPT {
@@ -280,18 +285,18 @@ impl Players {
     }
 }
 
-/// The learner of a run, when its config names one.
+/// The learner named in a run's config.
 fn learner_of(run: &RunReader) -> Option<String> {
     let config: toml::Table = run.config().ok()??.parse().ok()?;
     Some(config.get("learner")?.as_str()?.to_owned())
 }
 
-/// The threads that a player with this spec has.
+/// The number of threads of a player.
 pub fn threads(spec: &PlayerSpec) -> usize {
     spec.option("threads").and_then(|value| value.parse().ok()).unwrap_or(1)
 }
 
-/// The options of a kind that are offered.
+/// The allowed options of a kind.
 fn shown(kind: &PlayerKind) -> impl Iterator<Item = (&str, &str)> {
     kind.options().filter(|(name, _)| OFFERED.contains(name))
 }
@@ -317,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_and_files_are_not_offered() {
+    fn players_that_run_programs_or_read_files_are_not_allowed() {
         let players = players();
         for spec in ["uci:sh -c true", "net:/etc/passwd", " net:x", "uci"] {
             let error = players.parse(spec).unwrap_err().to_string();
@@ -336,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_have_ceilings() {
+    fn options_that_cost_time_or_memory_have_maximums() {
         let players = players();
         for spec in ["material:memory=99999", "material:threads=1000", "rollout:sims=0"] {
             assert!(players.parse(spec).is_err(), "{spec}");
@@ -356,17 +361,16 @@ mod tests {
     }
 
     #[test]
-    fn a_request_decides_how_long_to_think() {
+    fn the_limit_of_a_request_replaces_that_of_the_spec() {
         let players = players();
         let effort = Effort { sims: Some(32), ..Effort::default() };
-        let spec = players.parse_for("default:sims=800", effort).unwrap();
+        let (spec, _) = players.parse_for("default:sims=800", effort).unwrap();
         assert_eq!(spec.to_string(), "default:memory=64,search=mcts");
-        let spec = players.parse_for("material:sims=9", Effort::default()).unwrap();
+        let (spec, _) = players.parse_for("material:sims=9", Effort::default()).unwrap();
         assert_eq!(spec.to_string(), "material:sims=9,memory=64");
         let mut nodes = 0;
-        let spec = players.parse_for("material", effort).unwrap();
+        let (spec, limit) = players.parse_for("material", effort).unwrap();
         for _ in 0..2 {
-            let limit = effort.limit().unwrap();
             let choice = players.with(&spec, 1, |player| player.choose(&Game::new(), &limit));
             nodes = choice.unwrap().nodes.unwrap();
         }

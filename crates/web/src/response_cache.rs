@@ -1,5 +1,4 @@
-//! Answers about runs that were given a moment ago, for whoever asks the same: many open pages cost
-//! as much as one.
+//! A short-lived cache of responses about runs, so that many open pages cost as much as one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,72 +14,73 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::run::lock;
 
-/// How long an answer is given again.
-const MOMENT: Duration = Duration::from_secs(1);
-/// Answers that are kept; more are made anew each time.
-const MOST: usize = 64;
+/// How long a response is reused.
+const LIFETIME: Duration = Duration::from_secs(1);
+/// The maximum number of cached responses; further ones are not cached.
+const MAX_RESPONSES: usize = 64;
 
-/// What was answered within the last moment.
+/// Responses of the last second.
 #[derive(Default)]
 pub struct ResponseCache(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// Counts changes of state: what was asked before one is not kept after it.
+    /// Number of state changes: a response computed before a change is not cached after it.
     changes: u64,
-    answers: HashMap<Question, (Instant, Answer)>,
+    responses: HashMap<CacheKey, (Instant, CachedResponse)>,
 }
 
-/// A path with its query, and how the answer may be encoded.
+/// The cache key: path and query, and the accepted encoding.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Question(String, Option<HeaderValue>);
+struct CacheKey(String, Option<HeaderValue>);
 
 #[derive(Clone)]
-struct Answer {
+struct CachedResponse {
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Question {
-    /// `None` for what changes state, flows, is live or not about runs.
-    fn of(request: &Request) -> Option<Question> {
+impl CacheKey {
+    /// `None` for requests that change state, for streams and live data, and for anything except
+    /// runs.
+    fn of(request: &Request) -> Option<CacheKey> {
         let path = request.uri().path();
         let is_kept = path.starts_with("/api/runs")
             && !["/feed", "/live"].iter().any(|end| path.ends_with(end));
         (is_kept && *request.method() == Method::GET).then(|| {
             let encoding = request.headers().get(header::ACCEPT_ENCODING);
-            Question(request.uri().to_string(), encoding.cloned())
+            CacheKey(request.uri().to_string(), encoding.cloned())
         })
     }
 }
 
 impl ResponseCache {
-    /// The answer, if it was given a moment ago; else how many changes there were so far.
-    fn find(&self, question: &Question) -> Result<Answer, u64> {
+    /// The cached response, or else the current number of state changes.
+    fn find(&self, key: &CacheKey) -> Result<CachedResponse, u64> {
         let kept = lock(&self.0);
-        match kept.answers.get(question) {
-            Some((given, answer)) if given.elapsed() < MOMENT => Ok(answer.clone()),
+        match kept.responses.get(key) {
+            Some((given, answer)) if given.elapsed() < LIFETIME => Ok(answer.clone()),
             _ => Err(kept.changes),
         }
     }
 
-    /// Keeps an answer to what was asked after so many changes.
-    fn keep(&self, question: Question, answer: Answer, changes: u64) {
+    /// Caches a response unless the state has changed since `changes`.
+    fn insert(&self, key: CacheKey, answer: CachedResponse, changes: u64) {
         let mut kept = lock(&self.0);
-        kept.answers.retain(|_, (given, _)| given.elapsed() < MOMENT);
-        if kept.changes == changes && kept.answers.len() < MOST {
-            kept.answers.insert(question, (Instant::now(), answer));
+        kept.responses.retain(|_, (given, _)| given.elapsed() < LIFETIME);
+        if kept.changes == changes && kept.responses.len() < MAX_RESPONSES {
+            kept.responses.insert(key, (Instant::now(), answer));
         }
     }
 
-    fn forget(&self) {
+    fn clear(&self) {
         let mut kept = lock(&self.0);
         kept.changes += 1;
-        kept.answers.clear();
+        kept.responses.clear();
     }
 }
 
-impl IntoResponse for Answer {
+impl IntoResponse for CachedResponse {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.body));
         *response.headers_mut() = self.headers;
@@ -88,17 +88,16 @@ impl IntoResponse for Answer {
     }
 }
 
-/// The layer that answers again.
 pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let changes_state = !matches!(*request.method(), Method::GET | Method::HEAD);
-    let Some(question) = Question::of(&request) else {
+    let Some(key) = CacheKey::of(&request) else {
         let response = next.run(request).await;
         if changes_state {
-            app.recent.forget();
+            app.response_cache.clear();
         }
         return response;
     };
-    let changes = match app.recent.find(&question) {
+    let changes = match app.response_cache.find(&key) {
         Ok(answer) => return answer.into_response(),
         Err(changes) => changes,
     };
@@ -106,12 +105,12 @@ pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) ->
     if head.status != StatusCode::OK {
         return Response::from_parts(head, body);
     }
-    // Answers are made whole by us before they are sent: they have an end.
+    // These responses are complete documents, so the body has an end.
     let Ok(body) = to_bytes(body, usize::MAX).await else {
-        return ApiError::Internal("the answer broke off".into()).into_response();
+        return ApiError::Internal("the response ended early".into()).into_response();
     };
-    let answer = Answer { headers: head.headers, body };
-    app.recent.keep(question, answer.clone(), changes);
+    let answer = CachedResponse { headers: head.headers, body };
+    app.response_cache.insert(key, answer.clone(), changes);
     answer.into_response()
 }
 
@@ -119,45 +118,45 @@ pub async fn layer(State(app): State<Arc<App>>, request: Request, next: Next) ->
 mod tests {
     use super::*;
 
-    fn question(method: Method, path: &str) -> Option<Question> {
-        Question::of(&Request::builder().method(method).uri(path).body(Body::empty()).unwrap())
+    fn key(method: Method, path: &str) -> Option<CacheKey> {
+        CacheKey::of(&Request::builder().method(method).uri(path).body(Body::empty()).unwrap())
     }
 
-    fn answer(text: &'static str) -> Answer {
-        Answer { headers: HeaderMap::new(), body: Bytes::from_static(text.as_bytes()) }
-    }
-
-    #[test]
-    fn what_changes_state_flows_or_is_live_is_never_kept() {
-        assert!(question(Method::GET, "/api/runs").is_some());
-        assert!(question(Method::GET, "/api/runs/zero/curves").is_some());
-        assert!(question(Method::GET, "/api/runs/zero/feed?from=1").is_none());
-        assert!(question(Method::GET, "/api/runs/zero/live").is_none());
-        assert!(question(Method::POST, "/api/runs").is_none());
-        assert!(question(Method::GET, "/api/matches").is_none());
+    fn answer(text: &'static str) -> CachedResponse {
+        CachedResponse { headers: HeaderMap::new(), body: Bytes::from_static(text.as_bytes()) }
     }
 
     #[test]
-    fn an_answer_is_given_again_until_something_changes() {
-        let recent = ResponseCache::default();
-        let asked = || question(Method::GET, "/api/runs?x=1").unwrap();
-        let changes = recent.find(&asked()).map(|_| ()).unwrap_err();
-        recent.keep(asked(), answer("one"), changes);
-        assert_eq!(recent.find(&asked()).unwrap_or(answer("none")).body, "one");
-        assert!(recent.find(&question(Method::GET, "/api/runs").unwrap()).is_err());
-        recent.forget();
-        assert!(recent.find(&asked()).is_err());
-        recent.keep(asked(), answer("made before the change"), changes);
-        assert!(recent.find(&asked()).is_err());
+    fn changes_streams_and_live_data_are_never_cached() {
+        assert!(key(Method::GET, "/api/runs").is_some());
+        assert!(key(Method::GET, "/api/runs/zero/curves").is_some());
+        assert!(key(Method::GET, "/api/runs/zero/feed?from=1").is_none());
+        assert!(key(Method::GET, "/api/runs/zero/live").is_none());
+        assert!(key(Method::POST, "/api/runs").is_none());
+        assert!(key(Method::GET, "/api/matches").is_none());
     }
 
     #[test]
-    fn many_answers_are_not_kept() {
-        let recent = ResponseCache::default();
-        for number in 0..2 * MOST {
-            let question = question(Method::GET, &format!("/api/runs?{number}")).unwrap();
-            recent.keep(question, answer("small"), 0);
+    fn a_response_is_reused_until_something_changes() {
+        let cache = ResponseCache::default();
+        let asked = || key(Method::GET, "/api/runs?x=1").unwrap();
+        let changes = cache.find(&asked()).map(|_| ()).unwrap_err();
+        cache.insert(asked(), answer("one"), changes);
+        assert_eq!(cache.find(&asked()).unwrap_or(answer("none")).body, "one");
+        assert!(cache.find(&key(Method::GET, "/api/runs").unwrap()).is_err());
+        cache.clear();
+        assert!(cache.find(&asked()).is_err());
+        cache.insert(asked(), answer("made before the change"), changes);
+        assert!(cache.find(&asked()).is_err());
+    }
+
+    #[test]
+    fn the_number_of_cached_responses_is_limited() {
+        let cache = ResponseCache::default();
+        for number in 0..2 * MAX_RESPONSES {
+            let key = key(Method::GET, &format!("/api/runs?{number}")).unwrap();
+            cache.insert(key, answer("small"), 0);
         }
-        assert_eq!(lock(&recent.0).answers.len(), MOST);
+        assert_eq!(lock(&cache.0).responses.len(), MAX_RESPONSES);
     }
 }

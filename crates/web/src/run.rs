@@ -1,5 +1,5 @@
-//! Runs as requests see them: read from their folders while others train them, and remembered so
-//! that many readers cost as much as one.
+//! Runs as requests see them: read from their folders while others train them, and cached so that
+//! many readers cost as much as one.
 
 mod summary;
 
@@ -15,48 +15,47 @@ use selfmate_run::{CheckpointStamp, Damage, Follower, GameRecord, Record, RunErr
 use crate::error::without_paths;
 use crate::training_process::Trainings;
 
-/// Files are looked at again when the last look is older than this.
+/// Files are read again when the last read is older than this.
 const FRESH: Duration = Duration::from_millis(400);
-/// Chunks of games that are kept unpacked.
+/// Cached chunks of games.
 const CHUNKS: usize = 6;
 
-/// All runs of a folder.
 pub struct Runs {
     folder: PathBuf,
     followed: Mutex<HashMap<String, Arc<Mutex<Followed>>>>,
     chunks: Mutex<Vec<Chunk>>,
-    /// What was found of the newest checkpoint of each run.
+    /// The result of checking the newest checkpoint of each run.
     checkpoints: Mutex<HashMap<String, CheckedCheckpoint>>,
 }
 
-/// What was found when the newest checkpoint of a run was read to its end.
+/// The result of reading the newest checkpoint of a run completely.
 struct CheckedCheckpoint {
-    /// As long as this is the same there is nothing new to be found.
+    /// While this is unchanged, the checkpoint need not be read again.
     stamp: CheckpointStamp,
     passed_over: Option<String>,
 }
 
-/// The metrics of one run, read so far.
+/// The metrics of one run as read so far.
 struct Followed {
     follower: Follower,
     looked: Option<Instant>,
     metrics: Metrics,
-    /// Lines that cannot be read.
+    /// Damaged lines.
     damages: Vec<Damage>,
 }
 
-/// The records of a run at some moment.
+/// The records of a run at one moment.
 #[derive(Clone, Default)]
 pub struct Metrics {
-    /// In order.
+    /// In the order of the file.
     pub records: Arc<Vec<Record>>,
-    /// For each record what it and all before it come to: whoever was told the same records knows
-    /// the same mark, whichever server told them and whatever the run did since.
+    /// A hash of each record and all before it. Clients with the same records have the same mark,
+    /// whichever server sent them and whatever happened to the run since.
     marks: Arc<Vec<u64>>,
 }
 
 impl Metrics {
-    /// The mark of the first `count` records; `None` when there are not so many.
+    /// The mark of the first `count` records; `None` when there are fewer.
     pub fn mark(&self, count: usize) -> Option<u64> {
         match count.checked_sub(1) {
             None => Some(0),
@@ -64,13 +63,12 @@ impl Metrics {
         }
     }
 
-    /// Adds records.
     pub fn extend(&mut self, records: Vec<Record>) {
         let marks = Arc::make_mut(&mut self.marks);
         for record in &records {
             let mut hasher = blake3::Hasher::new();
             hasher.update(&marks.last().copied().unwrap_or_default().to_le_bytes());
-            // Numbers and texts under known names are JSON.
+            // Serialising numbers and strings cannot fail.
             hasher.update(&serde_json::to_vec(record).unwrap_or_default());
             let hash = hasher.finalize();
             let mut mark = [0; 8];
@@ -84,7 +82,7 @@ impl Metrics {
 struct Chunk {
     run: String,
     generation: u64,
-    /// A generation may be played again, a run begun anew under an old name.
+    /// Changes when a generation is played again or a run is created again under the same name.
     stamp: (u64, SystemTime),
     games: Arc<Vec<GameRecord>>,
 }
@@ -99,18 +97,18 @@ impl Runs {
         }
     }
 
-    /// A run by its name. Only names of the folder's listing are found, so no path leads out of it.
+    /// A run by name. Only names in the folder's listing are found, so no path leads out of it.
     pub fn find(&self, name: &str) -> Result<RunReader, RunError> {
         RunReader::find(&self.folder, name)
     }
 
-    /// The records of a run, at most a moment old.
+    /// The records of a run, less than a second old.
     pub fn metrics(&self, name: &str) -> Result<Metrics, RunError> {
         self.followed(name, |followed| followed.metrics.clone())
     }
 
-    /// What is damaged in a run and passed over: lines of its metrics, newer checkpoints than the
-    /// one that plays.
+    /// Damaged files that were skipped: lines of the metrics, and checkpoints newer than the one
+    /// that plays.
     pub fn warnings(&self, name: &str) -> Vec<String> {
         let clean = |text: &dyn std::fmt::Display| without_paths(text, &self.folder);
         let mut warnings = Vec::new();
@@ -127,7 +125,7 @@ impl Runs {
         warnings
     }
 
-    /// What has to be said of a run whose newest checkpoint is damaged.
+    /// A warning if the newest checkpoint of a run is damaged.
     pub fn passed_over(&self, name: &str) -> Result<Option<String>, RunError> {
         let reader = self.find(name)?;
         let stamp = reader.checkpoint_stamp()?;
@@ -150,12 +148,12 @@ impl Runs {
         Ok(passed_over)
     }
 
-    /// Something of the metrics of a run, at most a moment old.
+    /// Reads something from the metrics of a run, less than a second old.
     fn followed<T>(&self, name: &str, get: impl Fn(&Followed) -> T) -> Result<T, RunError> {
         let known = lock(&self.followed).get(name).cloned();
         if let Some(known) = known {
             let known = lock(&known);
-            // Of many who look at the same moment only the first touches the disk.
+            // Of many concurrent requests only the first reads the disk.
             if known.is_fresh() {
                 return Ok(get(&known));
             }
@@ -173,18 +171,18 @@ impl Runs {
             }));
         let mut followed = lock(&followed);
         if !followed.is_fresh() {
-            followed.look()?;
+            followed.refresh()?;
         }
         Ok(get(&followed))
     }
 
-    /// Every run, those that cannot be read with the reason.
+    /// All runs; those that cannot be read have an error.
     pub fn summaries(&self, trainings: &Trainings) -> Vec<RunSummary> {
         let names = selfmate_run::list(&self.folder).unwrap_or_default();
         names.into_iter().map(|name| self.summary(&name, trainings)).collect()
     }
 
-    /// What a run comes to; what cannot be read is told in its place.
+    /// The summary of a run; with an error if it cannot be read.
     pub fn summary(&self, name: &str, trainings: &Trainings) -> RunSummary {
         let read = || {
             let reader = self.find(name)?;
@@ -196,7 +194,7 @@ impl Runs {
         })
     }
 
-    /// The games of a generation, sealed or being played.
+    /// The games of a generation, complete or being played.
     pub fn games(&self, name: &str, generation: u64) -> Result<Arc<Vec<GameRecord>>, RunError> {
         let reader = self.find(name)?;
         let is_it = |chunk: &Chunk| chunk.run == name && chunk.generation == generation;
@@ -204,7 +202,7 @@ impl Runs {
             let open = reader.open_games()?.filter(|open| open.generation == generation);
             return match open {
                 Some(open) => Ok(Arc::new(open.all()?)),
-                // Sealed just now, or not there: the error says which.
+                // It was completed a moment ago, or does not exist; the error tells which.
                 None => Ok(Arc::new(reader.read_chunk(generation)?)),
             };
         };
@@ -229,7 +227,7 @@ impl Followed {
         self.looked.is_some_and(|looked| looked.elapsed() < FRESH)
     }
 
-    fn look(&mut self) -> Result<(), RunError> {
+    fn refresh(&mut self) -> Result<(), RunError> {
         let news = self.follower.read()?;
         self.looked = Some(Instant::now());
         if news.restarted {
@@ -244,7 +242,7 @@ impl Followed {
     }
 }
 
-/// A panic remote leaves nothing half done in what is kept here.
+/// Ignores poisoning: a panic in another thread leaves no half-written data behind these locks.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -274,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_summed_up_while_it_is_written() {
+    fn a_run_can_be_summarised_while_it_is_written() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(&folder.path().join("first")).unwrap();
         run.write_config("learner = \"zero\"\nseed = 7").unwrap();
@@ -292,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_checkpoint_and_an_unreadable_line_are_told_with_the_run() {
+    fn warnings_report_damaged_checkpoints_and_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("first");
         let mut run = Run::open(&path).unwrap();
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_tells_histories_apart() {
+    fn marks_differ_for_different_histories() {
         let metrics = |generations: &[u64]| {
             let mut metrics = Metrics::default();
             metrics.extend(generations.iter().map(|&generation| progress(generation)).collect());
@@ -326,7 +324,7 @@ mod tests {
         let (first, other) = (metrics(&[1, 2, 3, 4]), metrics(&[1, 2, 5, 4]));
         assert_eq!(first.mark(2), other.mark(2));
         assert_ne!(first.mark(3), other.mark(3));
-        assert_ne!(first.mark(4), other.mark(4), "it knows what was before");
+        assert_ne!(first.mark(4), other.mark(4), "it depends on earlier records");
         assert_eq!((first.mark(0), first.mark(5)), (Some(0), None));
         let mut grown = metrics(&[1, 2]);
         grown.extend(vec![progress(3)]);
@@ -334,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn games_that_were_played_again_are_shown_again() {
+    fn games_that_were_played_again_are_read_again() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = Run::open(&folder.path().join("first")).unwrap();
         run.write_config("learner = \"zero\"").unwrap();

@@ -1,4 +1,4 @@
-//! The server: an address, a runtime, and connections that cannot starve each other.
+//! The server: address, runtime, connections and shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,52 +19,50 @@ use tower::Service;
 
 use crate::api;
 use crate::app::App;
-use crate::cluster::Watched;
-use crate::connection::{Connection, Places};
+use crate::cluster::ClusterWatcher;
+use crate::connection::{Connection, ConnectionPermits};
 
-/// The longest head of a request.
+/// The maximum size of a request head.
 const HEAD_BYTES: usize = 32 << 10;
-/// The fewest characters of a token.
+/// The minimum number of characters of a token.
 const SHORTEST_TOKEN: usize = 16;
-/// How long open requests may go on once the server is to stop.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How long open requests may continue when the server stops.
+const SHUTDOWN_TIME: Duration = Duration::from_secs(2);
 
-/// Where to serve, and what.
+/// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The address; port 0 takes a free one.
+    /// Port 0 selects a free port.
     pub address: SocketAddr,
-    /// The folder of runs.
     pub runs: PathBuf,
-    /// The `selfmate` binary, which trains in processes of its own.
+    /// The `selfmate` binary, which is started for trainings.
     pub program: PathBuf,
-    /// Needed for everything that changes state. An address that others can reach must have one.
+    /// Required for all changes. Required if other machines can reach the address.
     pub token: Option<String>,
-    /// Names under which the server is reached, besides addresses and `localhost`.
+    /// Host names of the server, besides addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// How much of it there is.
     pub limits: Limits,
-    /// A run on many machines to be shown, if there is one.
-    pub cluster: Option<Watched>,
+    /// A distributed run to show, if there is one.
+    pub cluster: Option<ClusterWatcher>,
 }
 
-/// What keeps one client from starving the others.
+/// Limits that keep one client from starving the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Open connections, WebSockets among them. More wait in the system's queue until one closes.
+    /// Open connections, including WebSockets. Further ones wait in the system's queue.
     pub connections: usize,
-    /// Of those, the most that one address of another machine may have; more are closed at once.
+    /// The maximum per address of another machine; further ones are closed at once.
     pub connections_each: usize,
-    /// Streams among them.
+    /// The maximum number of open streams.
     pub streams: usize,
-    /// Whoever has not sent the head of a request by then is let go.
+    /// The time to send a request head.
     pub head_timeout: Duration,
-    /// And whoever has not sent its body, or cannot be answered, by then.
+    /// The time to send a body and to start the response.
     pub answer_timeout: Duration,
-    /// And so is whoever has taken nothing of an answer for so long.
+    /// A client that does not read a response for this long is disconnected.
     pub write_timeout: Duration,
-    /// And a WebSocket that does not even answer pings for so long. Agents that compute between
-    /// their moves may not answer for a while.
+    /// A WebSocket that does not even answer pings for this long is closed. Agents that compute
+    /// between moves may be silent for a while.
     pub socket_idle: Duration,
 }
 
@@ -82,32 +80,22 @@ impl Default for Limits {
     }
 }
 
-/// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The address is taken, or not ours.
     #[error("cannot serve on {address}: {error}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// Others can reach the address, and there is no token.
-    #[error("{0} can be reached from other machines: expected a token")]
+    Bind { address: SocketAddr, error: io::Error },
+    /// Other machines can reach the address, but there is no token.
+    #[error("other machines can reach {0}: expected a token")]
     Open(SocketAddr),
-    /// A token that can be guessed is none.
     #[error("the token has {0} characters: expected at least {SHORTEST_TOKEN}")]
     ShortToken(usize),
-    /// The threads cannot be started.
     #[error("cannot start the server's threads: {0}")]
     Runtime(io::Error),
-    /// The system has no random numbers.
-    #[error("cannot make a token: {0}")]
+    #[error("cannot create a token: {0}")]
     Token(String),
 }
 
-/// A running server. It stops when it is dropped, and its trainings with it.
+/// A running server. Dropping it stops the server and its trainings.
 pub struct Server {
     runtime: Option<Runtime>,
     app: Arc<App>,
@@ -116,7 +104,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts to serve; requests are answered once this returns.
+    /// Starts a server. It answers requests when this returns.
     pub fn start(config: Config) -> Result<Server, ServeError> {
         let wanted = config.address;
         if !wanted.ip().is_loopback() && config.token.is_none() {
@@ -145,12 +133,11 @@ impl Server {
         Ok(Server { runtime: Some(runtime), app, address, stopping })
     }
 
-    /// Where it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The names of the runs that this server trains just now.
+    /// Names of the runs that this server is training.
     pub fn trainings(&self) -> Vec<String> {
         self.app.trainings.names()
     }
@@ -160,22 +147,22 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stopping.send_replace(true);
         self.app.arena.stop_all();
-        // Trainings write a checkpoint before they end; nothing is lost by waiting for that.
+        // Waits for trainings to write their checkpoints.
         self.app.trainings.stop_all();
         if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_timeout(GOODBYE);
+            runtime.shutdown_timeout(SHUTDOWN_TIME);
         }
     }
 }
 
-/// Takes connections until it is told to stop.
+/// Accepts connections until the server stops.
 async fn accept(
     listener: TcpListener,
     router: Router,
     limits: Limits,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let places = Places::new(limits);
+    let places = ConnectionPermits::new(limits);
     loop {
         let next = async {
             let place = places.wait().await?;
@@ -187,24 +174,23 @@ async fn accept(
         };
         match accepted {
             Some((Ok((stream, peer)), place)) => {
-                // Whoever has more than its share is closed at once.
+                // An address with too many connections is closed at once.
                 let Some(place) = places.share(place, peer.ip()) else { continue };
-                // Without it small events would wait for each other; the connection works all the
-                // same.
+                // Without it small events would be delayed. Failing to set it is harmless.
                 let _ = stream.set_nodelay(true);
                 let stream = Connection::new(stream, place, limits.write_timeout);
                 let (router, stopped) = (router.clone(), stopped.clone());
-                tokio::spawn(converse(stream, router, limits.head_timeout, stopped));
+                tokio::spawn(serve_connection(stream, router, limits.head_timeout, stopped));
             }
-            // Out of file descriptors, say: those in use come back.
+            // For example out of file descriptors: wait until some are free.
             Some((Err(_), _)) => tokio::time::sleep(Duration::from_millis(50)).await,
             None => return,
         }
     }
 }
 
-/// Answers the requests of one connection.
-async fn converse(
+/// Serves the requests of one connection.
+async fn serve_connection(
     stream: Connection,
     router: Router,
     head_timeout: Duration,
@@ -216,12 +202,12 @@ async fn converse(
     builder.timer(TokioTimer::new()).header_read_timeout(head_timeout).max_buf_size(HEAD_BYTES);
     let connection = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut connection = pin!(connection);
-    // How a connection ends is its client's business.
+    // Errors of a single connection are not reported.
     tokio::select! {
         _ = connection.as_mut() => {}
         _ = stopped.changed() => {
             connection.as_mut().graceful_shutdown();
-            let _ = tokio::time::timeout(GOODBYE, connection).await;
+            let _ = tokio::time::timeout(SHUTDOWN_TIME, connection).await;
         }
     }
 }

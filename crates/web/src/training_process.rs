@@ -1,5 +1,5 @@
-//! Trainings as processes of their own: our own binary, started with `train`, so that a crash of
-//! either leaves the other alone. To stop one is to interrupt it; it then writes a checkpoint.
+//! Trainings as separate processes of our own binary (`train`), so that a crash of one does not
+//! affect the other. Interrupting a training makes it write a checkpoint and stop.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead, BufReader, Read as _};
@@ -16,20 +16,19 @@ use crate::error::{ApiError, int64, without_paths};
 use crate::learner::{check_settings, learners};
 use crate::run::lock;
 
-/// The longest training: two years.
+/// The longest training: about two years.
 pub const MAX_MINUTES: f64 = 1e6;
-/// Trainings at the same time: each takes all cores that it is given.
+/// The maximum number of trainings at the same time; each uses all cores it is given.
 const MAX_TRAININGS: usize = 4;
-/// Trainings that have ended and are remembered, for what they said last.
+/// Ended trainings that are remembered for their last output.
 const KEPT_ENDED: usize = 32;
 /// Lines of a training's standard error that are kept.
 const KEPT_LINES: usize = 40;
-/// Where `selfmate serve` finds its token.
+/// The environment variable from which `selfmate serve` reads its token.
 const TOKEN_VARIABLE: &str = "SELFMATE_TOKEN";
-/// The longest line that is kept.
+/// The maximum length of a kept line.
 const LINE_BYTES: u64 = 4096;
 
-/// The trainings of this server.
 pub struct Trainings {
     program: PathBuf,
     runs: PathBuf,
@@ -39,53 +38,52 @@ pub struct Trainings {
 struct Training {
     child: Child,
     stopping: bool,
-    /// The end of what it said.
-    said: Arc<Mutex<VecDeque<String>>>,
+    /// The last lines it printed.
+    output: Arc<Mutex<VecDeque<String>>>,
     listener: Option<JoinHandle<()>>,
-    begun: Instant,
-    /// How it ended, and when.
+    started: Instant,
+    /// The final state and its time.
     ended: Option<(TrainingState, Instant)>,
 }
 
-/// How a training of ours stands.
+/// The state of a training of this server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrainingState {
-    /// Since when.
+    /// With its start time.
     Running(Instant),
-    /// Since when it ran.
+    /// With its start time.
     Stopping(Instant),
     Ended,
-    /// With what it said last.
+    /// With its last line of output.
     Failed(String),
 }
 
-/// What to train.
+/// A training to start.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Order {
-    /// The run's name.
     #[schema(pattern = "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,59}$")]
     pub name: String,
-    /// The learner; the main one when it is left out.
+    /// The learner; `zero` by default.
     #[serde(default)]
     pub learner: Option<String>,
-    /// Settings by name.
+    /// Name of a preset.
     #[serde(default)]
     pub preset: Option<String>,
-    /// Stop after so many minutes of training, earlier sessions included.
+    /// Stop after this many minutes of training, including earlier sessions.
     #[serde(default)]
     #[schema(exclusive_minimum = 0, maximum = 1_000_000)]
     pub minutes: Option<f64>,
-    /// Stop after so many games, earlier sessions included.
+    /// Stop after this many games, including earlier sessions.
     #[serde(default, deserialize_with = "int64")]
     pub games: Option<u64>,
-    /// Stop after so many batches learned from, earlier sessions included.
+    /// Stop after this many training steps, including earlier sessions.
     #[serde(default, deserialize_with = "int64")]
     pub steps: Option<u64>,
-    /// The seed of all randomness.
+    /// Random seed.
     #[serde(default, deserialize_with = "int64")]
     pub seed: Option<u64>,
-    /// Threads; all cores when it is left out.
+    /// Threads; all cores by default.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1024)]
     pub threads: Option<u16>,
@@ -96,7 +94,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// Checks everything that becomes an argument of a program.
+    /// Checks everything that is passed to the training process.
     pub fn check(&self) -> Result<(), ApiError> {
         let malformed = |text: String| Err(ApiError::Malformed(text));
         let bad = |text: String| Err(ApiError::Bad(text));
@@ -139,16 +137,16 @@ impl Order {
         if self.threads.is_some_and(|threads| usize::from(threads) > cores) {
             return bad(format!("threads: expected 1 to {cores}, the cores of this machine"));
         }
-        if !self.set.iter().all(|setting| is_harmless(setting)) {
-            let text = "set: expected texts such as selfplay.sims.to=200, each with a \
-                number or a word; what names files or programs is for the command line";
+        if !self.set.iter().all(|setting| is_plain_setting(setting)) {
+            let text = "set: expected settings such as selfplay.sims.to=200, each with a \
+                number or a word; use the command line for settings that name files or programs";
             return bad(text.into());
         }
         Ok(())
     }
 
-    /// Checks the settings of a new run: its training would end at once because of a wrong one, and
-    /// leave a run that never was.
+    /// Checks the settings of a new run. A training with a wrong setting would end at once and
+    /// leave an empty run.
     pub fn check_settings(&self) -> Result<(), ApiError> {
         let learner = self.learner.as_deref();
         check_settings(learner, self.preset.as_deref(), &self.set).map_err(ApiError::Bad)
@@ -159,7 +157,7 @@ impl Order {
         arguments.extend(self.learner.clone());
         let mut flag = |name: &str, value: Option<String>| {
             if let Some(value) = value {
-                // One argument, so that no value is ever taken for a flag.
+                // One argument, so that a value cannot be mistaken for a flag.
                 arguments.push(format!("--{name}={value}"));
             }
         };
@@ -178,9 +176,8 @@ impl Order {
     }
 }
 
-/// Whether a setting has a value that is no path, no command and no player spec: some settings name
-/// such things.
-fn is_harmless(setting: &str) -> bool {
+/// True when the value is not a path, a command or a player spec, which some settings accept.
+fn is_plain_setting(setting: &str) -> bool {
     let Some((key, value)) = setting.split_once('=') else { return false };
     let key_fits = key.chars().all(|c| c.is_ascii_lowercase() || matches!(c, '.' | '_'));
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '-' | 'e' | '[' | ']');
@@ -201,39 +198,41 @@ impl Trainings {
         if let Some(training) = children.get_mut(&order.name)
             && training.look().is_active()
         {
-            let text = format!("run '{}' is being trained already", order.name);
+            let text = format!("run '{}' is already being trained", order.name);
             return Err(ApiError::Conflict(text));
         }
         let active =
             children.values_mut().filter_map(|training| training.look().is_active().then_some(()));
         if active.count() >= MAX_TRAININGS {
-            let text = format!("{MAX_TRAININGS} trainings run already: stop one of them first");
+            let text =
+                format!("{MAX_TRAININGS} trainings are already running: stop one of them first");
             return Err(ApiError::Busy(text));
         }
         forget_old(&mut children);
         let mut command = Command::new(&self.program);
-        // Whoever trains needs no token, and what it starts even less.
+        // Trainings and their child processes must not get the token.
         command.env_remove(TOKEN_VARIABLE);
         command.arg("--runs").arg(&self.runs).args(order.arguments());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // A Ctrl-C in the terminal of the server is ours to pass on, once.
+        // A Ctrl-C in the server's terminal must not reach the trainings directly; the server
+        // interrupts them once.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command
             .spawn()
             .map_err(|error| ApiError::Internal(format!("cannot start the training: {error}")))?;
-        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let output = Arc::new(Mutex::new(VecDeque::new()));
         let listener = child.stderr.take().map(|stderr| {
-            let said = Arc::clone(&said);
-            thread::spawn(move || listen(BufReader::new(stderr), &said))
+            let output = Arc::clone(&output);
+            thread::spawn(move || read_output(BufReader::new(stderr), &output))
         });
-        let begun = Instant::now();
-        let training = Training { child, stopping: false, said, listener, begun, ended: None };
+        let started = Instant::now();
+        let training = Training { child, stopping: false, output, listener, started, ended: None };
         children.insert(order.name.clone(), training);
         Ok(())
     }
 
-    /// Asks a training of ours to stop; a second time, at once.
+    /// Interrupts a training. A second interrupt stops it at once.
     pub fn stop(&self, name: &str) -> Result<(), ApiError> {
         let mut children = lock(&self.children);
         if let Some(training) = children.get_mut(name)
@@ -245,7 +244,7 @@ impl Trainings {
         Err(ApiError::Conflict(format!("run '{name}' is not being trained by this server")))
     }
 
-    /// How a training of ours stands; `None` when this server has never trained the run.
+    /// The state of a training; `None` if this server has never trained the run.
     pub fn state(&self, name: &str) -> Option<TrainingState> {
         let state = lock(&self.children).get_mut(name).map(Training::look)?;
         Some(match state {
@@ -254,15 +253,15 @@ impl Trainings {
         })
     }
 
-    /// The end of what a training of ours said.
-    pub fn said(&self, name: &str) -> Vec<String> {
-        let said = lock(&self.children).get(name).map(|training| Arc::clone(&training.said));
-        let Some(said) = said else { return Vec::new() };
-        let said = lock(&said);
-        said.iter().map(|line| without_paths(line, &self.runs)).collect()
+    /// The last lines that a training printed.
+    pub fn output(&self, name: &str) -> Vec<String> {
+        let output = lock(&self.children).get(name).map(|training| Arc::clone(&training.output));
+        let Some(output) = output else { return Vec::new() };
+        let output = lock(&output);
+        output.iter().map(|line| without_paths(line, &self.runs)).collect()
     }
 
-    /// The runs that are being trained.
+    /// Names of the runs being trained.
     pub fn names(&self) -> Vec<String> {
         let mut children = lock(&self.children);
         let active = children
@@ -271,16 +270,16 @@ impl Trainings {
         active.collect()
     }
 
-    /// Waits until something is so, or the training has ended, or the time is over.
-    pub fn wait_for(&self, name: &str, longest: Duration, is_so: impl Fn() -> bool) {
+    /// Waits until the condition holds, the training has ended or the time is over.
+    pub fn wait_for(&self, name: &str, longest: Duration, is_done: impl Fn() -> bool) {
         let started = Instant::now();
         let is_active = || self.state(name).is_some_and(|state| state.is_active());
-        while !is_so() && is_active() && started.elapsed() < longest {
+        while !is_done() && is_active() && started.elapsed() < longest {
             thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Stops all and waits until they have ended.
+    /// Stops all trainings and waits for them to end.
     pub fn stop_all(&self) {
         let mut children = lock(&self.children);
         for training in children.values_mut() {
@@ -289,7 +288,7 @@ impl Trainings {
             }
         }
         for training in children.values_mut() {
-            // It cannot be waited for twice, and then it has ended.
+            // An error means that it has already been waited for.
             let _ = training.child.wait();
         }
     }
@@ -307,14 +306,14 @@ impl Training {
             return ended.clone();
         }
         let state = match self.child.try_wait() {
-            Ok(None) if self.stopping => return TrainingState::Stopping(self.begun),
-            Ok(None) => return TrainingState::Running(self.begun),
+            Ok(None) if self.stopping => return TrainingState::Stopping(self.started),
+            Ok(None) => return TrainingState::Running(self.started),
             Ok(Some(status)) if status.success() => TrainingState::Ended,
             Ok(Some(status)) => {
-                let last = lock(&self.said).back().cloned();
+                let last = lock(&self.output).back().cloned();
                 let state = TrainingState::Failed(last.unwrap_or_else(|| status.to_string()));
-                // All it said is there once its pipe is closed, which is not waited for: whatever
-                // it has started may hold the pipe open.
+                // Its output is complete when the pipe closes. That is not waited for, because a
+                // child process may keep the pipe open.
                 if self.listener.as_ref().is_some_and(|listener| !listener.is_finished()) {
                     return state;
                 }
@@ -330,13 +329,13 @@ impl Training {
     fn interrupt(&mut self) {
         use rustix::process::{Pid, Signal, kill_process};
         self.stopping = true;
-        // It is our child and not yet waited for, so the number is still its own.
+        // Our child has not been waited for, so the process id is still valid.
         if let Some(id) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process(id, Signal::INT);
         }
     }
 
-    /// Without signals the next resume finds the last checkpoint.
+    /// Without signals the training is killed; resuming starts from the last checkpoint.
     #[cfg(not(unix))]
     fn interrupt(&mut self) {
         self.stopping = true;
@@ -344,7 +343,7 @@ impl Training {
     }
 }
 
-/// Of the trainings that have ended only the latest are remembered.
+/// Forgets all but the latest ended trainings.
 fn forget_old(children: &mut BTreeMap<String, Training>) {
     let ended =
         |(name, training): (&String, &Training)| Some((training.ended.as_ref()?.1, name.clone()));
@@ -355,8 +354,8 @@ fn forget_old(children: &mut BTreeMap<String, Training>) {
     }
 }
 
-/// Keeps the last lines; reads on whatever comes, so that the training never waits for us.
-fn listen(mut input: impl BufRead, said: &Mutex<VecDeque<String>>) {
+/// Keeps the last lines. Reads everything, so that the training never blocks on its output.
+fn read_output(mut input: impl BufRead, output: &Mutex<VecDeque<String>>) {
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -368,11 +367,11 @@ fn listen(mut input: impl BufRead, said: &Mutex<VecDeque<String>>) {
         if text.is_empty() {
             continue;
         }
-        let mut said = lock(said);
-        if said.len() >= KEPT_LINES {
-            said.pop_front();
+        let mut output = lock(output);
+        if output.len() >= KEPT_LINES {
+            output.pop_front();
         }
-        said.push_back(text);
+        output.push_back(text);
     }
 }
 
@@ -385,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_checked_before_it_becomes_arguments() {
+    fn orders_are_checked_before_they_become_arguments() {
         assert_eq!(order("first-1.2_x").check(), Ok(()));
         for name in ["", "..", ".hidden", "-x", "a/b", "a b", "a@1", "a:b", "ä", "a\0", "a\nb"] {
             assert!(order(name).check().is_err(), "{name}");
@@ -408,7 +407,7 @@ mod tests {
             assert!(error(Order { set, ..order("a") }).contains("set"), "{setting}");
         }
         for setting in ["a.b_c=-1.5e-3", "a=[1,2]", "selfplay.root=gumbel", "a=true"] {
-            assert!(is_harmless(setting), "{setting}");
+            assert!(is_plain_setting(setting), "{setting}");
         }
         for (setting, wanted) in
             [("selfplay.nonsense=1", "there is no 'nonsense'"), ("selfplay.sims.to=many", "many")]
@@ -428,22 +427,22 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_kept_and_floods_are_cut() {
-        let said = Mutex::default();
+    fn the_last_lines_are_kept_and_long_lines_are_split() {
+        let output = Mutex::default();
         let long = "x".repeat(3 * LINE_BYTES as usize);
         let text: String = (0..100).map(|n| format!("line {n}\n")).chain([long]).collect();
-        listen(text.as_bytes(), &said);
-        let said = said.into_inner().unwrap();
-        assert_eq!(said.len(), KEPT_LINES);
-        assert!(said.iter().all(|line| line.len() as u64 <= LINE_BYTES));
-        assert!(said.contains(&"line 99".to_owned()));
+        read_output(text.as_bytes(), &output);
+        let output = output.into_inner().unwrap();
+        assert_eq!(output.len(), KEPT_LINES);
+        assert!(output.iter().all(|line| line.len() as u64 <= LINE_BYTES));
+        assert!(output.contains(&"line 99".to_owned()));
     }
 
-    /// Trainings that are a script of the shell.
     #[cfg(unix)]
     fn trainings(folder: &std::path::Path, script: &str) -> Trainings {
         let program = folder.join("program");
-        // Written by a child, so that no process that another test starts just now has it open.
+        // Written by a child process, so that no process started by another test has the file open
+        // for writing.
         let write = format!("cat > {0} && chmod +x {0}", program.display());
         let mut shell =
             Command::new("sh").args(["-c", &write]).stdin(Stdio::piped()).spawn().unwrap();
@@ -456,7 +455,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn there_is_an_end_to_trainings_at_the_same_time() {
+    fn the_number_of_simultaneous_trainings_is_limited() {
         let folder = tempfile::tempdir().unwrap();
         let trainings = trainings(folder.path(), "exec sleep 600");
         for number in 0..MAX_TRAININGS {
@@ -472,7 +471,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_training_that_failed_says_why_also_while_its_pipe_is_held_open() {
+    fn the_error_of_a_failed_training_is_shown_even_while_its_pipe_is_open() {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().display().to_string();
         let script =
@@ -483,14 +482,14 @@ mod tests {
         while trainings.state("broken") != Some(failed.clone()) {
             thread::yield_now();
         }
-        assert_eq!(trainings.said("broken"), ["runs/a is broken"]);
+        assert_eq!(trainings.output("broken"), ["runs/a is broken"]);
         let held = std::fs::read_to_string(folder.path().join("held")).unwrap();
         assert!(Command::new("kill").arg(held.trim()).status().unwrap().success());
     }
 
     #[cfg(unix)]
     #[test]
-    fn trainings_that_ended_long_ago_are_forgotten() {
+    fn old_ended_trainings_are_forgotten() {
         let folder = tempfile::tempdir().unwrap();
         let trainings = trainings(folder.path(), "true");
         for number in 0..KEPT_ENDED + 3 {

@@ -1,5 +1,5 @@
-//! Searches to look into: how a search changes with its simulations, and its tree, one node at a
-//! time.
+//! Shows searches: how the result changes with the number of simulations, and the tree, node by
+//! node.
 
 use std::sync::Mutex;
 
@@ -12,23 +12,22 @@ use selfmate_search::player::Limit;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::blocking::Teller;
+use crate::blocking::ResultSender;
 use crate::error::ApiError;
-use crate::learner::Thinking;
+use crate::learner::SearchKind;
 use crate::player::Players;
 use crate::run::lock;
 use crate::view::MoveView;
 
-/// Trees that stay open; the oldest closes when another is opened.
+/// The number of open trees; opening another closes the oldest.
 const OPEN: usize = 6;
-/// Megabytes for each.
+/// Megabytes per tree.
 const MEMORY: &str = "32";
-/// The most simulations: a tree of this size is larger than anyone looks at.
+/// The maximum number of simulations; larger trees are not useful to look at.
 const MAX_SIMS: u64 = 200_000;
-/// The longest line that is followed into a tree.
+/// The maximum depth of a shown node.
 const MAX_LINE: usize = 64;
 
-/// The trees that are open.
 #[derive(Default)]
 pub struct Trees {
     open: Mutex<Vec<OpenTree>>,
@@ -40,142 +39,141 @@ struct OpenTree {
     player: Box<dyn Player>,
 }
 
-/// How the root is searched.
+/// The root rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Root {
     /// Upper confidence bounds weighted by priors.
     #[default]
     Puct,
-    /// Candidates by prior, sequential halving.
+    /// Gumbel candidates with sequential halving.
     Gumbel,
 }
 
-/// A search after so many simulations.
+/// The result of a search.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Snapshot {
     /// `snapshot`.
     pub kind: &'static str,
-    /// Simulations that it was allowed.
+    /// Simulations allowed.
     pub sims: u64,
-    /// Simulations that it took: fewer once the result is proven.
+    /// Simulations used: fewer once the result is proven.
     pub simulations: u64,
     /// The move that would be played.
     pub best: MoveView,
-    /// Expected result for the side to move, from -1 to 1: the mean over all simulations, those of
-    /// bad moves included, or the result if it is proven.
+    /// Expected result for the side to move, from -1 to 1: the mean over all simulations, including
+    /// those of bad moves, or the proven result.
     pub value: f32,
-    /// What is proven for the side to move: `win`, `draw` or `loss`.
+    /// The proven result for the side to move: `win`, `draw` or `loss`.
     pub proof: Option<&'static str>,
-    /// Every legal move: the one that would be played, then the others by their visits.
+    /// All legal moves: the one that would be played, then the others by visits.
     pub moves: Vec<Branch>,
 }
 
-/// A move out of a position, for the side that makes it.
+/// A move from a position. Values are for the side that plays it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Branch {
     /// The move.
     #[serde(flatten)]
     pub played: MoveView,
-    /// Simulations through it.
+    /// Simulations through this move.
     pub visits: u32,
-    /// Its prior.
+    /// Prior probability.
     pub prior: f32,
-    /// Expected result from -1 to 1 for the side that makes the move; `null` when it was never
-    /// tried.
+    /// Expected result for the side that plays the move, from -1 to 1; `null` without visits.
     pub q: Option<f32>,
-    /// What is proven: `win`, `draw` or `loss`.
+    /// The proven result: `win`, `draw` or `loss`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proof: Option<&'static str>,
 }
 
-/// The end of the stream: the tree can be opened under this name.
+/// The last line of the stream, with the name of the tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Ready {
     /// `ready`.
     pub kind: &'static str,
-    /// The name of the tree.
+    /// Name of the tree.
     pub tree: String,
 }
 
 /// A node of a tree.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct NodeInfo {
-    /// Its position.
+    /// Position of the node.
     pub fen: String,
-    /// Simulations that have passed here.
+    /// Simulations through this node.
     pub visits: u32,
     /// Expected result for the side to move, from -1 to 1.
     pub value: f32,
-    /// What is proven, for the side to move.
+    /// The proven result for the side to move.
     pub proof: Option<&'static str>,
-    /// The moves, most visited first; empty while the node has no children.
+    /// Moves, most visited first; empty for a node without children.
     pub moves: Vec<Branch>,
 }
 
-/// Whether there is something to search, with so many simulations.
+/// Checks that there is a position to search and that `sims` is valid.
 pub fn check(game: &Game, sims: u64) -> Result<(), ApiError> {
     if !(1..=MAX_SIMS).contains(&sims) {
         return Err(ApiError::Malformed(format!("sims is {sims}: expected 1 to {MAX_SIMS}")));
     }
     if game.outcome().is_some() {
-        return Err(ApiError::Bad("the game is over here: there is nothing to search".into()));
+        return Err(ApiError::Bad("the game is over: there is nothing to search".into()));
     }
     Ok(())
 }
 
-/// The player whose tree is to be seen: a tree search with this rule at the root.
+/// The spec of a tree search with this root rule.
 pub fn tree_spec(players: &Players, text: &str, root: Root) -> Result<PlayerSpec, ApiError> {
     let mut spec = players.parse(text)?;
-    let thinking = players.thinking(&spec);
-    if thinking == Thinking::NoTree {
+    let search_kind = players.search_kind(&spec);
+    if search_kind == SearchKind::NoTree {
         return Err(ApiError::Bad(format!(
-            "'{text}' searches no tree: expected a network, material or rollout"
+            "'{text}' does not use tree search: expected a network, material or rollout"
         )));
     }
-    let ours =
+    let replaced =
         ["sims", "nodes", "depth", "movetime", "search", "root", "scale", "threads", "memory"];
-    spec.options.retain(|(name, _)| !ours.contains(&name.as_str()));
+    spec.options.retain(|(name, _)| !replaced.contains(&name.as_str()));
     let mut set = |name: &str, value: &str| spec.options.push((name.to_owned(), value.to_owned()));
     set("memory", MEMORY);
     set("root", if root == Root::Gumbel { "gumbel" } else { "puct" });
-    if thinking == Thinking::Either {
+    if search_kind == SearchKind::Either {
         set("search", "mcts");
     }
     Ok(spec)
 }
 
 impl Trees {
-    /// Searches with 1, 2, 4… simulations, tells what each finds, and leaves the last tree open.
+    /// Searches with 1, 2, 4… simulations, sends each result and keeps the last tree open.
     ///
-    /// Each search starts afresh, because a Gumbel root shares out its simulations by their number:
-    /// only so does a row show what that many simulations would play.
+    /// Each search starts from scratch, because a Gumbel root distributes its simulations by their
+    /// total number. Only then does each result show what that many simulations would play.
     pub fn grow(
         &self,
         mut player: Box<dyn Player>,
         game: &Game,
         sims: u64,
-        teller: &Teller,
+        sender: &ResultSender,
     ) -> Result<(), ApiError> {
         for sims in budgets(sims) {
             player.new_game();
-            let stop = Some(std::sync::Arc::clone(teller.stop()));
+            let stop = Some(std::sync::Arc::clone(sender.stop()));
             let limit = Limit { nodes: Some(sims), stop, ..Limit::default() };
             let choice = player
                 .choose(game, &limit)
                 .map_err(|error| ApiError::Internal(error.to_string()))?;
-            if teller.is_stopped() {
+            if sender.is_stopped() {
                 let text = "the search took too long: try with fewer simulations";
                 return Err(ApiError::Busy(text.into()));
             }
             let root = player
                 .look(&[])
-                .ok_or_else(|| ApiError::Internal("this player shows no tree".into()))?;
+                .ok_or_else(|| ApiError::Internal("this player has no tree".into()))?;
             let mut root = info(game, &root);
             let best = MoveView::new(game.position(), choice.played);
-            // Stable: the others stay in the order of their visits.
+            // A stable sort keeps the order by visits.
             root.moves.sort_by_key(|branch| branch.played != best);
-            teller.tell(&Snapshot {
+            sender.send(&Snapshot {
                 kind: "snapshot",
                 sims,
                 simulations: choice.nodes.unwrap_or_default(),
@@ -192,14 +190,14 @@ impl Trees {
         }
         open.push(OpenTree { id: id.clone(), game: game.clone(), player });
         drop(open);
-        teller.tell(&Ready { kind: "ready", tree: id });
+        sender.send(&Ready { kind: "ready", tree: id });
         Ok(())
     }
 
-    /// Opens a node: `line` are the moves from the root, in UCI.
+    /// A node of a tree. `line` holds the moves from the root, in UCI notation.
     pub fn look(&self, id: &str, line: &[&str]) -> Result<NodeInfo, ApiError> {
         if line.len() > MAX_LINE {
-            return Err(ApiError::Bad(format!("a line: expected at most {MAX_LINE} moves")));
+            return Err(ApiError::Bad(format!("line: expected at most {MAX_LINE} moves")));
         }
         let open = lock(&self.open);
         let tree = open.iter().find(|tree| tree.id == id).ok_or_else(|| {
@@ -216,7 +214,7 @@ impl Trees {
         let node = tree
             .player
             .look(&moves)
-            .ok_or_else(|| ApiError::NotFound("the search has not been there".into()))?;
+            .ok_or_else(|| ApiError::NotFound("the search has not visited this node".into()))?;
         Ok(info(&game, &node))
     }
 }
@@ -252,7 +250,7 @@ fn proof(proof: Proof) -> Option<&'static str> {
     }
 }
 
-/// 1, 2, 4… up to a number, which comes last.
+/// 1, 2, 4… and finally `sims`.
 fn budgets(sims: u64) -> Vec<u64> {
     let mut budgets: Vec<u64> = std::iter::successors(Some(1_u64), |n| n.checked_mul(2))
         .take_while(|&n| n < sims)
@@ -268,14 +266,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn budgets_double_and_end_with_what_was_asked_for() {
+    fn budgets_double_and_end_with_the_given_number() {
         assert_eq!(budgets(1), [1]);
         assert_eq!(budgets(8), [1, 2, 4, 8]);
         assert_eq!(budgets(100), [1, 2, 4, 8, 16, 32, 64, 100]);
     }
 
     #[test]
-    fn only_tree_searches_have_a_tree() {
+    fn only_tree_searches_are_accepted() {
         let players = Players::new(Path::new("nowhere"), 2);
         let spec = |text, root| tree_spec(&players, text, root).map(|spec| spec.to_string());
         assert_eq!(
@@ -287,7 +285,12 @@ mod tests {
             "default:memory=32,root=gumbel,search=mcts"
         );
         for text in ["random", "greedy", "alphabeta"] {
-            assert!(spec(text, Root::Puct).unwrap_err().to_string().contains("searches no tree"));
+            assert!(
+                spec(text, Root::Puct)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("does not use tree search")
+            );
         }
     }
 }

@@ -1,5 +1,5 @@
-//! What the API shows of games, positions and thoughts: plain data with its schema. Values are
-//! White's unless a field says otherwise.
+//! View types of the API for games, positions and searches. Values are White's unless a field says
+//! otherwise.
 
 mod game;
 mod position;

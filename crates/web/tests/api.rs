@@ -1,4 +1,4 @@
-//! The API as a client sees it. One long file, because each file of tests is a program to be linked.
+//! The API as a client sees it. One file, because each test file is linked separately.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod client;
@@ -12,7 +12,7 @@ use selfmate_learn::endgame::Endgame;
 use selfmate_learn::rounds::Method;
 use selfmate_learn::{RunConfig, Settings};
 use selfmate_run::{Budget, GameRecord, LiveGame, PositionRecord, Progress, Rating, Record, Run};
-use selfmate_web::{ClusterView, Config, Server, Watched, WorkerView};
+use selfmate_web::{ClusterView, ClusterWatcher, Config, Server, WorkerView};
 use serde_json::{Value, json};
 
 fn progress(generation: u64) -> Record {
@@ -43,7 +43,7 @@ fn mate(number: u64) -> GameRecord {
 }
 
 #[test]
-fn a_run_is_shown_while_it_is_written() {
+fn a_run_can_be_watched_while_it_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("first")).unwrap();
     run.write_config("learner = \"zero\"\nseed = 7\n[zero]\nplan_games = 256").unwrap();
@@ -63,12 +63,12 @@ fn a_run_is_shown_while_it_is_written() {
     let rating = Rating { elapsed_s: 130.0, step: 9, generation: 2, elo, low, high, games: 40 };
     run.append_metric(&Record::Rating(rating)).unwrap();
     assert!(feed.find("data: ").contains("\"elo\":512"));
-    // A resume goes back: what was told no longer counts.
+    // Resuming from an earlier record invalidates what was sent.
     run.rewind_metrics(1).unwrap();
     feed.find("event: restart");
     assert!(feed.find("data: {").contains("\"generation\":1"));
 
-    // Whoever was away while it went back and grew again is told so, by this server or the next.
+    // A client that was away while the run was rewound and continued starts over, on any server.
     let place = get(address, "/api/runs/first/curves").json()["place"].as_str().unwrap().to_owned();
     run.append_metric(&progress(4)).unwrap();
     let mut same = Lines::open(address, &format!("/api/runs/first/feed?after={place}"));
@@ -86,7 +86,7 @@ fn a_run_is_shown_while_it_is_written() {
     assert_eq!(detail["config"]["zero"]["plan_games"], 256);
     assert_eq!(get(address, "/api/runs/second").status, 404);
 
-    // What was asked a moment ago is answered from memory, until something changes.
+    // Responses are cached for a moment, until something changes.
     let curves = || get(address, "/api/runs/first/curves").json()["records"].as_u64().unwrap();
     // Files are not looked at each time, so that a new record may take a while to be seen.
     let change_until = |records: u64| {
@@ -150,7 +150,7 @@ fn games_are_listed_and_replayed() {
 }
 
 #[test]
-fn a_player_thinks_aloud_and_moves() {
+fn a_search_is_streamed_and_ends_with_a_move() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let body = json!({
@@ -182,7 +182,7 @@ fn a_player_thinks_aloud_and_moves() {
 }
 
 #[test]
-fn a_player_is_known_to_be_able_to_play_before_a_game_begins() {
+fn players_can_be_checked_before_a_game() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let ask = |body: Value| post(server.address(), "/api/player", &body.to_string());
@@ -205,7 +205,7 @@ fn a_player_is_known_to_be_able_to_play_before_a_game_begins() {
 }
 
 #[test]
-fn a_move_without_a_visit_has_no_score() {
+fn a_move_without_visits_has_no_score() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let body = json!({ "player": "material", "effort": { "sims": 2 }, "lines": 20 });
@@ -221,7 +221,7 @@ fn a_move_without_a_visit_has_no_score() {
 }
 
 #[test]
-fn a_tree_grows_and_opens() {
+fn a_tree_is_searched_and_its_nodes_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     for root in ["puct", "gumbel"] {
@@ -267,7 +267,7 @@ fn a_match_is_played_and_its_games_are_shown() {
 }
 
 #[test]
-fn a_folder_of_runs_that_was_given_as_a_relative_path_is_not_named() {
+fn errors_do_not_contain_a_relative_path_of_the_runs_folder() {
     for folder in ["no-such-lab", "./no-such-lab", "no-such-lab/inner"] {
         let server = serve(std::path::Path::new(folder));
         let address = server.address();
@@ -297,7 +297,7 @@ fn a_token_is_measured_in_characters() {
 }
 
 #[test]
-fn an_ending_is_shown_beside_the_truth() {
+fn an_ending_is_shown_beside_its_tablebase() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("rook")).unwrap();
     let settings = Settings::preset("krk", "tiny").unwrap();
@@ -317,14 +317,14 @@ fn an_ending_is_shown_beside_the_truth() {
     let wanted =
         json!([{ "run": "rook", "ending": "krk", "pieces": ["K", "k", "R"], "steps": [20] }]);
     assert_eq!(all, wanted);
-    // Mate in one with the rook on a1; none on a8, where Black would be in check already.
+    // Mate in one with the rook on a1. On a8 Black would already be in check.
     let found = get(address, heat).json();
     assert_eq!((&found["piece"], &found["step"]), (&json!("R"), &json!(20)));
     assert_eq!((&found["plies"][0], &found["truth"][0]), (&json!(1), &json!(config.discount)));
     assert_eq!((&found["learned"][56], &found["truth"][56]), (&json!(null), &json!(null)));
     assert!(numbers(&found["learned"]).iter().all(|value| value.abs() <= 1.0));
     assert_eq!(numbers(&found["learned"]).len(), numbers(&found["truth"]).len());
-    // With Black to move the same values are still White's.
+    // With Black to move the values are still White's.
     let black = get(address, "/api/endgames/rook/heat?place=Kg6,Ra1&turn=black&step=20").json();
     assert!(numbers(&black["truth"]).iter().all(|value| *value >= 0.0));
     let position = get(address, "/api/endgames/rook/position?place=Kg6,kg8,Ra1").json();
@@ -352,7 +352,7 @@ fn an_ending_is_shown_beside_the_truth() {
 }
 
 #[test]
-fn runs_of_every_kind_play_and_those_with_a_tree_show_it() {
+fn runs_of_all_learners_play_and_tree_searches_can_be_shown() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("rook")).unwrap();
     let settings = Settings::preset("krk", "tiny").unwrap();
@@ -366,12 +366,12 @@ fn runs_of_every_kind_play_and_those_with_a_tree_show_it() {
     let settings = Settings::preset("qlearn", "tiny").unwrap();
     table.write_config(&RunConfig::new(1, settings).to_toml()).unwrap();
     let server = serve(folder.path());
-    // An ending's network always searches a tree: nothing has to say so, and nothing may.
+    // An ending's network always uses tree search, without an option.
     let fen = "6k1/8/6K1/8/8/8/8/R7 w - - 0 1";
     let think = json!({ "player": "run:rook", "fen": fen, "effort": { "sims": 64 } }).to_string();
     let lines = post(server.address(), "/api/think", &think).lines();
     assert_eq!(lines.last().unwrap()["played"]["san"], "Ra8#");
-    // Both rules are what they say, whatever the run itself searches with.
+    // The root rule of the request counts, not that of the run.
     let quiet = "8/8/4k3/8/3R4/4K3/8/8 w - - 0 1";
     let visits = |root: &str| {
         let body = json!({ "player": "run:rook", "fen": quiet, "sims": 64, "root": root });
@@ -387,7 +387,7 @@ fn runs_of_every_kind_play_and_those_with_a_tree_show_it() {
         visits
     };
     assert_ne!(visits("puct"), visits("gumbel"));
-    // A search that has proven a mate took fewer simulations than it was allowed, and says so.
+    // A search that has proven a mate reports fewer simulations than allowed.
     let body = json!({ "player": "material", "fen": fen, "sims": 1024 }).to_string();
     let lines = post(server.address(), "/api/inside", &body).lines();
     let last = lines.iter().rfind(|line| line["kind"] == "snapshot").unwrap();
@@ -398,7 +398,7 @@ fn runs_of_every_kind_play_and_those_with_a_tree_show_it() {
     assert!(sum < 1024, "{sum}");
     assert_eq!((&last["value"], &last["moves"][0]["q"]), (&json!(1.0), &json!(1.0)));
     assert_eq!(last["moves"][0]["proof"], "win");
-    // And only players with a tree are offered for it.
+    // Only players with tree search are offered.
     let about = get(server.address(), "/api/about").json();
     let offered = about["players"].as_array().unwrap();
     let trees: Vec<&str> = offered
@@ -418,10 +418,10 @@ fn runs_of_every_kind_play_and_those_with_a_tree_show_it() {
     assert_eq!(lines.last().unwrap()["kind"], "ready", "{lines:?}");
     let answer = post(server.address(), "/api/inside", &inside("run:table"));
     assert_eq!(answer.status, 422);
-    assert!(answer.text().contains("'run:table' searches no tree"), "{answer:?}");
+    assert!(answer.text().contains("'run:table' does not use tree search"), "{answer:?}");
 }
 
-/// A run that has trained so many seconds of a budget.
+/// A run that has trained for `elapsed_s` of a budget.
 fn budgeted(folder: &std::path::Path, name: &str, elapsed_s: f64, budget: Option<Budget>) {
     let mut run = Run::open(&folder.join(name)).unwrap();
     let settings = Settings::preset("zero", "tiny").unwrap();
@@ -434,12 +434,13 @@ fn budgeted(folder: &std::path::Path, name: &str, elapsed_s: f64, budget: Option
     }
 }
 
-/// A server whose trainings write their arguments into a file and end.
+/// A server whose trainings write their arguments to a file and end.
 #[cfg(unix)]
 fn serve_with_recorder(folder: &std::path::Path) -> (Server, std::path::PathBuf) {
     use std::io::Write as _;
     let (program, arguments) = (folder.join("program"), folder.join("arguments"));
-    // Written by a child, so that no process that another test starts just now has it open.
+    // Written by a child process, so that no process started by another test has the file open for
+    // writing.
     let write = format!("cat > {0} && chmod +x {0}", program.display());
     let mut shell = std::process::Command::new("sh");
     let mut shell = shell.args(["-c", &write]).stdin(std::process::Stdio::piped()).spawn().unwrap();
@@ -471,7 +472,7 @@ fn a_resume_keeps_the_budget_and_the_threads() {
         let path = format!("/api/runs/{run}/resume");
         let ask = || post(server.address(), &path, &body.to_string());
         let mut answer = ask();
-        // Those before may take a moment to end, and only so many train at the same time.
+        // Earlier trainings may take a moment to end, and their number is limited.
         while answer.status == 503 {
             answer = ask();
         }
@@ -492,13 +493,13 @@ fn a_resume_keeps_the_budget_and_the_threads() {
     assert!(arguments.contains("--minutes=1.5 --threads=1 "), "{arguments}");
     let arguments = resume("longer", json!({ "more_minutes": 2 })).unwrap();
     assert!(arguments.contains("--minutes=2.5 --threads=1 "), "{arguments}");
-    // Bounds that are not reached stay.
+    // Bounds that are not reached yet still apply.
     let arguments = resume("games", json!({ "more_minutes": 2 })).unwrap();
     assert!(arguments.contains("--minutes=2.5 --games=1000 --steps=5000 "), "{arguments}");
     let spent = get(server.address(), "/api/runs/spent").json();
     assert_eq!(spent["budget"]["is_spent"], true);
     let (status, text) = resume("spent", json!({})).unwrap_err();
-    assert!(status == 422 && text.contains("say with more_minutes"), "{status} {text}");
+    assert!(status == 422 && text.contains("set more_minutes"), "{status} {text}");
     let arguments = resume("spent", json!({ "more_minutes": 0.5 })).unwrap();
     assert!(arguments.contains("--minutes=2 "), "{arguments}");
     for run in ["unbounded", "old"] {
@@ -518,7 +519,7 @@ fn a_resume_keeps_the_budget_and_the_threads() {
 
 #[cfg(unix)]
 #[test]
-fn a_wrong_setting_is_refused_before_there_is_a_run() {
+fn a_wrong_setting_is_rejected_before_the_run_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let (server, arguments) = serve_with_recorder(folder.path());
     let start = |set: &str| {
@@ -533,19 +534,19 @@ fn a_wrong_setting_is_refused_before_there_is_a_run() {
     assert_eq!(start("selfplay.sims.to=200").status, 201);
 }
 
-/// The numbers of a list in which others are `null`.
+/// The numbers of a list that also contains `null`.
 fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().filter_map(Value::as_f64).collect()
 }
 
 #[test]
-fn the_document_names_what_is_served() {
+fn the_openapi_document_lists_all_routes() {
     let folder = tempfile::tempdir().unwrap();
-    let cluster = Some(Watched::new(|| Ok(ClusterView::default())));
+    let cluster = Some(ClusterWatcher::new(|| Ok(ClusterView::default())));
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let document = get(server.address(), "/openapi.json").json();
     let paths = document["paths"].as_object().unwrap();
-    // Every route stands in it, as the source has them.
+    // All routes of the source are documented.
     let source = include_str!("../src/api.rs").split(".nest(").next().unwrap();
     let routes = source.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
     let mut count = 0;
@@ -559,7 +560,7 @@ fn the_document_names_what_is_served() {
         if methods.get("get").is_some() {
             assert_eq!(get(server.address(), path).status, 200, "{path}");
         } else {
-            // An empty body is a fault of the client, so the route is there.
+            // An empty body is a client error, which shows that the route exists.
             let status = post(server.address(), path, "").status;
             assert!(
                 (400..=422).contains(&status) && status != 404 && status != 405,
@@ -585,7 +586,7 @@ fn the_environment_is_served_over_http() {
     let cookie = reset.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let step = post(address, "/openenv/step", r#"{"action": {"move": "e2e4"}}"#).json();
     assert_eq!((&step["done"], &step["observation"]["move_count"]), (&json!(false), &json!(1)));
-    // Another session begins; the first is found by its cookie.
+    // Another session starts; the first is found by its cookie.
     post(address, "/openenv/reset", "{}");
     let state =
         client::get_with(address, "/openenv/state", &format!("Cookie: {cookie}\r\n")).json();
@@ -633,7 +634,7 @@ fn the_environment_is_served_over_websockets() {
 }
 
 #[test]
-fn a_cluster_is_shown_when_there_is_one_to_watch() {
+fn a_watched_cluster_is_shown() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let answer = get(server.address(), "/api/cluster");
@@ -649,21 +650,21 @@ fn a_cluster_is_shown_when_there_is_one_to_watch() {
         workers: vec![worker],
         ..ClusterView::default()
     };
-    let cluster = Some(Watched::new(move || Ok(view.clone())));
+    let cluster = Some(ClusterWatcher::new(move || Ok(view.clone())));
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let seen = get(server.address(), "/api/cluster").json();
     assert_eq!((&seen["run"], &seen["generation"]), (&json!("big"), &json!(3)));
     assert_eq!((&seen["refused"]["late"], &seen["workers"][0]["games"]), (&json!(2), &json!(7)));
     assert_eq!(get(server.address(), "/api/about").json()["watches_cluster"], true);
 
-    let cluster = Some(Watched::new(|| Err("no learner answers".to_owned())));
+    let cluster = Some(ClusterWatcher::new(|| Err("no learner answers".to_owned())));
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let answer = get(server.address(), "/api/cluster");
     assert_eq!((answer.status, answer.json()["error"].clone()), (503, json!("no learner answers")));
 }
 
 #[test]
-fn a_search_that_cannot_begin_is_refused_before_its_answer_does() {
+fn an_invalid_search_is_rejected_before_the_stream_starts() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let ask = |fen: Value, sims: u64| {

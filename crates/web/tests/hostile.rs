@@ -1,4 +1,4 @@
-//! Requests that mean harm, and what becomes of them. docs/security.md is the table of these.
+//! Hostile requests. docs/security.md has the table of these.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod client;
@@ -11,7 +11,7 @@ use selfmate_run::{Progress, Record, Run};
 use selfmate_web::{Limits, ServeError, Server};
 
 #[test]
-fn a_foreign_page_is_refused() {
+fn a_page_of_another_site_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let address = server.address();
@@ -29,7 +29,7 @@ fn a_foreign_page_is_refused() {
     }
     let own = format!("Origin: http://{address}\r\n");
     assert_eq!(get_with(address, "/api/runs", &own).status, 200);
-    // What a form of a foreign page can send is no JSON.
+    // HTML forms of other sites cannot send JSON.
     for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
         let headers = format!("Content-Type: {kind}\r\n");
         for path in ["/api/runs", "/openenv/reset", "/openenv/step", "/openenv/mcp"] {
@@ -37,7 +37,7 @@ fn a_foreign_page_is_refused() {
             assert_eq!(status, 415, "{kind} to {path}");
         }
     }
-    // Nobody is told that they may read across origins.
+    // Cross-origin reads are never allowed.
     let preflight = format!(
         "OPTIONS /api/runs HTTP/1.1\r\nHost: {address}\r\nOrigin: http://evil.example\r\n\
          Access-Control-Request-Method: POST\r\nConnection: close\r\n\r\n"
@@ -48,7 +48,7 @@ fn a_foreign_page_is_refused() {
 }
 
 #[test]
-fn a_rebound_name_is_refused() {
+fn dns_rebinding_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let address = serve(folder.path());
     let address = address.address();
@@ -63,7 +63,7 @@ fn a_rebound_name_is_refused() {
 }
 
 #[test]
-fn no_path_leads_to_a_file() {
+fn paths_cannot_reach_files() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("secret"), "the secret").unwrap();
     let runs = folder.path().join("runs");
@@ -88,13 +88,13 @@ fn no_path_leads_to_a_file() {
         assert!((400..=404).contains(&answer.status), "{path}: {answer:?}");
         assert!(!answer.text().contains("the secret"), "{path}");
     }
-    // Errors do not say where the runs are.
+    // Errors do not contain the path of the runs.
     let here = folder.path().to_str().unwrap();
     let answer = get(server.address(), "/api/runs/nothing");
     assert!(answer.status == 404 && !answer.text().contains(here), "{answer:?}");
     for (path, body) in [
         ("/api/think", r#"{"player": "run:none"}"#),
-        // A run without a checkpoint: that is found when the player is built.
+        // A run without a checkpoint: found when the player is built.
         ("/api/think", r#"{"player": "run:first"}"#),
         ("/api/matches", r#"{"players": ["random", "run:first"], "games": 2}"#),
         ("/openenv/reset", r#"{"opponent": "run:first"}"#),
@@ -107,14 +107,14 @@ fn no_path_leads_to_a_file() {
 }
 
 #[test]
-fn a_huge_body_is_refused() {
+fn a_huge_body_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let huge = "x".repeat(1 << 20);
     let refused = post(server.address(), "/api/position", &huge);
     assert_eq!(refused.status, 413);
     assert!(refused.json()["error"].as_str().unwrap().contains("length limit"), "{refused:?}");
-    // One that only claims to be huge is refused before it is sent.
+    // A huge Content-Length is rejected before the body is sent.
     let text = format!(
         "POST /api/position HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
          Content-Length: 10000000000\r\nConnection: close\r\n\r\n",
@@ -126,7 +126,7 @@ fn a_huge_body_is_refused() {
 }
 
 #[test]
-fn nonsense_is_named_and_nothing_breaks() {
+fn invalid_requests_get_an_error_and_the_server_keeps_running() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let address = server.address();
@@ -169,7 +169,7 @@ fn nonsense_is_named_and_nothing_breaks() {
 }
 
 #[test]
-fn a_forged_token_is_refused() {
+fn a_wrong_token_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.token = Some("the-token-of-this-test".into());
@@ -190,7 +190,7 @@ fn a_forged_token_is_refused() {
 }
 
 #[test]
-fn others_are_let_in_only_with_a_token() {
+fn a_public_address_needs_a_token() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.address = "0.0.0.0:0".parse().unwrap();
@@ -200,7 +200,7 @@ fn others_are_let_in_only_with_a_token() {
 }
 
 #[test]
-fn a_slow_client_holds_up_nobody_and_is_let_go() {
+fn a_slow_client_is_disconnected_and_does_not_delay_others() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.limits = Limits { head_timeout: Duration::from_millis(100), ..Limits::default() };
@@ -208,19 +208,19 @@ fn a_slow_client_holds_up_nobody_and_is_let_go() {
     let mut slow = connect(server.address());
     slow.write_all(b"GET / HTTP/1.1\r\nHost: loc").unwrap();
     assert_eq!(get(server.address(), "/api/runs").status, 200);
-    // It gets an answer or none, but its connection ends.
+    // With or without a response, its connection ends.
     let said = rest(&mut slow);
     assert!(!said.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&said));
 }
 
 #[test]
-fn a_slow_body_is_let_go() {
+fn a_slow_body_times_out() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.limits = Limits { answer_timeout: Duration::from_millis(100), ..Limits::default() };
     let server = Server::start(config).unwrap();
     for path in ["/api/position", "/api/think", "/api/runs", "/openenv/reset", "/openenv/mcp"] {
-        // The rest of the body never comes, nor does the client close.
+        // The rest of the body never comes, and the client does not close.
         let text = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
              Content-Length: 1000\r\n\r\n{{\"moves\": [",
@@ -231,13 +231,13 @@ fn a_slow_body_is_let_go() {
 }
 
 #[test]
-fn a_search_behind_an_escaped_word_holds_up_nobody() {
+fn an_opponent_with_an_escaped_key_does_not_block_other_requests() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let mut sockets: Vec<Socket> =
         (0..4).map(|_| Socket::open(server.address(), "/openenv/ws")).collect();
     for socket in &mut sockets {
-        // Spelt so that whoever looks for the word in the bytes does not find it.
+        // The key is escaped, so that a search for the word in the bytes does not find it.
         socket.send(r#"{"type": "reset", "data": {"\u006fpponent": "alphabeta:depth=40", "agent_color": "black"}}"#);
     }
     for _ in 0..8 {
@@ -247,7 +247,7 @@ fn a_search_behind_an_escaped_word_holds_up_nobody() {
 }
 
 #[test]
-fn opponents_that_think_for_ever_do_not() {
+fn the_search_time_of_opponents_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let address = server.address();
@@ -259,14 +259,14 @@ fn opponents_that_think_for_ever_do_not() {
 }
 
 #[test]
-fn a_websocket_that_says_nothing_is_closed() {
+fn a_silent_websocket_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.limits = Limits { socket_idle: Duration::from_millis(200), ..Limits::default() };
     let server = Server::start(config).unwrap();
     let mut socket = Socket::open(server.address(), "/openenv/ws");
     assert_eq!(socket.hear(), None);
-    // A long message closes it too, and no other.
+    // A message that is too long closes only its own connection.
     let mut long = Socket::open(server.address(), "/openenv/ws");
     long.send(&"x".repeat(65_000));
     assert_eq!(long.hear().unwrap()["data"]["code"], "INVALID_JSON");
@@ -276,19 +276,19 @@ fn a_websocket_that_says_nothing_is_closed() {
 }
 
 #[test]
-fn of_a_thousand_streams_those_beyond_the_limit_are_refused() {
+fn streams_beyond_the_limit_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("first")).unwrap();
     run.write_config("learner = \"zero\"").unwrap();
     run.append_metric(&Record::Progress(Progress::default())).unwrap();
     let server = serve(folder.path());
-    let places = Limits::default().streams;
+    let limit = Limits::default().streams;
     let mut open: Vec<Lines> =
-        (0..places).map(|_| Lines::open(server.address(), "/api/runs/first/feed")).collect();
+        (0..limit).map(|_| Lines::open(server.address(), "/api/runs/first/feed")).collect();
     for stream in &mut open {
         stream.find("event: record");
     }
-    for _ in places..1000 {
+    for _ in limit..1000 {
         let answer = get(server.address(), "/api/runs/first/feed");
         assert_eq!((answer.status, answer.header("retry-after")), (503, Some("5")));
     }
@@ -296,7 +296,7 @@ fn of_a_thousand_streams_those_beyond_the_limit_are_refused() {
 }
 
 #[test]
-fn every_answer_carries_the_walls() {
+fn every_response_has_security_headers() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     for path in ["/", "/api/runs", "/api/nothing", "/nothing", "/metrics", "/openapi.json"] {

@@ -1,13 +1,11 @@
-//! How often a player's first choice is in an opening book. A measure only: nothing learns from it.
+//! Measures how often a player's first choice is in an opening book. Nothing is trained on it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
 
 use selfmate_chess::{Chess, Game, Move, Position, Seed, polyglot::polyglot_key};
-use selfmate_search::player::Limit;
 use serde::{Deserialize, Serialize};
 
 use super::{BookError, PolyglotBook};
@@ -15,29 +13,26 @@ use crate::limit::MoveLimit;
 use crate::openings::file::read_pgn_games;
 use crate::registry::Registry;
 
-/// Which book, whom to ask, and how much.
+/// Settings of one measurement.
 #[derive(Clone, Debug)]
 pub struct BookConfig {
-    /// A Polyglot book (`.bin`), or PGN games (plain or zipped).
+    /// A Polyglot book (`.bin`) or PGN games, plain or zipped.
     pub file: PathBuf,
-    /// The player's spec.
     pub player: String,
-    /// How long it may think about each position.
     pub limit: MoveLimit,
-    /// Positions after fewer plies than this.
+    /// Only positions after fewer plies than this are used.
     pub plies: usize,
-    /// The most positions for each ply, drawn at random.
+    /// The maximum number of positions per ply; they are drawn at random.
     pub positions_per_ply: usize,
-    /// The root of all randomness.
     pub seed: u64,
-    /// Ends the questions early when set.
+    /// Ends the measurement early when set.
     pub stop: Arc<AtomicBool>,
-    /// Set when all files are read and the player begins.
+    /// Set once all files are read and the player starts.
     pub begun: Arc<AtomicBool>,
 }
 
 impl BookConfig {
-    /// Twelve plies, twenty positions each.
+    /// The defaults: 12 plies, 20 positions each.
     pub fn new(file: &Path, player: &str) -> BookConfig {
         BookConfig {
             file: file.to_owned(),
@@ -52,36 +47,29 @@ impl BookConfig {
     }
 }
 
-/// How often a player agrees with a book.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BookReport {
-    /// The book.
     pub book: String,
-    /// The player's spec.
     pub player: String,
-    /// Positions in which its first choice is a book move.
+    /// Positions where the player's first choice is a book move.
     pub agreed: u64,
-    /// Positions asked.
     pub total: u64,
-    /// The same for each ply, from 0.
+    /// The same counts per ply, from ply 0.
     pub by_ply: Vec<PlyAgreement>,
 }
 
-/// Agreement at one ply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlyAgreement {
-    /// Moves played before.
     pub ply: usize,
-    /// Positions in which the first choice is a book move.
+    /// Positions where the first choice is a book move.
     pub agreed: u64,
-    /// Positions asked.
     pub total: u64,
 }
 
 /// A position of the book and its moves.
 type Entry = (Chess, HashSet<Move>);
 
-/// Asks a player about the positions of a book and calls `observer` after every ply.
+/// Lets a player choose a move in positions of a book. Calls `observer` after every ply.
 pub fn book_agreement(
     config: &BookConfig,
     registry: &Registry,
@@ -90,19 +78,13 @@ pub fn book_agreement(
     let spec = registry.parse(&config.player)?;
     let is_polyglot = config.file.extension().is_some_and(|e| e.eq_ignore_ascii_case("bin"));
     let by_ply = if is_polyglot {
-        walk(&PolyglotBook::read(&config.file)?, config)
+        from_polyglot(&PolyglotBook::read(&config.file)?, config)
     } else {
         from_games(config)?
     };
     config.begun.store(true, Relaxed);
     let mut player = registry.build(&spec, Seed::new(config.seed))?;
-    let limit = Limit {
-        nodes: config.limit.nodes,
-        depth: config.limit.depth,
-        movetime: config.limit.movetime_ms.map(Duration::from_millis),
-        stop: Some(Arc::clone(&config.stop)),
-        ..Limit::default()
-    };
+    let limit = config.limit.to_limit(&config.stop);
     let mut plies = Vec::new();
     for (ply, entries) in by_ply.into_iter().enumerate() {
         let mut count = PlyAgreement { ply, agreed: 0, total: 0 };
@@ -130,8 +112,8 @@ pub fn book_agreement(
     })
 }
 
-/// The positions that book moves lead to, ply by ply, at most so many each.
-fn walk(book: &PolyglotBook, config: &BookConfig) -> Vec<Vec<Entry>> {
+/// Positions reached by book moves, per ply, at most `positions_per_ply` each.
+fn from_polyglot(book: &PolyglotBook, config: &BookConfig) -> Vec<Vec<Entry>> {
     let seed = Seed::new(config.seed).derive("book");
     let mut plies = Vec::new();
     let mut current = vec![Chess::default()];
@@ -159,7 +141,7 @@ fn walk(book: &PolyglotBook, config: &BookConfig) -> Vec<Vec<Entry>> {
     plies
 }
 
-/// The positions of games, ply by ply, at most so many each, with all moves played there.
+/// Positions from games, per ply, at most `positions_per_ply` each, with all moves played there.
 fn from_games(config: &BookConfig) -> Result<Vec<Vec<Entry>>, BookError> {
     let mut plies: Vec<HashMap<u64, Entry>> = vec![HashMap::new(); config.plies];
     for game in read_pgn_games(&config.file)? {
@@ -190,7 +172,7 @@ mod tests {
     fn agreement_is_counted_by_ply() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("book.pgn");
-        // After 1. e4 every answer is in the book; at the start only e4 is.
+        // After 1. e4 every reply is in the book; in the start position only e4 is.
         let legal = {
             let mut game = Game::new();
             game.play(notation::parse_san(game.position(), "e4").unwrap()).unwrap();

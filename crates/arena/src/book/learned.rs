@@ -1,4 +1,4 @@
-//! A book learned from games: which moves were played early on, and how they fared.
+//! An opening book learned from games: which moves were played early and how well they scored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use super::PolyglotBook;
 
-/// How games become a book.
+/// How a book is made from games.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BookRules {
-    /// Plies of each game.
+    /// Plies used from each game.
     pub plies: u32,
-    /// A move must have been played in so many games.
+    /// A move needs at least this many games.
     pub min_games: u32,
-    /// A move may score so much less than the best of its position.
+    /// A move may score at most this much less than the best move of its position.
     pub tolerance: f64,
 }
 
@@ -27,20 +27,17 @@ impl Default for BookRules {
     }
 }
 
-/// What games say of a move.
+/// Statistics of a move in the games.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Advice {
-    /// The move.
     pub played: Move,
-    /// Games in which it was played.
     pub games: u32,
-    /// The mover's share of the points, pulled a little towards one half.
+    /// The mover's share of the points, with one win and one loss added as a prior.
     pub score: f64,
-    /// How often a book should play it, beside the others of its position; 0 for not at all.
+    /// The book's weight relative to other moves of the position; 0 means never played.
     pub weight: u16,
 }
 
-/// The first plies of many games.
 #[derive(Clone, Debug)]
 pub struct LearnedBook {
     rules: BookRules,
@@ -55,12 +52,11 @@ struct Played {
 }
 
 impl LearnedBook {
-    /// No games yet.
     pub fn new(rules: BookRules) -> LearnedBook {
         LearnedBook { rules, positions: BTreeMap::new() }
     }
 
-    /// Adds the first plies of a game, with White's points. Games from other starts count too.
+    /// Adds the first plies of a game. `white_points` is 1, ½ or 0. Any start position is allowed.
     pub fn add(&mut self, game: &Game, white_points: f64) {
         let mut position = game.start().clone();
         for m in game.moves().take(self.rules.plies as usize) {
@@ -79,20 +75,19 @@ impl LearnedBook {
         }
     }
 
-    /// Positions that have a move.
     pub fn positions(&self) -> usize {
         self.positions.len()
     }
 
-    /// What the games say of a position, the best first; empty when it is not known.
+    /// Moves known in a position, the best first; empty when the position is unknown.
     pub fn advice(&self, position: &Chess) -> Vec<Advice> {
         let known = self.positions.get(&polyglot_key(position));
-        known.map_or(Vec::new(), |(_, moves)| self.adjudicator(moves))
+        known.map_or(Vec::new(), |(_, moves)| self.weigh(moves))
     }
 
-    /// A move earns weight by its score, and by the root of its games: what was played rarely and
-    /// fared well stays in the book, so that its games stay varied.
-    fn adjudicator(&self, moves: &[Played]) -> Vec<Advice> {
+    /// The weight grows with the score and with the square root of the number of games. Good moves
+    /// that were played rarely keep some weight, so that games stay varied.
+    fn weigh(&self, moves: &[Played]) -> Vec<Advice> {
         let score = |played: &Played| (played.points + 1.0) / (f64::from(played.games) + 2.0);
         let is_known = |played: &&Played| played.games >= self.rules.min_games;
         let best = moves.iter().filter(is_known).map(score).fold(0.0, f64::max);
@@ -118,19 +113,19 @@ impl LearnedBook {
     pub fn polyglot(&self) -> PolyglotBook {
         let mut book = PolyglotBook::default();
         for (position, moves) in self.positions.values() {
-            for advice in self.adjudicator(moves).into_iter().filter(|advice| advice.weight > 0) {
+            for advice in self.weigh(moves).into_iter().filter(|advice| advice.weight > 0) {
                 book.add(position, advice.played, advice.weight);
             }
         }
         book
     }
 
-    /// The book as text: a position a line, with its moves, their weights, scores and games.
+    /// The book as text, one position per line, each with its moves, weights, scores and games.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (position, moves) in self.positions.values() {
             let moves: Vec<String> = self
-                .adjudicator(moves)
+                .weigh(moves)
                 .iter()
                 .filter(|advice| advice.weight > 0)
                 .map(|advice| {
@@ -141,7 +136,7 @@ impl LearnedBook {
                 .collect();
             if !moves.is_empty() {
                 writeln!(text, "{}: {}", fen::to_fen(position), moves.join(", "))
-                    .expect("text has room");
+                    .expect("writing to a String cannot fail");
             }
         }
         text
@@ -160,7 +155,6 @@ mod tests {
         game
     }
 
-    /// The moves of the start with their weights.
     fn weights(book: &LearnedBook) -> Vec<(String, u16)> {
         let start = Chess::default();
         let advice = book.advice(&start).into_iter();
@@ -168,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fares_well_is_played_more_and_what_is_rare_and_good_stays() {
+    fn good_moves_get_more_weight_and_rare_good_moves_keep_some() {
         let mut book = LearnedBook::new(BookRules::default());
         for number in 0..100 {
             book.add(&game(&["e4", "e5"]), if number % 2 == 0 { 1.0 } else { 0.5 });
@@ -181,9 +175,9 @@ mod tests {
         let weights = weights(&book);
         assert_eq!(weights[0], ("e4".to_owned(), 1000));
         assert!(weights[1].0 == "d4" && (100..500).contains(&weights[1].1), "{weights:?}");
-        // Bad moves, and those seen once, are not played.
+        // Bad moves and moves seen once get no weight.
         assert!(weights[2..].iter().all(|(_, weight)| *weight == 0));
-        // Black's points are Black's: after 1. f3 it has always won.
+        // Points count for the mover: after 1. f3 Black has always won.
         let after = game(&["f3"]);
         assert!(book.advice(after.position())[0].score > 0.9);
     }

@@ -1,7 +1,8 @@
 //! Polyglot books: 16-byte records, big-endian, sorted by key.
 //!
-//! Key, move, weight, and four bytes that nobody agrees about (written as zero). A move has its
-//! files and ranks in three bits each, then the promotion; castling is king takes rook.
+//! A record is key, move, weight and four bytes that programs use differently (written as zero). A
+//! move holds its files and ranks in three bits each, then the promotion piece; castling is written
+//! as king takes rook.
 
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
@@ -14,7 +15,7 @@ use selfmate_uci::UciMove;
 use super::BookError;
 use selfmate_run::bounded_file;
 
-/// A book in memory.
+/// The records of a book, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolyglotBook {
     records: Vec<Record>,
@@ -27,13 +28,11 @@ struct Record {
     weight: u16,
 }
 
-/// Bytes of a record.
 const RECORD: usize = 16;
-/// No book is larger: 64 million moves.
+/// The largest file that is read: 64 million moves.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Why a book cannot be read.
-enum Fault {
+enum ReadError {
     Io(io::Error),
     Content(String),
 }
@@ -48,56 +47,58 @@ impl Record {
 }
 
 impl PolyglotBook {
-    /// Reads a `.bin` file.
     pub fn read(path: &Path) -> Result<PolyglotBook, BookError> {
         let io = |error| BookError::Io { file: path.to_owned(), error };
         let input = BufReader::new(bounded_file::open(path, MAX_BYTES).map_err(io)?);
-        PolyglotBook::read_from(input).map_err(|fault| match fault {
-            Fault::Io(error) => io(error),
-            Fault::Content(reason) => BookError::Polyglot { file: path.to_owned(), reason },
+        PolyglotBook::read_from(input).map_err(|error| match error {
+            ReadError::Io(error) => io(error),
+            ReadError::Content(reason) => BookError::Polyglot { file: path.to_owned(), reason },
         })
     }
 
-    /// Reads the bytes of a file.
     pub fn parse(bytes: &[u8]) -> Result<PolyglotBook, String> {
-        PolyglotBook::read_from(bytes).map_err(|fault| match fault {
-            Fault::Io(error) => error.to_string(),
-            Fault::Content(reason) => reason,
+        PolyglotBook::read_from(bytes).map_err(|error| match error {
+            ReadError::Io(error) => error.to_string(),
+            ReadError::Content(reason) => reason,
         })
     }
 
-    /// Stops at the first record that is none: what is no book may be endless.
-    fn read_from(mut input: impl Read) -> Result<PolyglotBook, Fault> {
+    /// Stops at the first invalid record: a file that is not a book may have no end, such as a
+    /// device.
+    fn read_from(mut input: impl Read) -> Result<PolyglotBook, ReadError> {
         let mut records: Vec<Record> = Vec::new();
         let mut bytes = Vec::with_capacity(RECORD);
         loop {
             bytes.clear();
-            input.by_ref().take(RECORD as u64).read_to_end(&mut bytes).map_err(Fault::Io)?;
+            input.by_ref().take(RECORD as u64).read_to_end(&mut bytes).map_err(ReadError::Io)?;
             let Ok(record) = <[u8; RECORD]>::try_from(bytes.as_slice()) else { break };
             let number = records.len() + 1;
-            let wrong = |what| Fault::Content(format!("record {number} {what}"));
-            // Sorted by key, a book begins with one that is not all zeros.
+            let wrong = |what| ReadError::Content(format!("record {number} {what}"));
+            // Books are sorted by key, so a first record of zeros means that this is not a book.
             if number == 1 && record == [0; RECORD] {
                 return Err(wrong("is empty: expected a Polyglot book"));
             }
             let record = Record::new(&record);
-            // Five ways to promote, and a bit that is never set.
+            // 0 to 4 encode the promotion; the highest bit is never set.
             if record.code >> 12 > 4 {
-                return Err(wrong("is no move: expected a Polyglot book"));
+                return Err(wrong("is not a move: expected a Polyglot book"));
             }
-            records.try_reserve(1).map_err(|error| Fault::Io(error.into()))?;
+            records.try_reserve(1).map_err(|error| ReadError::Io(error.into()))?;
             records.push(record);
         }
         if !bytes.is_empty() || records.is_empty() {
             let length = records.len() * RECORD + bytes.len();
-            return Err(Fault::Content(format!("{length} bytes: expected records of 16 bytes")));
+            return Err(ReadError::Content(format!(
+                "{length} bytes: expected records of 16 bytes"
+            )));
         }
-        // Some programs write them unsorted.
+        // Some programs write unsorted books.
         records.sort_by_key(|record| record.key);
         Ok(PolyglotBook { records })
     }
 
-    /// The bytes of a file: sorted by key, the heaviest move of a position first.
+    /// The bytes of a file, sorted by key; the move with the largest weight of a position comes
+    /// first.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut records = self.records.clone();
         records.sort_by_key(|record| (record.key, std::cmp::Reverse(record.weight), record.code));
@@ -111,20 +112,19 @@ impl PolyglotBook {
         bytes
     }
 
-    /// Writes a `.bin` file, whole or not at all.
+    /// Writes the file atomically.
     pub fn write(&self, path: &Path) -> Result<(), BookError> {
         atomic::write_with(path, |out| out.write_all(&self.to_bytes()))
             .map_err(|error| BookError::Io { file: path.to_owned(), error })
     }
 
-    /// Adds a move of a position.
     pub fn add(&mut self, position: &Chess, m: Move, weight: u16) {
         let record = Record { key: polyglot_key(position), code: encode(m), weight };
         let place = self.records.partition_point(|other| other.key <= record.key);
         self.records.insert(place, record);
     }
 
-    /// The moves of both books; weights of the same move are added.
+    /// Merges two books; the weights of the same move are added.
     #[must_use]
     pub fn merged(&self, other: &PolyglotBook) -> PolyglotBook {
         let mut records: Vec<Record> = self.records.iter().chain(&other.records).copied().collect();
@@ -139,22 +139,19 @@ impl PolyglotBook {
         PolyglotBook { records }
     }
 
-    /// The number of moves in the book.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// True when there is no move in it.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
 
-    /// The number of positions in the book.
     pub fn positions(&self) -> usize {
         self.records.chunk_by(|a, b| a.key == b.key).count()
     }
 
-    /// The legal moves that the book has for a position, with their weights.
+    /// The legal book moves of a position with their weights.
     pub fn moves(&self, position: &Chess) -> Vec<(Move, u16)> {
         let key = polyglot_key(position);
         let first = self.records.partition_point(|record| record.key < key);
@@ -162,11 +159,12 @@ impl PolyglotBook {
         found.filter_map(|record| Some((decode(position, record.code)?, record.weight))).collect()
     }
 
-    /// One of the book's moves, each as often as its weight says; `None` when it has none.
+    /// Draws a book move with probability proportional to its weight; `None` without a move of
+    /// positive weight.
     pub fn draw(&self, position: &Chess, rng: &mut Rng) -> Option<Move> {
         let moves = self.moves(position);
         let total: u64 = moves.iter().map(|(_, weight)| u64::from(*weight)).sum();
-        // A weight of zero means that the move is known and not to be played.
+        // A weight of zero marks a known move that must not be played.
         let mut left = rng.below(usize::try_from(total).ok().filter(|total| *total > 0)?) as u64;
         moves.into_iter().find_map(|(m, weight)| match left.checked_sub(u64::from(weight)) {
             Some(rest) => {
@@ -178,7 +176,6 @@ impl PolyglotBook {
     }
 }
 
-/// A move as a book writes it.
 fn encode(m: Move) -> u16 {
     let square = |square: selfmate_chess::Square| u32::from(square) as u16;
     let promotion = m.promotion().map_or(0, |role| role as u16 - 1);
@@ -212,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_book_is_read_castling_included() {
+    fn books_are_read_including_castling() {
         let start = Chess::default();
         let mut game = Game::new();
         for san in ["e4", "e5", "Nf3", "Nc6", "Bc4", "Bc5"] {
@@ -233,7 +230,7 @@ mod tests {
         assert!(PolyglotBook::parse(&bytes[1..]).is_err() && PolyglotBook::parse(&[]).is_err());
         let text = b"A text, not book A text, no book";
         let error = PolyglotBook::parse(text).unwrap_err();
-        assert_eq!(error, "record 1 is no move: expected a Polyglot book");
+        assert_eq!(error, "record 1 is not a move: expected a Polyglot book");
     }
 
     #[test]
@@ -266,20 +263,20 @@ mod tests {
     }
 
     #[test]
-    fn a_book_that_is_not_there_is_named() {
+    fn the_error_for_a_missing_book_names_the_file() {
         let error = PolyglotBook::read(Path::new("nowhere.bin")).unwrap_err().to_string();
         assert!(error.starts_with("book nowhere.bin: "), "{error}");
     }
 
     #[test]
-    fn a_book_without_end_is_refused() {
+    fn endless_and_oversized_files_are_rejected() {
         let endless = |byte| match PolyglotBook::read_from(io::repeat(byte)) {
-            Err(Fault::Content(reason)) => reason,
-            Err(Fault::Io(error)) => panic!("{error}"),
+            Err(ReadError::Content(reason)) => reason,
+            Err(ReadError::Io(error)) => panic!("{error}"),
             Ok(_) => panic!("a book of {byte}"),
         };
         assert_eq!(endless(0), "record 1 is empty: expected a Polyglot book");
-        assert_eq!(endless(0xFF), "record 1 is no move: expected a Polyglot book");
+        assert_eq!(endless(0xFF), "record 1 is not a move: expected a Polyglot book");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large.bin");
         std::fs::File::create(&path).unwrap().set_len(MAX_BYTES + 16).unwrap();
@@ -288,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_the_format() {
+    fn the_start_position_is_written_as_the_format_specifies() {
         let start = Chess::default();
         let mut book = PolyglotBook::default();
         book.add(&start, notation::parse_san(&start, "e4").unwrap(), 0x1234);
@@ -298,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_drawn_by_weight_and_merging_adds() {
+    fn moves_are_drawn_by_weight_and_merging_adds_weights() {
         let start = Chess::default();
         let m = |san: &str| notation::parse_san(&start, san).unwrap();
         let mut book = PolyglotBook::default();

@@ -1,4 +1,4 @@
-//! Openings from EPD and PGN files, plain or zipped.
+//! Reads openings, test suites and games from EPD and PGN files, plain or zipped.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
@@ -9,10 +9,10 @@ use selfmate_chess::{Game, epd, pgn};
 use super::{Opening, OpeningError};
 use selfmate_run::bounded_file::{self, Bounded, too_large};
 
-/// No more than this is read or unpacked, so that no file or archive can fill the memory.
+/// The most that is read or unpacked, so that no file or archive can fill the memory.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// Reads all positions of a file; the ones that are over already are left out.
+/// Reads all positions of a file. Positions where the game is over are left out.
 pub(super) fn read(path: &Path, plies: Option<u32>) -> Result<Vec<Opening>, OpeningError> {
     let (input, kind) = open(path)?;
     let mut openings: Vec<Opening> = match kind {
@@ -42,7 +42,7 @@ pub(super) fn read(path: &Path, plies: Option<u32>) -> Result<Vec<Opening>, Open
     Ok(openings)
 }
 
-/// Reads the positions of a test suite, with their questions.
+/// Reads the positions of a test suite with their expected moves.
 pub(crate) fn read_suite(path: &Path) -> Result<Vec<epd::Epd>, OpeningError> {
     let lines = read_lines(path, open(path)?.0)?;
     if lines.is_empty() {
@@ -51,7 +51,6 @@ pub(crate) fn read_suite(path: &Path) -> Result<Vec<epd::Epd>, OpeningError> {
     Ok(lines)
 }
 
-/// Reads whole games.
 pub(crate) fn read_pgn_games(path: &Path) -> Result<Vec<Game>, OpeningError> {
     let game = |game: Result<pgn::PgnGame, pgn::PgnError>| {
         game.map(|game| game.game).map_err(|error| content(path, &error))
@@ -64,7 +63,7 @@ enum Kind {
     Pgn,
 }
 
-/// Opens a file or the first fitting one of an archive, and says what is in it.
+/// Opens a file, or the first suitable file of an archive, and determines its kind.
 fn open(path: &Path) -> Result<(Box<dyn BufRead>, Kind), OpeningError> {
     let io = |error| OpeningError::Io { path: path.to_owned(), error };
     let is_zip = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"));
@@ -92,7 +91,7 @@ fn content(path: &Path, error: &dyn std::fmt::Display) -> OpeningError {
     OpeningError::Content { path: path.to_owned(), reason: error.to_string() }
 }
 
-/// The first EPD or PGN file of an archive: its name and what is in it.
+/// The name and content of the first EPD or PGN file of an archive.
 fn unpack(path: &Path, file: File) -> Result<(String, Vec<u8>), OpeningError> {
     let archive = |reason: String| OpeningError::Archive { path: path.to_owned(), reason };
     let mut zip = zip::ZipArchive::new(BufReader::new(file))
@@ -102,10 +101,11 @@ fn unpack(path: &Path, file: File) -> Result<(String, Vec<u8>), OpeningError> {
         [".epd", ".pgn", ".fen"].iter().any(|ending| name.ends_with(ending))
     };
     let name = zip.file_names().find(is_opening).map(str::to_owned);
-    let name = name.ok_or_else(|| archive("no .epd or .pgn file in the archive".to_owned()))?;
+    let name =
+        name.ok_or_else(|| archive("the archive contains no .epd or .pgn file".to_owned()))?;
     let entry = zip.by_name(&name).map_err(|error| archive(format!("{name}: {error}")))?;
     let wrong = |error| archive(format!("{name}: {error}"));
-    // An archive says how large its files are; it may lie.
+    // The size in an archive's header may be wrong, so the reader is bounded too.
     if entry.size() > MAX_BYTES {
         return Err(wrong(too_large(MAX_BYTES)));
     }
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn files_are_read_plain_and_zipped() {
-        // The third position is mate already.
+        // The third position is already mate.
         assert_eq!(load("a.epd", EPD.as_bytes(), None).unwrap().len(), 2);
         assert_eq!(load("a.zip", &zipped("a.epd", EPD), None).unwrap().len(), 2);
         let pgn = load("a.pgn", PGN.as_bytes(), None).unwrap();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_refused() {
+    fn endless_and_oversized_files_are_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let large = folder.path().join("large.epd");
         std::fs::File::create(&large).unwrap().set_len(super::MAX_BYTES + 1).unwrap();
@@ -181,8 +181,8 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_says_it_is_too_large_is_not_unpacked() {
-        // The size stands twice, in the file's own header and in the list at the end.
+    fn an_archive_with_an_oversized_entry_is_not_unpacked() {
+        // The size is stored twice, in the local header and in the central directory.
         let mut bomb = zipped("a.epd", EPD);
         let size = (EPD.len() as u32).to_le_bytes();
         let places: Vec<usize> =
@@ -199,11 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_file_and_the_problem() {
         let message = |name: &str, content: &[u8]| load(name, content, None).unwrap_err();
         assert_eq!(
             message("a.epd", b"\n"),
-            "openings DIR/a.epd: no position to play from: expected EPD lines or PGN games"
+            "openings DIR/a.epd: the file has no position to play from: expected EPD lines or PGN games"
         );
         let bad = message("a.epd", b"8/8/8/8 w - -\n");
         assert!(bad.starts_with("openings DIR/a.epd: line 1: bad FEN"), "{bad}");
@@ -212,7 +212,7 @@ mod tests {
         let bad = message("a.zip", b"not a zip");
         assert!(bad.starts_with("openings DIR/a.zip: not a zip archive"), "{bad}");
         let bad = message("a.zip", &zipped("readme.txt", "hello"));
-        assert_eq!(bad, "openings DIR/a.zip: no .epd or .pgn file in the archive");
+        assert_eq!(bad, "openings DIR/a.zip: the archive contains no .epd or .pgn file");
         let missing = OpeningSource::File { path: "/no/such.epd".into(), plies: None };
         let error = Openings::load(&missing, Seed::new(1)).unwrap_err().to_string();
         assert!(error.starts_with("openings /no/such.epd: No such file"), "{error}");

@@ -1,4 +1,4 @@
-//! Our alpha-beta engine as a player.
+//! The alpha-beta engine as a player.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -8,24 +8,25 @@ use selfmate_search::alphabeta::{self, AlphaBeta, AlphaBetaLimit};
 use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError};
 
-use crate::limit::SpecLimit;
+use crate::limit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
 use crate::tablebase_cache;
 use crate::tuning::Tuning;
 
-/// Plies of search when nobody says how far.
+/// Used when neither the spec nor the match sets a limit.
 const DEFAULT_DEPTH: u32 = 6;
 
-/// An alpha-beta search that plays. Every game starts as if it were the first.
+/// An alpha-beta search that plays. Nothing is kept from one game to the next.
 pub struct AlphaBetaPlayer {
     name: String,
     search: AlphaBeta,
-    own: SpecLimit,
+    own: Limit,
     blunders: Blunders,
 }
 
-/// How often to play any legal move instead: weak players for people and for the lower rungs.
+/// How often to play a random legal move instead: for weak opponents and for the lower rungs of
+/// `rate`.
 #[derive(Clone, Copy, Debug)]
 struct Blunders {
     percent: usize,
@@ -33,18 +34,18 @@ struct Blunders {
 }
 
 impl AlphaBetaPlayer {
-    /// A player with this search; `own` is what its spec allows it.
-    pub fn new(name: &str, search: AlphaBeta, own: SpecLimit) -> AlphaBetaPlayer {
+    /// `own` is the limit set in the player's spec.
+    pub fn new(name: &str, search: AlphaBeta, own: Limit) -> AlphaBetaPlayer {
         let blunders = Blunders { percent: 0, seed: Seed::new(0) };
         AlphaBetaPlayer { name: name.to_owned(), search, own, blunders }
     }
 }
 
-/// `alphabeta:depth=4,hash=16`.
+/// The kind of specs such as `alphabeta:depth=4,hash=16`.
 pub(super) fn kind() -> PlayerKind {
     let kind = PlayerKind::new(
         "alphabeta",
-        "our alpha-beta engine with a hand-written evaluation",
+        "the alpha-beta engine with a hand-written evaluation",
         |options| {
             let tuning = match options.spec.option("weights") {
                 Some(name) => Tuning::named(name).map_err(|error| SpecError::Other {
@@ -56,7 +57,7 @@ pub(super) fn kind() -> PlayerKind {
             build(options, &tuning)
         },
     );
-    declare(kind).option("weights", "plain, default, or a file as evolve and tune write it")
+    declare(kind).option("weights", "plain, default, or a file written by evolve or tune")
 }
 
 /// Adds the options of [`build`] to a kind.
@@ -72,7 +73,7 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
     tablebase_cache::declare(kind)
 }
 
-/// An engine with these numbers, searching as the options say.
+/// An alpha-beta player with these weights and the options of its spec.
 pub fn build(options: &SpecOptions<'_>, tuning: &Tuning) -> Result<Box<dyn Player>, SpecError> {
     let hash = options.number("hash", 1..=65_536)?.unwrap_or(16);
     let no_memory = |error| SpecError::memory(&options.label(), error);
@@ -80,7 +81,7 @@ pub fn build(options: &SpecOptions<'_>, tuning: &Tuning) -> Result<Box<dyn Playe
     let threads = options.number("threads", 1..=256)?.unwrap_or(1) as usize;
     search.set_threads(threads).map_err(no_memory)?;
     search.set_tables(tablebase_cache::read(options)?);
-    let own = SpecLimit::from_options(options)?;
+    let own = limit::from_options(options)?;
     let percent = options.number("blunder", 0..=100)?.unwrap_or(0) as usize;
     let blunders = Blunders { percent, seed: options.seed.derive("blunder") };
     let player = AlphaBetaPlayer::new(&options.label(), search, own);
@@ -104,13 +105,13 @@ impl Player for AlphaBetaPlayer {
     ) -> Result<Choice, PlayerError> {
         if self.blunders.percent > 0 {
             let mut rng = seed_of(self.blunders.seed, game).rng();
-            let slips = rng.below(100) < self.blunders.percent;
-            if let Some(&m) = rng.choose(&limit.candidates(game)).filter(|_| slips) {
+            let is_blunder = rng.below(100) < self.blunders.percent;
+            if let Some(&m) = rng.choose(&limit.candidates(game)).filter(|_| is_blunder) {
                 return Ok(Choice::bare(m));
             }
         }
-        let default = SpecLimit { depth: Some(DEFAULT_DEPTH), ..SpecLimit::default() };
-        let limit = self.own.within(limit, default);
+        let default = Limit::depth(DEFAULT_DEPTH);
+        let limit = limit::merge(&self.own, limit, &default);
         let budget = limit.clock.map(|clock| super::budget_of(&clock));
         let maximum = budget.map(|budget| Duration::from_millis(budget.maximum_ms));
         let until = AlphaBetaLimit {
@@ -124,7 +125,7 @@ impl Player for AlphaBetaPlayer {
         let never = AtomicBool::new(false);
         let stop = limit.stop.as_deref().unwrap_or(&never);
         let result =
-            self.search.search(game, &until, stop, &mut |report| observe(&thought(report)));
+            self.search.search(game, &until, stop, &mut |report| observe(&search_info(report)));
         let played = result.best.ok_or_else(|| PlayerError::no_move(&self.name))?;
         Ok(Choice {
             played,
@@ -138,7 +139,7 @@ impl Player for AlphaBetaPlayer {
     }
 }
 
-fn thought(report: &alphabeta::Report) -> SearchInfo {
+fn search_info(report: &alphabeta::Report) -> SearchInfo {
     SearchInfo {
         rank: report.multipv,
         line: report.pv.clone(),
@@ -169,10 +170,10 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn weights_come_from_a_file() {
+    fn weights_are_read_from_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("weights.toml");
-        // Whoever thinks a queen is worth nothing does not mind losing it.
+        // An engine that gives a queen no value loses it soon.
         let mut tuning = Tuning::plain();
         tuning.evaluation.piece_value.mg = [100, 100, 100, 100, 0];
         tuning.evaluation.piece_value.eg = [100, 100, 100, 100, 0];

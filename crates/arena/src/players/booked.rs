@@ -1,4 +1,4 @@
-//! Any player with an opening book: the book's moves while it has some, then the player's own.
+//! A player with an opening book: it plays book moves as long as there are any, then its own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use crate::book::PolyglotBook;
 use crate::resolved_player::content_hash;
 use crate::spec::{SpecError, SpecOptions};
 
-/// The option that gives any player a book.
+/// An option of every kind of player.
 pub(crate) const OPTION: (&str, &str) = ("book", "a Polyglot book to open with");
 
-/// Plays by a book first. Which of its moves depends on the seed and on the game so far alone.
+/// Plays book moves first. The drawn move depends only on the seed and on the game so far.
 pub struct BookedPlayer {
     player: Box<dyn Player>,
     book: Arc<PolyglotBook>,
@@ -22,13 +22,12 @@ pub struct BookedPlayer {
 }
 
 impl BookedPlayer {
-    /// A player that opens with a book.
     pub fn new(player: Box<dyn Player>, book: Arc<PolyglotBook>, seed: Seed) -> BookedPlayer {
         BookedPlayer { player, book, seed: seed.derive("book") }
     }
 }
 
-/// A book that was read once.
+/// A loaded book and its content hash.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenBook {
     book: Arc<PolyglotBook>,
@@ -36,18 +35,17 @@ pub(crate) struct OpenBook {
 }
 
 impl OpenBook {
-    /// Tells it from other books.
+    /// The hash of the book's content.
     pub(crate) fn identity(&self) -> &str {
         &self.identity
     }
 
-    /// A player with this book.
-    pub(crate) fn given_to(&self, player: Box<dyn Player>, seed: Seed) -> Box<dyn Player> {
+    /// Wraps a player so that it opens with this book.
+    pub(crate) fn wrap(&self, player: Box<dyn Player>, seed: Seed) -> Box<dyn Player> {
         Box::new(BookedPlayer::new(player, Arc::clone(&self.book), seed))
     }
 }
 
-/// The book that a spec names, if it names one.
 pub(crate) fn load(options: &SpecOptions<'_>) -> Result<Option<OpenBook>, SpecError> {
     let Some(path) = options.spec.option(OPTION.0) else { return Ok(None) };
     let book = PolyglotBook::read(Path::new(path))
@@ -87,7 +85,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn any_player_opens_with_its_book() {
+    fn every_kind_of_player_can_open_with_a_book() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("book.bin");
         let mut game = Game::new();

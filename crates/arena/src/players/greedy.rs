@@ -1,12 +1,12 @@
-//! One ply of thought: mate, or the move that wins the most by exchanges on its square.
+//! One ply of look-ahead: mate, or the move that wins the most by exchanges on its target square.
 
 use selfmate_chess::{Chess, Game, Move, Position, Role, Seed, Square};
-use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
+use selfmate_search::player::{Limit, Score, SearchInfo};
 use selfmate_search::{Choice, Player, PlayerError};
 
-/// Mates if it can; else plays any of the moves that win most once everyone has taken back on
-/// the square moved to. Moves that lose nothing there count 0, so it does not hang what it moves,
-/// and it does not see what else is attacked.
+/// Mates if it can. Otherwise it plays one of the moves that win the most material after all
+/// recaptures on the target square. Moves that lose nothing there count 0, so it does not hang the
+/// piece it moves, but it does not see other attacked pieces.
 #[derive(Clone, Debug)]
 pub struct GreedyPlayer {
     name: String,
@@ -14,7 +14,7 @@ pub struct GreedyPlayer {
 }
 
 impl GreedyPlayer {
-    /// A player that draws among equal moves from this seed.
+    /// Equal moves are drawn from this seed.
     pub fn new(name: &str, seed: Seed) -> GreedyPlayer {
         GreedyPlayer { name: name.to_owned(), seed: seed.derive("greedy") }
     }
@@ -49,12 +49,11 @@ impl Player for GreedyPlayer {
                 best.push(m);
             }
         }
-        let chosen = seed_of(self.seed, game).rng().choose(&best).copied();
-        chosen.map(Choice::bare).ok_or_else(|| PlayerError::no_move(&self.name))
+        super::draw_move(&self.name, self.seed, game, &best)
     }
 }
 
-/// What the side to move can win at once by an exchange, in centipawns.
+/// The most the side to move can win at once by an exchange, in centipawns.
 pub fn best_exchange(position: &Chess) -> i32 {
     let gains = position.capture_moves().into_iter().map(|m| {
         let mut after = position.clone();
@@ -64,7 +63,7 @@ pub fn best_exchange(position: &Chess) -> i32 {
     gains.max().unwrap_or(0).max(0)
 }
 
-/// What a move wins once everyone has taken back on its square.
+/// The material a move wins after all recaptures on its target square, in centipawns.
 fn gain(position: &Chess, m: Move, after: &Chess) -> i32 {
     debug_assert_eq!(position.turn(), !after.turn());
     let promoted = m.promotion().map_or(0, |role| worth(role) - worth(Role::Pawn));
@@ -72,7 +71,8 @@ fn gain(position: &Chess, m: Move, after: &Chess) -> i32 {
     m.capture().map_or(0, worth) + promoted - lost
 }
 
-/// What the side to move wins by taking on a square with its cheapest piece, or by not doing so.
+/// The material the side to move wins by capturing on a square with its least valuable piece; 0 if
+/// it is better not to.
 fn exchange(position: &Chess, square: Square) -> i32 {
     let captures = position.capture_moves();
     let on_square = captures.iter().filter(|m| m.to() == square && !m.is_en_passant());
@@ -82,7 +82,7 @@ fn exchange(position: &Chess, square: Square) -> i32 {
     (m.capture().map_or(0, worth) - exchange(&after, square)).max(0)
 }
 
-/// Centipawns; the king goes last into an exchange.
+/// In centipawns. The king captures last in an exchange.
 fn worth(role: Role) -> i32 {
     match role {
         Role::Pawn => 100,
@@ -108,24 +108,24 @@ mod tests {
     }
 
     #[test]
-    fn it_mates_takes_and_does_not_give_back() {
+    fn it_mates_captures_and_avoids_losing_exchanges() {
         for (fen, expected) in [
             ("6k1/5ppp/8/8/q7/8/5PPP/R5K1 w - - 0 1", "Rxa4"),
             ("6k1/5ppp/8/8/1n6/8/5PPP/R5K1 w - - 0 1", "Ra8#"),
-            // The pawn is defended by a pawn, the knight by nobody.
+            // The pawn is defended by a pawn, the knight is undefended.
             ("6k1/5p2/4p3/3p4/1n6/8/3Q2P1/6K1 w - - 0 1", "Qxb4"),
-            // Promotion beats a pawn.
+            // Promoting wins more than capturing a pawn.
             ("8/P6k/8/8/8/p7/1N6/K7 w - - 0 1", "a8=Q"),
         ] {
             assert_eq!(plays(fen), expected, "{fen}");
         }
-        // The defended pawn is left alone: no move of the queen to where it is taken.
+        // It does not capture the defended pawn with the queen.
         let quiet = plays("6k1/5p2/4p3/3p4/8/8/3Q4/6K1 w - - 0 1");
         assert!(!quiet.starts_with("Qxd5"), "{quiet}");
     }
 
     #[test]
-    fn exchanges_count_what_is_won_at_once() {
+    fn best_exchange_counts_recaptures() {
         let value = |fen: &str| best_exchange(&fen::parse_fen(fen).unwrap());
         assert_eq!(value("4k3/8/8/3p4/8/8/8/3RK3 w - - 0 1"), 100);
         assert_eq!(value("4k3/8/2p5/3p4/8/8/8/3RK3 w - - 0 1"), 0);

@@ -13,48 +13,46 @@ use selfmate_search::memory::check_room;
 use selfmate_search::player::{Limit, Score, SearchInfo};
 use selfmate_search::{Choice, Evaluator, Player, PlayerError};
 
-use crate::limit::SpecLimit;
+use crate::limit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
 use crate::tablebase_cache;
 
-/// Simulations for a move when nobody says how many.
+/// Used when neither the spec nor the match sets a limit.
 const DEFAULT_SIMS: u64 = 400;
-/// What a thread takes beside the tree: its stack, and its evaluator's working memory.
+/// Memory per thread beside the tree: its stack and its evaluator's buffers.
 const THREAD_BYTES: usize = 8 << 20;
 
-/// A tree search that plays. The tree is kept between the moves of a game; every game starts
-/// as if it were the first.
+/// A tree search that plays. The tree is kept between the moves of a game; nothing is kept from one
+/// game to the next.
 pub struct MctsPlayer {
     name: String,
     search: Search,
     evaluators: Vec<Box<dyn Evaluator>>,
-    /// The evaluator of a thread.
+    /// Makes the evaluator of a thread.
     make: Box<dyn FnMut(usize) -> Box<dyn Evaluator> + Send>,
     seed: Seed,
-    own: SpecLimit,
-    default: SpecLimit,
-    /// How fast the last timed search was; shapes a Gumbel root, which needs to know its budget.
+    own: Limit,
+    default: Limit,
+    /// The speed of the last timed search. A Gumbel root needs a simulation budget before it
+    /// starts.
     sims_per_second: f64,
 }
 
-/// The options that all tree searches share.
 #[derive(Clone, Debug)]
 pub struct MctsOptions {
-    /// How to search.
     pub params: SearchParams,
-    /// Threads in the one tree. More than one gives up repeatability.
+    /// Threads that share the tree. With more than one, results are not reproducible.
     pub threads: usize,
     /// The spec's own limit (`sims` or `movetime`).
-    pub own: SpecLimit,
-    /// Simulations for a move when nobody says how many.
+    pub own: Limit,
+    /// Used when neither the spec nor the match sets a limit.
     pub default_sims: u64,
-    /// Where to look positions up.
+    /// Tablebases for lookups in the tree.
     pub tables: Option<Tables>,
 }
 
 impl MctsOptions {
-    /// Adds the options to a kind.
     #[must_use]
     pub fn declare(kind: PlayerKind) -> PlayerKind {
         let kind = kind
@@ -69,12 +67,12 @@ impl MctsOptions {
         tablebase_cache::declare(kind)
     }
 
-    /// Reads the options over a kind's usual settings.
+    /// Reads the options of a spec over the kind's default parameters.
     pub fn read(
         options: &SpecOptions<'_>,
         mut params: SearchParams,
     ) -> Result<MctsOptions, SpecError> {
-        // Noise is for self-play.
+        // Root noise is only for self-play.
         match options.choice("root", &["puct", "gumbel"])? {
             Some(0) => params.root = RootRule::Puct(None),
             Some(_) => params.root = RootRule::Gumbel(Gumbel { noise: 0.0, ..Gumbel::default() }),
@@ -101,13 +99,17 @@ impl MctsOptions {
         Ok(MctsOptions {
             params,
             threads: options.number("threads", 1..=256)?.unwrap_or(1) as usize,
-            own: SpecLimit { nodes: options.number("sims", 1..=u64::MAX)?, depth: None, movetime },
+            own: Limit {
+                nodes: options.number("sims", 1..=u64::MAX)?,
+                movetime,
+                ..Limit::default()
+            },
             default_sims: DEFAULT_SIMS,
             tables: tablebase_cache::read(options)?,
         })
     }
 
-    /// The player, with an evaluator for each thread, unless there is no memory for its tree.
+    /// Builds the player with an evaluator for each thread. Fails if there is too little memory.
     pub fn player<F>(self, name: &str, seed: Seed, mut make: F) -> Result<MctsPlayer, SpecError>
     where
         F: FnMut(usize) -> Box<dyn Evaluator> + Send + 'static,
@@ -124,30 +126,30 @@ impl MctsOptions {
             make: Box::new(make),
             seed: seed.derive("mcts"),
             own: self.own,
-            default: SpecLimit { nodes: Some(self.default_sims), ..SpecLimit::default() },
+            default: Limit::nodes(self.default_sims),
             sims_per_second: 1000.0,
         })
     }
 }
 
 impl MctsPlayer {
-    /// Searches and says all it found; [`Player::choose`] keeps the move and its line.
-    pub fn think(
+    /// Searches and returns the full result; [`Player::choose`] keeps only the move and its line.
+    pub fn search(
         &mut self,
         game: &Game,
         limit: &Limit,
         observe: &mut dyn FnMut(&SearchInfo),
     ) -> SearchResult {
         let started = Instant::now();
-        let limit = self.own.within(limit, self.default);
-        let time = think_time(&limit);
+        let limit = limit::merge(&self.own, limit, &self.default);
+        let time = move_time(&limit);
         let simulations = match (limit.nodes, time, self.search.params().root) {
             (Some(nodes), _, _) => nodes,
             (None, Some(time), RootRule::Gumbel(_)) => {
                 (self.sims_per_second * time.as_secs_f64()).max(16.0) as u64
             }
             (None, Some(_), RootRule::Puct(_)) => u64::from(u32::MAX),
-            // A depth, which means nothing here.
+            // Only a depth was set, which a tree search ignores.
             (None, None, _) => self.default.nodes.unwrap_or(DEFAULT_SIMS),
         };
         let seed = self.seed.index(game.ply() as u64);
@@ -156,7 +158,7 @@ impl MctsPlayer {
         let stop = limit.stop.as_deref().map(|stop: &AtomicBool| stop);
         let mut interval = FIRST_REPORT;
         loop {
-            // The search goes on where it was: it stops only to be looked at.
+            // The search pauses only for reports and then continues.
             let report_at = started + interval;
             let pause = deadline.map_or(report_at, |deadline| deadline.min(report_at));
             let until = mcts::Limit { deadline: Some(pause), stop, ..mcts::Limit::default() };
@@ -180,7 +182,7 @@ impl MctsPlayer {
         result
     }
 
-    /// Tells the best lines so far.
+    /// Reports the best lines so far.
     fn report(&self, lines: usize, elapsed: Duration, observe: &mut dyn FnMut(&SearchInfo)) {
         let result = self.search.result();
         let deepest = result.moves.iter().map(|m| m.line.len()).max().unwrap_or(0) as u32;
@@ -204,8 +206,8 @@ impl MctsPlayer {
     }
 }
 
-/// What is proven as a score, where the mate is counted; `ahead` plies are still to be played before
-/// the proof counts.
+/// A proven result as a score; `None` where the distance to mate is unknown. `ahead` plies are
+/// played before the proven position is reached.
 fn mate_score(proof: Proof, ahead: u8) -> Option<Score> {
     match proof {
         Proof::Win(plies) | Proof::Loss(plies) if plies >= Proof::DISTANT => None,
@@ -216,11 +218,11 @@ fn mate_score(proof: Proof, ahead: u8) -> Option<Score> {
     }
 }
 
-/// Time until a search first says what it thinks; each later report takes twice as long.
+/// Time until the first report; each following interval is twice as long.
 const FIRST_REPORT: Duration = Duration::from_millis(100);
 
-/// The time for a move by move time or clock, whichever is shorter.
-fn think_time(limit: &Limit) -> Option<Duration> {
+/// The time for a move: the move time or the share of the clock, whichever is shorter.
+fn move_time(limit: &Limit) -> Option<Duration> {
     let budget = limit.clock.map(|clock| super::budget_of(&clock).optimum_ms);
     [limit.movetime, budget.map(Duration::from_millis)].into_iter().flatten().min()
 }
@@ -245,7 +247,7 @@ impl Player for MctsPlayer {
         limit: &Limit,
         observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
-        let result = self.think(game, limit, observe);
+        let result = self.search(game, limit, observe);
         let played = result.best.ok_or_else(|| PlayerError::no_move(&self.name))?;
         let best = result.moves.first();
         let score = mate_score(result.proof, 0);
@@ -269,7 +271,7 @@ mod tests {
     use crate::registry::Registry;
 
     #[test]
-    fn tree_searches_find_a_mate_and_say_so() {
+    fn tree_searches_find_a_mate_and_report_it() {
         let game = fen::parse_game("6rk/6pp/8/6N1/8/8/8/K7 w - - 0 1").unwrap();
         let registry = Registry::standard();
         for text in ["rollout:sims=200", "material:sims=200", "material:sims=64,root=gumbel"] {
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_root_rule_replaces_that_of_the_kind() {
+    fn the_root_option_replaces_the_root_rule_of_the_kind() {
         let registry = Registry::standard();
         let rule = |text: &str, usual: SearchParams| {
             let spec = registry.parse(text).unwrap();
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn every_game_starts_as_if_it_were_the_first() {
+    fn nothing_is_kept_from_one_game_to_the_next() {
         let registry = Registry::standard();
         let spec = registry.parse("rollout:sims=100").unwrap();
         let mut player = registry.build(&spec, Seed::new(1)).unwrap();
@@ -316,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_limit_holds() {
+    fn time_limits_are_kept() {
         let registry = Registry::standard();
         // More than a year of simulations.
         let sims = 1_000_000_000_000;

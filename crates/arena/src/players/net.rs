@@ -1,9 +1,9 @@
-//! A trained network as a player, in either of our searches.
+//! A trained network as a player, in tree search or in alpha-beta.
 //!
-//! In Monte Carlo tree search the network gives values and priors; in alpha-beta the value of a
-//! sparse network takes the place of the hand-written evaluation. Alpha-beta is far stronger at
-//! equal time, so it is what plays with a sparse network unless an option asks for the other. A
-//! residual network is too slow for it and always has a tree.
+//! In Monte Carlo tree search the network gives values and priors. In alpha-beta the value of a
+//! sparse network replaces the hand-written evaluation. Alpha-beta is much stronger at equal time,
+//! so it is the default for sparse networks. A residual network is too slow for alpha-beta and
+//! always uses tree search.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use selfmate_search::mcts::{
 use selfmate_search::{Evaluator, Player};
 
 use super::{AlphaBetaPlayer, MctsOptions};
-use crate::limit::SpecLimit;
+use crate::limit;
 use crate::registry::PlayerKind;
 use crate::resolved_player::{Loaded, content_hash};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
 use crate::tablebase_cache;
 use selfmate_run::bounded_file;
 
-/// Options that mean nothing to alpha-beta, and those that mean nothing to a tree search.
+/// Options of tree search only, and options of alpha-beta only.
 const ONLY_MCTS: [&str; 5] = ["sims", "root", "cpuct", "policy_temperature", "temperature"];
 const ONLY_ALPHABETA: [&str; 3] = ["depth", "nodes", "scale"];
 
-/// No weight file is larger.
+/// The largest weight file that is read.
 const MAX_NETWORK: u64 = 1 << 30;
 
-/// `net:FILE,search=alphabeta`.
+/// The kind of specs such as `net:FILE,search=alphabeta`.
 pub(super) fn kind() -> PlayerKind {
     let kind = PlayerKind::loading("net", "a network from its weight file", |options| {
         let path = Path::new(options.argument("FILE")?);
@@ -50,7 +50,7 @@ pub(super) fn kind() -> PlayerKind {
     declare(kind.argument("FILE"))
 }
 
-/// A network that was read from these bytes, as the player that this spec names.
+/// The player of `spec`, with a network decoded from `bytes`.
 pub fn loaded(spec: PlayerSpec, bytes: &[u8], model: Model) -> Loaded {
     Loaded {
         spec,
@@ -65,15 +65,15 @@ pub fn loaded(spec: PlayerSpec, bytes: &[u8], model: Model) -> Loaded {
 pub fn declare(kind: PlayerKind) -> PlayerKind {
     MctsOptions::declare(kind.option(
         "search",
-        "alphabeta, or mcts as in self-play (alphabeta unless sims, root… are given)",
+        "alphabeta, or mcts as in self-play (default: alphabeta, or mcts if sims, root… are given)",
     ))
     .option("depth", "plies of search, for alphabeta (6)")
     .option("nodes", "nodes for each move, for alphabeta")
     .option("scale", "centipawns for each unit of log odds, for alphabeta (370)")
 }
 
-/// A player with this network, searching as the options say. `memory` is the size of the tree
-/// (256 MB unless given) or of alpha-beta's table (16 MB).
+/// A player with this network and the search that the options choose. `memory` is the size of the
+/// tree (default 256 MB) or of alpha-beta's hash table (default 16 MB).
 pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>, SpecError> {
     let wants_mcts = ONLY_MCTS.iter().any(|name| options.spec.option(name).is_some());
     let search = options.choice("search", &["mcts", "alphabeta"])?;
@@ -88,7 +88,7 @@ pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>
         }
         Model::Residual(weights) => {
             if search == Some(1) {
-                let expected = "mcts, as a residual network is too slow for alpha-beta";
+                let expected = "mcts, because a residual network is too slow for alpha-beta";
                 return Err(options.bad("search", "alphabeta", expected));
             }
             let network = residual::Network::new(weights);
@@ -129,7 +129,7 @@ fn ending_params() -> SearchParams {
 }
 
 fn alphabeta(options: &SpecOptions<'_>, network: Network) -> Result<Box<dyn Player>, SpecError> {
-    refuse(options, &ONLY_MCTS, "search=mcts")?;
+    reject(options, &ONLY_MCTS, "search=mcts")?;
     let memory = options.number("memory", 1..=1 << 20)?.unwrap_or(16);
     let no_memory = |error| SpecError::memory(&options.label(), error);
     let mut search =
@@ -142,7 +142,7 @@ fn alphabeta(options: &SpecOptions<'_>, network: Network) -> Result<Box<dyn Play
     let threads = options.number("threads", 1..=256)?.unwrap_or(1) as usize;
     search.set_threads(threads).map_err(no_memory)?;
     search.set_tables(tablebase_cache::read(options)?);
-    let own = SpecLimit::from_options(options)?;
+    let own = limit::from_options(options)?;
     Ok(Box::new(AlphaBetaPlayer::new(&options.label(), search, own)))
 }
 
@@ -151,17 +151,17 @@ fn mcts(
     expansion: Expansion,
     make: impl FnMut(usize) -> Box<dyn Evaluator> + Send + 'static,
 ) -> Result<Box<dyn Player>, SpecError> {
-    refuse(options, &ONLY_ALPHABETA, "search=alphabeta")?;
+    reject(options, &ONLY_ALPHABETA, "search=alphabeta")?;
     let params = SearchParams { expansion, ..SearchParams::default() };
     let settings = MctsOptions::read(options, params)?;
     Ok(Box::new(settings.player(&options.label(), options.seed, make)?))
 }
 
-/// Names an option that the chosen search does not have.
-fn refuse(options: &SpecOptions<'_>, names: &[&str], search: &str) -> Result<(), SpecError> {
+/// Rejects options that the chosen search does not have.
+fn reject(options: &SpecOptions<'_>, names: &[&str], search: &str) -> Result<(), SpecError> {
     let found = names.iter().find_map(|name| Some((name, options.spec.option(name)?)));
     match found {
-        Some((name, value)) => Err(options.bad(name, value, &format!("{search} beside it"))),
+        Some((name, value)) => Err(options.bad(name, value, &format!("it together with {search}"))),
         None => Ok(()),
     }
 }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn both_searches_mate_and_repeat_with_a_random_network() {
+    fn both_searches_find_a_mate_with_a_random_network() {
         let folder = tempfile::tempdir().unwrap();
         let file = file(&folder);
         let game = fen::parse_game("6rk/6pp/8/6N1/8/8/8/K7 w - - 0 1").unwrap();
@@ -212,17 +212,17 @@ mod tests {
     }
 
     #[test]
-    fn the_network_and_not_the_hand_judges_in_alphabeta() {
+    fn alphabeta_uses_the_network_instead_of_the_hand_written_evaluation() {
         let folder = tempfile::tempdir().unwrap();
         let mut player = player(&format!("net:{},search=alphabeta", file(&folder))).unwrap();
-        // A random network sees nothing in a queen.
+        // A random network gives a queen no value.
         let game = fen::parse_game("4k3/8/8/8/8/8/8/3QK3 w - - 0 1").unwrap();
         let choice = player.choose(&game, &Limit::depth(1)).unwrap();
         assert!(matches!(choice.score, Some(Score::Centipawns(-300..=300))), "{choice:?}");
     }
 
     #[test]
-    fn files_and_options_that_do_not_fit_are_named() {
+    fn errors_name_bad_files_and_options() {
         let folder = tempfile::tempdir().unwrap();
         let good = file(&folder);
         let cut = folder.path().join("cut.safetensors");
@@ -239,11 +239,11 @@ mod tests {
         contains(format!("net:{good},search=best"), &["option search: expected mcts or alphabeta"]);
         contains(
             format!("net:{good},sims=50,depth=3"),
-            &["option depth: expected search=alphabeta beside it, got '3'"],
+            &["option depth: expected it together with search=alphabeta, got '3'"],
         );
         contains(
             format!("net:{good},search=alphabeta,sims=3"),
-            &["option sims: expected search=mcts beside it, got '3'"],
+            &["option sims: expected it together with search=mcts, got '3'"],
         );
     }
 }

@@ -1,11 +1,11 @@
-//! Any legal move.
+//! A player of random legal moves.
 
 use selfmate_chess::{Game, Seed};
-use selfmate_search::player::{Limit, SearchInfo, seed_of};
+use selfmate_search::player::{Limit, SearchInfo};
 use selfmate_search::{Choice, Player, PlayerError};
 
-/// Plays any legal move. What it draws depends on the seed and on the game so far alone, so
-/// that a match is the same whichever thread plays which game.
+/// Plays random legal moves. The draw depends only on the seed and on the game so far, so a match
+/// is the same on any number of threads.
 #[derive(Clone, Debug)]
 pub struct RandomPlayer {
     name: String,
@@ -13,7 +13,6 @@ pub struct RandomPlayer {
 }
 
 impl RandomPlayer {
-    /// A player that draws from this seed.
     pub fn new(name: &str, seed: Seed) -> RandomPlayer {
         RandomPlayer { name: name.to_owned(), seed: seed.derive("random") }
     }
@@ -30,9 +29,6 @@ impl Player for RandomPlayer {
         limit: &Limit,
         _: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
-        match seed_of(self.seed, game).rng().choose(&limit.candidates(game)) {
-            Some(&m) => Ok(Choice::bare(m)),
-            None => Err(PlayerError::no_move(&self.name)),
-        }
+        super::draw_move(&self.name, self.seed, game, &limit.candidates(game))
     }
 }

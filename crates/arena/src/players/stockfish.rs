@@ -1,27 +1,26 @@
-//! Stockfish by level, nodes, depth or time.
+//! Stockfish as a player, limited by level, nodes, depth or time.
 
 use selfmate_uci::{EngineCommand, EngineOption, EngineProcess, OptionKind};
 use serde::{Deserialize, Serialize};
 
 use crate::engine::UciPlayer;
-use crate::limit::SpecLimit;
+use crate::limit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
 
 const PROGRAM: &str = "stockfish";
 
-/// The strengths that a Stockfish can be set to.
+/// The range of `UCI_Elo` of an installed Stockfish.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EloRange {
-    /// What it calls itself; the scale is another with each version.
+    /// Its name and version; the Elo scale differs between versions.
     pub engine: String,
-    /// The least `UCI_Elo`.
+    /// The lowest `UCI_Elo`.
     pub min: i64,
-    /// The greatest.
     pub max: i64,
 }
 
-/// Asks the installed Stockfish for its range of `UCI_Elo`.
+/// Starts the installed Stockfish to read its range of `UCI_Elo`.
 pub fn stockfish_elo_range() -> Result<EloRange, SpecError> {
     let error = |error| SpecError::Engine { spec: PROGRAM.to_owned(), error };
     let engine = EngineProcess::start(&EngineCommand::new(PROGRAM)).map_err(error)?;
@@ -36,9 +35,9 @@ pub fn stockfish_elo_range() -> Result<EloRange, SpecError> {
     }
 }
 
-/// `stockfish:elo=1500`, `stockfish:skill=3,nodes=1000`.
+/// The kind of specs such as `stockfish:elo=1500` and `stockfish:skill=3,nodes=1000`.
 pub(super) fn kind() -> PlayerKind {
-    PlayerKind::new(PROGRAM, "Stockfish, whole or at a level", |options| {
+    PlayerKind::new(PROGRAM, "Stockfish at full strength or at a lower level", |options| {
         Ok(Box::new(player(options)?))
     })
     .version(|options| Ok(player(options)?.version().unwrap_or(PROGRAM).to_owned()))
@@ -52,7 +51,7 @@ pub(super) fn kind() -> PlayerKind {
 }
 
 fn player(options: &SpecOptions<'_>) -> Result<UciPlayer, SpecError> {
-    let own = SpecLimit::from_options(options)?;
+    let own = limit::from_options(options)?;
     UciPlayer::start(&options.label(), command(options)?, own)
 }
 
@@ -69,7 +68,7 @@ fn command(options: &SpecOptions<'_>) -> Result<EngineCommand, SpecError> {
             return Err(options.bad(
                 "skill",
                 &skill.unwrap_or(0).to_string(),
-                &format!("no skill beside elo={elo}: each sets the other"),
+                &format!("either skill or elo={elo}, not both"),
             ));
         }
         (Some(elo), None) => {

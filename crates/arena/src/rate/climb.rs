@@ -1,4 +1,4 @@
-//! What was scored against which rung, and what to play next.
+//! Keeps the results against each rung and chooses what to play next.
 
 use std::collections::BTreeMap;
 
@@ -8,34 +8,31 @@ use crate::rating::{Meeting, fit};
 use crate::record::GameRecord;
 use crate::stats::{Tally, Z95, score_of_elo};
 
-/// Where to begin when nothing is known.
+/// The first guess, before any game.
 const FIRST_GUESS: f64 = 1350.0;
-/// No estimate counts before so many games.
+/// The least number of games before a rating can count as exact.
 const MIN_GAMES: u64 = 20;
 
-/// The rungs and what was scored against them.
 pub(super) struct Climb<'a> {
     config: &'a RateConfig,
     player: &'a str,
     rungs: &'a [Rung],
     scale: Option<String>,
     results: Vec<(Rung, Tally)>,
-    /// The pairs that were begun, by number.
+    /// The started pairs, by number.
     pairs: BTreeMap<usize, Pair>,
 }
 
-/// A pair of games from one opening, against one rung.
+/// A pair of games from one opening against one rung.
 struct Pair {
     rung: Rung,
-    /// Those that are finished.
+    /// Which of the two games are finished.
     played: [bool; 2],
 }
 
-/// Games to be played at once, against one rung.
+/// Games to be played at the same time, against one rung.
 pub(super) struct Batch {
-    /// The rung.
     pub(super) rung: Rung,
-    /// Their numbers.
     pub(super) games: Vec<usize>,
 }
 
@@ -49,7 +46,7 @@ impl<'a> Climb<'a> {
         Climb { config, player, rungs, scale, results: Vec::new(), pairs: BTreeMap::new() }
     }
 
-    /// Counts a game, unless it is there already.
+    /// Counts a game, unless it was counted before.
     pub(super) fn add(&mut self, rung: &Rung, record: &GameRecord) {
         let (pair, place) = (record.game as usize / 2, record.game as usize % 2);
         let new = || Pair { rung: rung.clone(), played: [false; 2] };
@@ -68,8 +65,8 @@ impl<'a> Climb<'a> {
         self.results[place].1.add(points);
     }
 
-    /// What to play next: first what is missing of pairs that were begun, then pairs against the
-    /// rung that tells most. `None` when there is nothing left to play or to learn.
+    /// What to play next: first the missing games of started pairs, then new pairs against the most
+    /// informative rung. `None` when the rating is finished.
     pub(super) fn next(&self, pairs: usize, at_once: usize) -> Option<Batch> {
         let begun = self.pairs.iter().take_while(|(number, _)| **number < pairs);
         let missing = begun.filter_map(|(number, pair)| {
@@ -100,8 +97,8 @@ impl<'a> Climb<'a> {
         found.map_or(0, |(_, tally)| tally.games())
     }
 
-    /// The most likely rating with the rungs as anchors, and half its 95 % interval; `None`
-    /// without games.
+    /// The most likely rating with the rungs as anchors, and half its 95 % interval; `None` without
+    /// games.
     fn estimate(&self) -> Option<(f64, f64)> {
         if self.results.is_empty() {
             return None;
@@ -127,8 +124,8 @@ impl<'a> Climb<'a> {
         self.games() >= self.config.max_games || self.is_exact()
     }
 
-    /// The rung that tells most: close in strength, and not yet met too often, so that no single
-    /// rung's own error decides.
+    /// The most informative rung: close in strength and not yet played too often, so that the error
+    /// of a single rung's rating does not dominate.
     fn next_rung(&self) -> Rung {
         let elo = self.estimate().map_or(FIRST_GUESS, |(elo, _)| elo);
         let worth = |rung: &Rung| {
@@ -141,7 +138,7 @@ impl<'a> Climb<'a> {
 
     pub(super) fn report(&self) -> RateReport {
         let estimate = self.estimate();
-        // Only wins bound a rating from below alone, only losses from above.
+        // With wins only there is no upper bound, with losses only no lower bound.
         let all = self.results.iter().fold(Tally::default(), |sum, (_, tally)| sum + *tally);
         let (has_low, has_high) = (all.wins + all.draws > 0, all.losses + all.draws > 0);
         let mut rungs: Vec<RungResult> = self
@@ -182,18 +179,18 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_player_is_found_within_its_error_bars() {
+    fn the_interval_contains_the_rating_of_a_simulated_player() {
         let rungs = rungs();
         let mut inside = 0;
         let mut games = 0;
         for trial in 0..200 {
             let mut rng = Seed::new(5).index(trial).rng();
-            let truth = 2800.0 * rng.unit();
+            let true_elo = 2800.0 * rng.unit();
             let config = RateConfig { max_error: 60.0, ..RateConfig::new("x") };
             let mut climb = Climb::new(&config, "x", &rungs, None);
             while !climb.is_over() {
                 let rung = climb.next_rung();
-                let p = score_of_elo(truth - rung.elo);
+                let p = score_of_elo(true_elo - rung.elo);
                 for _ in 0..2 {
                     let draw = p * (1.0 - p);
                     let x = rng.unit();
@@ -208,13 +205,13 @@ mod tests {
                 }
             }
             let report = climb.report();
-            assert!(report.is_finished, "{truth}: {report:?}");
+            assert!(report.is_finished, "{true_elo}: {report:?}");
             let (low, high) = (report.elo_low.unwrap(), report.elo_high.unwrap());
-            inside += u32::from((low..=high).contains(&truth));
+            inside += u32::from((low..=high).contains(&true_elo));
             games += report.games;
         }
         assert!(inside >= 182, "{inside} of 200");
-        // The best possible is about 108: 60 = 1.96 · 347 · √(1 - ¼) / √n.
+        // The theoretical minimum is about 108: 60 = 1.96 · 347 · √(1 - ¼) / √n.
         assert!(games / 200 < 170, "{} games on average", games / 200);
     }
 
@@ -230,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rating_from_wins_alone_has_no_upper_end() {
+    fn a_rating_from_wins_only_has_no_upper_bound() {
         let (config, rungs) = (RateConfig::new("x"), rungs());
         for (points, low, high) in [(1.0, true, false), (0.0, false, true), (0.5, true, true)] {
             let mut climb = Climb::new(&config, "x", &rungs, None);

@@ -1,15 +1,16 @@
-//! The rungs: opponents of known strength.
+//! The rungs: opponents of known strength for `rate`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::players::EloRange;
 
-/// Our own rungs at and below Stockfish's lowest, on the scale of Stockfish 15.1's `UCI_Elo` at
-/// 100 ms a move. docs/arena.md says how they were measured; to be measured again when
-/// alpha-beta or the tree search plays another game.
+/// The built-in rungs at and below Stockfish's lowest level, on the scale of Stockfish 15.1's
+/// `UCI_Elo` at 100 ms per move. docs/arena.md describes how they were measured. They must be
+/// measured again when alpha-beta or the tree search changes its play.
 ///
-/// Below 800 no single number orders players of such different kinds: a rating there is rough,
-/// and the error that [`run_rate`](super::run_rate) gives knows nothing of the rungs' own errors.
+/// Below 800 Elo one number cannot order such different kinds of players: a rating there is rough,
+/// and the error that [`run_rate`](super::run_rate) reports does not include the errors of the
+/// rungs.
 pub const OWN_RUNGS: [(&str, f64); 9] = [
     ("random", 0.0),
     ("rollout:sims=50", 95.0),
@@ -22,8 +23,8 @@ pub const OWN_RUNGS: [(&str, f64); 9] = [
     ("alphabeta:depth=1", 1430.0),
 ];
 
-/// Those above, on the same scale. Where Stockfish is at hand its own levels serve better; these
-/// are for who must do without, and their games depend on no clock.
+/// Stronger built-in rungs on the same scale, for machines without Stockfish. Stockfish's own
+/// levels are better where they are available. Games of these rungs do not depend on time.
 pub const DEPTH_RUNGS: [(&str, f64); 5] = [
     ("alphabeta:depth=2", 1545.0),
     ("alphabeta:depth=3", 1550.0),
@@ -32,15 +33,12 @@ pub const DEPTH_RUNGS: [(&str, f64); 5] = [
     ("alphabeta:depth=6", 1890.0),
 ];
 
-/// The distance between Stockfish's rungs.
+/// The Elo difference between two Stockfish levels.
 const STEP: i64 = 100;
 
-/// An opponent of known strength.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rung {
-    /// Its spec.
     pub player: String,
-    /// Its rating.
     pub elo: f64,
 }
 
@@ -50,7 +48,7 @@ impl From<(&str, f64)> for Rung {
     }
 }
 
-/// Our own rungs and a Stockfish's levels, lowest first.
+/// The built-in rungs and Stockfish's levels, lowest first.
 pub fn standard_rungs(range: &EloRange) -> Vec<Rung> {
     let mut levels: Vec<i64> = (range.min..=range.max).step_by(STEP as usize).collect();
     if levels.last().is_some_and(|last| *last < range.max) {

@@ -1,10 +1,9 @@
-//! The little linear algebra that ratings need: small, dense, symmetric.
+//! The small dense matrices of `rating`.
 
-/// A square matrix.
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
     size: usize,
-    /// Row after row.
+    /// Row-major.
     cells: Vec<f64>,
 }
 
@@ -25,7 +24,7 @@ impl Matrix {
         Matrix { size: self.size, cells: self.cells.iter().map(|cell| factor * cell).collect() }
     }
 
-    /// Cuts an index off from all others, with 1 on the diagonal.
+    /// Sets the row and the column of an index to zero, with 1 on the diagonal.
     pub(super) fn isolate(&mut self, index: usize) {
         for other in 0..self.size {
             self.cells[index * self.size + other] = 0.0;
@@ -51,11 +50,11 @@ impl Matrix {
         product
     }
 
-    /// The inverse, by Gauss and Jordan with pivots.
+    /// The inverse, by Gauss-Jordan elimination with pivoting.
     ///
     /// # Panics
     ///
-    /// Panics when there is none; the prior on the diagonal sees to it that there is one.
+    /// Panics for a singular matrix; the prior on the diagonal prevents that.
     pub(super) fn inverse(&self) -> Matrix {
         let (mut left, mut right) = (self.clone(), Matrix::zero(self.size));
         for index in 0..self.size {
@@ -80,7 +79,7 @@ impl Matrix {
         right
     }
 
-    /// From the covariance of values to that of their differences from the mean.
+    /// Turns the covariance of values into the covariance of their differences from the mean.
     pub(super) fn centre(&mut self) {
         let size = self.size as f64;
         let means: Vec<f64> = (0..self.size)

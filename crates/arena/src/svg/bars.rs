@@ -1,4 +1,4 @@
-//! Named numbers as a picture: a bar for each.
+//! A bar chart of named numbers.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ const NAMES: f64 = 230.0;
 const PLOT: f64 = 560.0;
 const NUMBERS: f64 = 90.0;
 
-/// Draws bars from zero, in the order given; none of the numbers is negative.
+/// Draws bars from zero, in the given order. Numbers must not be negative.
 pub fn bars_svg(title: &str, bars: &[(String, f64)]) -> String {
     let most = bars.iter().map(|(_, value)| *value).fold(0.0, f64::max);
     let most = if most > 0.0 && most.is_finite() { most } else { 1.0 };

@@ -1,30 +1,27 @@
-//! Curves over time: a picture of panels with one time axis.
+//! Curves over time: panels with a common time axis.
 
 use std::fmt::Write as _;
 
 use super::{Scale, begin, escape};
 
-/// A part of the picture with curves that share their numbers.
+/// A part of the picture with curves that share a vertical axis.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What it shows.
     pub title: String,
-    /// How its numbers are written.
+    /// How numbers are written.
     pub unit: Unit,
-    /// How much room it gets.
     pub size: Size,
-    /// The curves, five at most in colours of their own.
+    /// The first four curves have their own colours; all further ones are grey.
     pub curves: Vec<Curve>,
 }
 
-/// How much room a panel gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// The whole width of the picture.
+    /// The full width of the picture.
     Wide,
-    /// Half of it.
+    /// Half the width.
     Half,
-    /// A third of it.
+    /// A third of the width.
     Small,
 }
 
@@ -45,7 +42,7 @@ impl Size {
         }
     }
 
-    /// About how many ticks the axes have at most.
+    /// The approximate maximum number of ticks on the time axis and on the vertical axis.
     fn ticks(self) -> (f64, f64) {
         match self {
             Size::Wide => (14.0, 9.0),
@@ -55,45 +52,41 @@ impl Size {
     }
 }
 
-/// How the numbers of a panel are written, and where they begin.
+/// How the numbers of a panel are written, and where the axis starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Numbers from the lowest to the highest.
+    /// The axis covers the lowest to the highest number.
     Number,
-    /// Numbers from zero.
+    /// The axis starts at zero.
     Amount,
-    /// Parts of one, as percent from 0.
+    /// Fractions shown as percent, from 0.
     Share,
 }
 
-/// One line in a panel.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What it is called.
     pub name: String,
-    /// Its points, in the order of time.
+    /// In order of time.
     pub points: Vec<Point>,
 }
 
-/// A number at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Minutes since the start.
     pub minutes: f64,
-    /// The number.
     pub value: f64,
-    /// The error bar from low to high.
+    /// The error bar, as (low, high).
     pub bar: Option<(f64, f64)>,
 }
 
 const WIDTH: f64 = 960.0;
 const TOP: f64 = 58.0;
-/// Space in a panel around the curves.
+/// Margins around the curves of a panel.
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 18.0;
 const ABOVE: f64 = 32.0;
 const BELOW: f64 = 32.0;
-/// A curve of more points is drawn as means.
+/// Longer curves are reduced to means of neighbouring points.
 const MOST_POINTS: usize = 400;
 
 const STYLE: &str = "text{font-size:12px}.title{font-size:16px}.name{font-size:13px;font-weight:600}\
@@ -102,8 +95,7 @@ path{fill:none;stroke-width:1.8;stroke-linejoin:round}.whisker{stroke-width:1.3;
 .s0{stroke:#4682b4}.s1{stroke:#d2691e}.s2{stroke:#2e9b62}.s3{stroke:#a45fb8}.s4{stroke:#888}\
 .f0{fill:#4682b4}.f1{fill:#d2691e}.f2{fill:#2e9b62}.f3{fill:#a45fb8}.f4{fill:#888}";
 
-/// Draws panels in rows, each of panels of one size. `marks` are minutes to be marked in all of
-/// them.
+/// Draws panels in rows of equal size. `marks` are minutes that get a vertical line in every panel.
 pub fn curves_svg(title: &str, subtitle: &str, panels: &[Panel], marks: &[f64]) -> String {
     let mut places = Vec::new();
     let (mut x, mut y, mut row) = (0.0, TOP, 0.0);
@@ -138,7 +130,7 @@ pub fn curves_svg(title: &str, subtitle: &str, panels: &[Panel], marks: &[f64]) 
     svg
 }
 
-/// Where a panel's curves are drawn.
+/// The drawing area of a panel with its scales.
 struct Frame {
     left: f64,
     right: f64,
@@ -158,7 +150,7 @@ impl Frame {
     }
 }
 
-/// The range that a panel's numbers need.
+/// The vertical range of a panel.
 fn numbers(panel: &Panel) -> Scale {
     let points = panel.curves.iter().flat_map(|curve| &curve.points);
     let ends = points.flat_map(|point| {
@@ -173,7 +165,7 @@ fn numbers(panel: &Panel) -> Scale {
         Unit::Amount => (low.min(0.0), high),
         Unit::Share => (0.0, high.clamp(0.05, 1.0)),
     };
-    // A curve that never moves still needs a height.
+    // A constant curve still needs a range.
     let (low, high) = match (low.is_finite() && high.is_finite(), low < high) {
         (true, true) => (low, high),
         (true, false) if low != 0.0 => (low - low.abs() / 2.0, low + low.abs() / 2.0),
@@ -225,7 +217,7 @@ fn draw(svg: &mut String, panel: &Panel, frame: &Frame, marks: &[f64]) {
             "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{top}\" y2=\"{bottom}\"/>"
         );
     }
-    // The last curve is named first, from the right.
+    // Names are placed from the right, the last curve first.
     let mut end = right;
     for (index, curve) in panel.curves.iter().enumerate().rev() {
         let Some(last) = curve.points.last() else { continue };
@@ -272,7 +264,8 @@ fn line(svg: &mut String, frame: &Frame, colour: usize, points: &[Point]) {
     }
 }
 
-/// At most [`MOST_POINTS`], each the mean of as many neighbours. Points with error bars all stay.
+/// At most [`MOST_POINTS`] points, each the mean of neighbouring points. Curves with error bars are
+/// not reduced.
 fn thinned(points: &[Point]) -> Vec<Point> {
     let group = points.len().div_ceil(MOST_POINTS).max(1);
     if group == 1 || points.iter().any(|point| point.bar.is_some()) {
@@ -286,7 +279,7 @@ fn thinned(points: &[Point]) -> Vec<Point> {
     points.chunks(group).map(mean).collect()
 }
 
-/// A number for a label, as exact as numbers a step apart need.
+/// A label with as many digits as ticks `step` apart need.
 fn label(unit: Unit, number: f64, step: f64) -> String {
     if unit == Unit::Share {
         return format!("{:.0}%", number * 100.0);

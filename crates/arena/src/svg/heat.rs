@@ -1,4 +1,5 @@
-//! Two boards side by side, each square coloured by a value: what was learned beside what is true.
+//! Boards side by side with squares coloured by value, such as learned values beside tablebase
+//! values.
 
 use std::fmt::Write as _;
 
@@ -13,16 +14,16 @@ const BOTTOM: f64 = 34.0;
 const STYLE: &str = ".cell{stroke:#8886}.value{font-size:11px;fill:#222}.piece{font-size:26px;fill:#222}\
 .none{fill:#8883}";
 
-/// A board of values from -1 to 1, a1 first, then b1.
+/// Values from -1 to 1 in the order a1, b1, …, h8.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatBoard {
-    /// What stands above it.
+    /// Shown above the board.
     pub title: String,
-    /// The value of each square; `None` where there is none.
+    /// `None` for squares without a value.
     pub values: Vec<Option<f64>>,
 }
 
-/// Draws boards with the same pieces, given by square (a1 is 0) and symbol, on all of them.
+/// Draws boards. `pieces` are drawn on all of them, given by square (a1 is 0) and symbol.
 pub fn heat_svg(title: &str, boards: &[HeatBoard], pieces: &[(usize, char)]) -> String {
     let board = 8.0 * SQUARE;
     let count = boards.len().max(1) as f64;
@@ -82,7 +83,7 @@ pub fn heat_svg(title: &str, boards: &[HeatBoard], pieces: &[(usize, char)]) -> 
     svg
 }
 
-/// From blue for a loss over white to orange for a win.
+/// Blue for -1, white for 0, orange for 1.
 fn colour(value: f64) -> String {
     let value = if value.is_finite() { value.clamp(-1.0, 1.0) } else { 0.0 };
     let end = if value < 0.0 { [70.0, 130.0, 200.0] } else { [235.0, 130.0, 40.0] };

@@ -10,25 +10,22 @@ const NAMES: f64 = 260.0;
 const PLOT: f64 = 520.0;
 const NUMBERS: f64 = 150.0;
 
-/// A mean with its interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Interval {
-    /// Its name.
     pub name: String,
-    /// The mean.
     pub mean: f64,
-    /// How far the interval reaches to both sides; `None` when it is not known.
+    /// Half the width of the interval; `None` when it is unknown.
     pub half: Option<f64>,
 }
 
-/// Draws means with intervals, in the order given. Intervals that leave `bounds` are cut there.
+/// Draws means with intervals, in the given order. Intervals are cut at `bounds`.
 pub fn interval_svg(title: &str, rows: &[Interval], bounds: (f64, f64)) -> String {
     let ends = |row: &Interval| {
         let half = row.half.filter(|half| half.is_finite()).unwrap_or(0.0);
         [row.mean - half, row.mean + half].map(|end| end.clamp(bounds.0, bounds.1))
     };
-    let sound = rows.iter().filter(|row| row.mean.is_finite());
-    let all: Vec<f64> = sound.flat_map(ends).collect();
+    let finite = rows.iter().filter(|row| row.mean.is_finite());
+    let all: Vec<f64> = finite.flat_map(ends).collect();
     let low = all.iter().copied().fold(f64::INFINITY, f64::min).min(0.0f64.max(bounds.0));
     let high = all.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let (low, high) = if all.is_empty() || high <= low { (low.min(0.0), 1.0) } else { (low, high) };
@@ -85,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_cut_at_the_bounds_and_nonsense_leaves_no_mark() {
+    fn intervals_are_cut_at_the_bounds_and_rows_without_a_mean_have_no_mark() {
         let rows = [
             row("a<b", 0.9, Some(0.3)),
             row("c", 0.5, None),

@@ -1,4 +1,4 @@
-//! A rating list as a picture: one row for each player, a dot with its error bar.
+//! A rating list: one row per player, a dot with its error bar.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,6 @@ const NAMES: f64 = 250.0;
 const PLOT: f64 = 520.0;
 const NUMBERS: f64 = 130.0;
 
-/// Draws a rating list, best first.
 pub fn rating_svg(title: &str, players: &[Rated]) -> String {
     let scale = scale(players);
     let x = |elo: f64| NAMES + PLOT * scale.place(elo);
@@ -59,7 +58,7 @@ pub fn rating_svg(title: &str, players: &[Rated]) -> String {
     svg
 }
 
-/// All ratings with their errors.
+/// The range of all ratings with their error bars.
 fn scale(players: &[Rated]) -> Scale {
     let low = players.iter().map(|player| ends(player).0).fold(f64::INFINITY, f64::min);
     let high = players.iter().map(|player| ends(player).1).fold(f64::NEG_INFINITY, f64::max);
@@ -67,13 +66,13 @@ fn scale(players: &[Rated]) -> Scale {
     Scale::new(low, high, 9.0, 1).widened()
 }
 
-/// The ends of a player's error bar; without one, the dot alone.
+/// The ends of a player's error bar; both are the rating if there is no error.
 fn ends(player: &Rated) -> (f64, f64) {
     let error = player.elo_error.unwrap_or(0.0);
     (player.elo - error, player.elo + error)
 }
 
-/// A name that fits its column.
+/// A name cut to the width of its column.
 fn shorten(name: &str) -> String {
     if name.chars().count() <= 34 {
         return name.to_owned();

@@ -1,4 +1,5 @@
-//! Engines that misbehave, as shell scripts, and Stockfish: each fault costs a game and no more.
+//! Engines that misbehave, as shell scripts, and Stockfish. Each fault costs one game; the match
+//! continues.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 #![cfg(unix)]
 
@@ -12,7 +13,8 @@ use selfmate_arena::*;
 use selfmate_chess::{Game, Seed};
 use selfmate_search::player::Limit;
 
-/// An engine that behaves up to its answer to `go`, and writes down the processes it has.
+/// An engine that behaves correctly except for its answers to `go` and `quit`, and writes its
+/// process ids to a file.
 fn mock(on_go: &str, on_quit: &str, processes: &Path) -> String {
     let script = format!(
         "sleep 1000 & echo $$ $! >> {}; while read -r word rest; do case $word in \
@@ -40,7 +42,8 @@ fn assert_nothing_remains(processes: &Path) {
     }
 }
 
-/// Plays two games against a mock; the records, the report and how often it was started.
+/// Plays two games against a mock engine. Returns the records, the report and the number of engine
+/// starts.
 fn play(on_go: &str, on_quit: &str) -> (Vec<GameRecord>, MatchReport, usize) {
     let folder = tempfile::tempdir().unwrap();
     let processes = folder.path().join("processes");
@@ -58,7 +61,7 @@ fn play(on_go: &str, on_quit: &str) -> (Vec<GameRecord>, MatchReport, usize) {
 }
 
 #[test]
-fn each_fault_loses_its_game_with_its_reason_and_the_match_goes_on() {
+fn each_fault_loses_one_game_with_its_reason_and_the_match_continues() {
     for (on_go, reason) in [
         ("sleep 1000", "the engine hung: no bestmove within"),
         ("exit 3", "the engine exited (exit status: 3)"),
@@ -69,7 +72,7 @@ fn each_fault_loses_its_game_with_its_reason_and_the_match_goes_on() {
         let (records, report, starts) = play(on_go, "exit 0");
         assert_eq!((report.losses, report.a_faults, report.b_faults), (2, 2, 0), "{on_go}");
         assert!(report.is_finished, "{on_go}");
-        // A new process for the second game, none after it.
+        // A new process for the second game and none after it.
         assert_eq!(starts, 2, "{on_go}");
         assert_eq!([records[0].a_plays, records[1].a_plays], [Side::White, Side::Black]);
         let event = record::Event { name: "test", a: "mock", b: "random", limit: "-" };
@@ -85,13 +88,13 @@ fn each_fault_loses_its_game_with_its_reason_and_the_match_goes_on() {
 }
 
 #[test]
-fn an_engine_that_will_not_quit_is_ended() {
+fn an_engine_that_ignores_quit_is_killed() {
     let (records, report, starts) = play("echo bestmove e2e5", ":");
     assert_eq!((report.losses, records.len(), starts), (2, 2, 2));
 }
 
 #[test]
-fn an_engine_that_cannot_be_restarted_loses_the_rest() {
+fn an_engine_that_cannot_be_restarted_loses_the_remaining_games() {
     let folder = tempfile::tempdir().unwrap();
     let marker = folder.path().join("started");
     let script = format!(
@@ -106,8 +109,8 @@ fn an_engine_that_cannot_be_restarted_loses_the_rest() {
 }
 
 #[test]
-fn an_engine_that_is_late_forfeits() {
-    // It answers only to `stop`, and then takes its time.
+fn an_engine_that_exceeds_its_time_loses_the_game() {
+    // It answers only to `stop`, which comes after its time is over.
     let settings =
         GameSettings { limit: MoveLimit::movetime(10), margin_ms: 100, ..GameSettings::default() };
     let folder = tempfile::tempdir().unwrap();
@@ -125,8 +128,8 @@ fn an_engine_that_is_late_forfeits() {
 }
 
 #[test]
-fn an_engine_is_not_charged_for_what_comes_before_go() {
-    // Getting ready takes it a while each time, thinking no time at all.
+fn an_engine_is_not_charged_for_time_before_go() {
+    // `isready` takes it 0.1 s each time, `go` takes no time.
     let script = "while read -r word rest; do case $word in uci) echo uciok;; \
          isready) sleep 0.1; echo readyok;; go) echo bestmove e2e4;; quit) exit 0;; esac; done";
     let registry = Registry::standard();
@@ -139,8 +142,8 @@ fn an_engine_is_not_charged_for_what_comes_before_go() {
 }
 
 #[test]
-fn a_stopped_match_does_not_wait_for_an_engine_that_thinks() {
-    // It thinks until it is told to stop, for a day if need be, and writes down what it heard.
+fn a_stopped_match_does_not_wait_for_a_searching_engine() {
+    // It searches until it is told to stop and writes the commands it received to a file.
     let folder = tempfile::tempdir().unwrap();
     let heard = folder.path().join("heard");
     let script = format!(
@@ -152,10 +155,10 @@ fn a_stopped_match_does_not_wait_for_an_engine_that_thinks() {
     let mock = format!("uci:/bin/sh -c \"{script}\" timeout=86400000");
     let run = MatchRun::default();
     let stop = Arc::clone(&run.stop);
-    let thinks = || std::fs::read_to_string(&heard).is_ok_and(|text| text.contains("go"));
+    let is_searching = || std::fs::read_to_string(&heard).is_ok_and(|text| text.contains("go"));
     let report = std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !thinks() && !stop.load(Relaxed) {
+            while !is_searching() && !stop.load(Relaxed) {
                 std::thread::yield_now();
             }
             stop.store(true, Relaxed);
@@ -170,7 +173,7 @@ fn a_stopped_match_does_not_wait_for_an_engine_that_thinks() {
 }
 
 #[test]
-fn a_match_does_not_go_on_with_another_version_of_a_program() {
+fn a_match_does_not_resume_with_another_version_of_an_engine() {
     let folder = tempfile::tempdir().unwrap();
     let version = folder.path().join("version");
     let script = format!(
@@ -196,7 +199,7 @@ fn a_match_does_not_go_on_with_another_version_of_a_program() {
 }
 
 #[test]
-fn a_missing_stockfish_says_how_to_install_it() {
+fn the_error_for_a_missing_stockfish_explains_how_to_install_it() {
     let error = Registry::standard()
         .parse("uci:stockfish-that-is-not-there")
         .and_then(|spec| Registry::standard().build(&spec, Seed::new(1)))

@@ -1,5 +1,6 @@
 //! All integration tests of this crate as one binary, which is faster to build than one binary for each file.
 
+mod common;
 mod engines;
 mod matches;
 mod tables;

@@ -1,5 +1,6 @@
-//! Whole matches: repeatable, resumable, stopped by tests and by hand, written as PGN.
+//! Complete matches: reproducible, resumable, stopped by an SPRT or by hand, written as PGN.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,24 +14,19 @@ use selfmate_arena::*;
 use selfmate_chess::{Seed, pgn};
 use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
 
-fn play(config: &MatchConfig, run: &MatchRun) -> Result<MatchReport, MatchError> {
-    run_match(config, run, &Registry::standard(), &mut |_| {})
-}
+use crate::common::play;
 
+/// The stored games without the times of moves, which differ from run to run.
 fn records(path: &Path) -> Vec<GameRecord> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut records: Vec<GameRecord> =
-        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
-    records.sort_by_key(|record| record.game);
+    let mut records = crate::common::records(path);
     for record in &mut records {
-        // How long a move took is the one thing that differs from run to run.
         record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
     }
     records
 }
 
 #[test]
-fn a_match_is_the_same_on_one_thread_and_on_two_and_repeats_no_game() {
+fn a_match_is_the_same_on_one_and_two_threads_and_repeats_no_game() {
     let folder = tempfile::tempdir().unwrap();
     for (a, b, games) in [
         ("random", "greedy", 200),
@@ -69,7 +65,7 @@ fn greedy_beats_random() {
 }
 
 #[test]
-fn a_match_cut_anywhere_goes_on_and_ends_the_same() {
+fn a_match_file_truncated_anywhere_resumes_to_the_same_result() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("match.jsonl");
     let config = MatchConfig::new("random", "greedy", 6);
@@ -84,7 +80,7 @@ fn a_match_cut_anywhere_goes_on_and_ends_the_same() {
         assert_eq!((report.wins, report.draws), (whole_report.wins, whole_report.draws));
         assert!(records(&path) == expected, "{length} bytes");
     }
-    // A game that is there twice counts once, and more games may be asked for later.
+    // A game that is stored twice counts once, and a match can be extended later.
     let mut twice = whole.clone();
     let last = whole[..whole.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap() + 1;
     twice.extend_from_slice(&whole[last..]);
@@ -102,7 +98,7 @@ fn a_match_cut_anywhere_goes_on_and_ends_the_same() {
 }
 
 #[test]
-fn a_match_does_not_go_on_with_another_weight_file_under_the_same_name() {
+fn a_match_does_not_resume_with_a_changed_weight_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("net.safetensors");
     let write = |seed| {
@@ -131,7 +127,7 @@ fn a_match_does_not_go_on_with_another_weight_file_under_the_same_name() {
 }
 
 #[test]
-fn a_match_does_not_go_on_from_other_openings_under_the_same_name() {
+fn a_match_does_not_resume_with_a_changed_opening_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("openings.epd");
     let lines = [
@@ -144,7 +140,7 @@ fn a_match_does_not_go_on_from_other_openings_under_the_same_name() {
     let store = Some(folder.path().join("match.jsonl"));
     let run = MatchRun { store, ..MatchRun::default() };
     play(&config, &run).unwrap();
-    // The same positions in another order are other games.
+    // The same positions in another order give other games.
     std::fs::write(&path, [lines[1], lines[0]].concat()).unwrap();
     let error = play(&config, &run).unwrap_err().to_string();
     assert!(error.contains("openings_hash \"blake3 "), "{error}");
@@ -160,7 +156,7 @@ fn slow_match() -> MatchConfig {
     MatchConfig::new("material:sims=150", "greedy", 60)
 }
 
-/// Not a test: the process that is killed by the one below.
+/// Not a test: the process that the next test kills.
 #[test]
 #[ignore = "is run by a_killed_match_loses_only_games_in_progress"]
 fn child_match() {
@@ -202,7 +198,7 @@ fn a_killed_match_loses_only_games_in_progress() {
         }
     })
     .unwrap();
-    // The header is a line too, and a line may have been torn.
+    // The header is a line too, and the last line may be incomplete.
     assert!(resumed as usize + 2 >= seen.min(25) && resumed > 0, "{resumed} of {seen}");
     assert_eq!((report.games, report.duplicates), (24, 0));
     let numbers: Vec<u64> = records(&path).iter().map(|record| record.game).collect();
@@ -211,7 +207,7 @@ fn a_killed_match_loses_only_games_in_progress() {
 }
 
 #[test]
-fn a_test_ends_the_match_at_the_same_pair_on_any_number_of_threads() {
+fn an_sprt_ends_the_match_at_the_same_pair_on_one_and_two_threads() {
     let sprt = Some(Sprt::new(0.0, 100.0));
     let config = MatchConfig { sprt, ..MatchConfig::new("greedy", "random", 2000) };
     let mut results = Vec::new();
@@ -226,7 +222,7 @@ fn a_test_ends_the_match_at_the_same_pair_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_stopped_match_keeps_what_is_finished() {
+fn a_stopped_match_keeps_its_finished_games() {
     let folder = tempfile::tempdir().unwrap();
     let store = Some(folder.path().join("m.jsonl"));
     let run = MatchRun { concurrency: 2, store, ..MatchRun::default() };
@@ -274,7 +270,7 @@ fn games_are_written_as_pgn_with_scores_and_times() {
 }
 
 #[test]
-fn clocks_run_and_nobody_oversteps() {
+fn players_keep_to_their_clocks() {
     let limit = MoveLimit { clock: Some("0.4+0.01".parse().unwrap()), ..MoveLimit::default() };
     let settings = GameSettings {
         adjudication: Adjudication { max_plies: Some(60), ..Adjudication::default() },
@@ -286,7 +282,7 @@ fn clocks_run_and_nobody_oversteps() {
 }
 
 #[test]
-fn a_judge_ends_games_it_knows() {
+fn the_position_adjudicator_ends_games() {
     let adjudicator = |game: &selfmate_chess::Game| {
         (game.ply() >= 20).then_some(selfmate_chess::Outcome {
             winner: Some(selfmate_chess::Color::White),

@@ -1,9 +1,9 @@
-//! Tablebases in matches: games that end as they say, and players that use them.
+//! Tablebases in matches: adjudication by tablebase, and players that use tablebases.
 //!
 //! Some tests need Syzygy tables with up to four pieces and fail without them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::path::Path;
+
 use std::sync::Arc;
 
 use selfmate_arena::adjudicate::Adjudication;
@@ -13,6 +13,8 @@ use selfmate_arena::*;
 use selfmate_chess::tablebase::Syzygy;
 use selfmate_chess::{Color, Game, Outcome, Reason, Seed, fen, pgn};
 use selfmate_search::player::{Limit, SearchInfo};
+
+use crate::common::{play, records};
 
 /// The folders of Syzygy tables of up to four pieces: what SELFMATE_SYZYGY names, or else those that
 /// `cargo xtask setup` fetches.
@@ -24,20 +26,8 @@ fn syzygy_path() -> String {
     })
 }
 
-fn play(config: &MatchConfig, run: &MatchRun) -> Result<MatchReport, MatchError> {
-    run_match(config, run, &Registry::standard(), &mut |_| {})
-}
-
-fn records(path: &Path) -> Vec<GameRecord> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut records: Vec<GameRecord> =
-        text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect();
-    records.sort_by_key(|record| record.game);
-    records
-}
-
 #[test]
-fn tables_that_cannot_be_used_are_named() {
+fn errors_name_tables_that_cannot_be_used() {
     let registry = Registry::standard();
     let message = |text: &str| {
         let spec = registry.parse(text).unwrap();
@@ -50,25 +40,25 @@ fn tables_that_cannot_be_used_are_named() {
     }
     assert!(message("alphabeta:syzygy_pieces=8").contains("a whole number from 0 to 7, got '8'"));
     assert!(message("material:syzygy_50=maybe").contains("true or false, got 'maybe'"));
-    // No folder is no tables.
+    // An empty list of folders means no tables.
     let none = registry.parse("alphabeta:syzygy=").unwrap();
     assert!(registry.build(&none, Seed::new(1)).is_ok());
 }
 
 #[test]
-fn an_option_for_all_goes_to_those_that_have_it() {
+fn a_common_option_is_added_only_to_players_that_have_it() {
     let registry = Registry::standard();
     let with = |text: &str, value: &str| registry.with_option(text, "syzygy", value);
     assert_eq!(with("random", "a").unwrap(), "random");
     assert_eq!(with("alphabeta:depth=3", "a:b").unwrap(), "alphabeta:depth=3,syzygy=a:b");
     assert_eq!(with("material:syzygy=own", "a").unwrap(), "material:syzygy=own");
     assert_eq!(with("uci:engine --flag", "a").unwrap(), "uci:engine --flag");
-    assert!(with("alphabeta", "a,b").unwrap_err().to_string().contains("without commas"));
+    assert!(with("alphabeta", "a,b").unwrap_err().to_string().contains("text without commas"));
     assert!(with("stokfish", "a").is_err());
 }
 
 #[test]
-fn a_match_goes_on_only_with_the_same_tables() {
+fn a_match_resumes_only_with_the_same_tables() {
     let folder = tempfile::tempdir().unwrap();
     let store = Some(folder.path().join("match.jsonl"));
     let run = MatchRun { store, ..MatchRun::default() };
@@ -82,12 +72,12 @@ fn a_match_goes_on_only_with_the_same_tables() {
     play(&config(Some(rule)), &run).unwrap();
     for other in [None, Some(TablebaseRule { pieces: 5, ..rule })] {
         let error = play(&config(other), &run).unwrap_err().to_string();
-        assert!(error.contains("was begun with settings.adjudication.tables"), "{error}");
+        assert!(error.contains("was started with settings.adjudication.tables"), "{error}");
     }
 }
 
 #[test]
-fn a_game_that_tables_end_says_so_in_its_pgn() {
+fn the_pgn_of_a_game_adjudicated_by_tablebase_has_a_comment() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("games.pgn");
     let adjudicator = |game: &Game| {
@@ -109,14 +99,14 @@ fn a_game_that_tables_end_says_so_in_its_pgn() {
 }
 
 #[test]
-fn games_end_where_tables_know_the_result() {
+fn games_end_in_tablebase_positions() {
     let folders = syzygy_path();
     let folder = tempfile::tempdir().unwrap();
     let openings = folder.path().join("endings.epd");
     let endings = [
         ("8/8/8/4k3/8/8/2R5/4K3 w - -", Some(Side::White)),
         ("4k3/8/4K3/4P3/8/8/8/8 b - -", Some(Side::White)),
-        // Pawns of Black go down the board, so this is the mirror of the one before.
+        // The previous position with colours swapped: Black's pawns move down the board.
         ("8/8/8/8/4p3/4k3/8/4K3 w - -", Some(Side::Black)),
         ("8/8/8/4k3/4P3/4K3/8/8 w - -", None),
     ];
@@ -150,11 +140,11 @@ fn games_end_where_tables_know_the_result() {
 }
 
 #[test]
-fn players_with_tables_hit_them_and_share_them() {
+fn players_use_and_share_tablebases() {
     let folders = syzygy_path();
     let mut registry = Registry::standard();
     registry.set_default_tables(&folders);
-    // One capture away from an ending with four pieces.
+    // One capture away from a position with four pieces.
     let game = fen::parse_game("4k3/8/8/3pp3/8/8/3R4/4K3 w - - 0 1").unwrap();
     for (text, hits) in [
         ("alphabeta:depth=4", true),

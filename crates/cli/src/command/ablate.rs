@@ -1,4 +1,4 @@
-//! `selfmate ablate`: many small runs of an ending, compared.
+//! `selfmate ablate`: compares settings in many small runs of an endgame.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -20,43 +20,43 @@ use crate::progress::stop_on_signal;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The ending: krk, kqk or kpk
+    /// The endgame: krk, kqk or kpk
     #[arg(value_parser = EndingName::ALL.map(EndingName::name))]
     ending: String,
     /// A setting and the values to compare: rule, sims, cpuct, depth, priors, units,
     /// transpositions, or the path of a setting [default: four rules, three numbers of simulations]
     #[arg(long = "grid", value_name = "NAME=A,B,C")]
     axes: Vec<Axis>,
-    /// Runs of each combination
+    /// Runs per combination
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
-    /// Simulations of self-play that each run may spend
+    /// Self-play simulations per run
     #[arg(long, value_name = "N", default_value_t = 1_500_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     budget: u64,
-    /// Exams of each run, the last at its end
+    /// Evaluations per run, the last at its end
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1000))]
     exams: u64,
-    /// Won positions of an exam
+    /// Won positions per evaluation
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     positions: u64,
-    /// Simulations for a move of an exam
+    /// Simulations per move in an evaluation
     #[arg(long = "exam-sims", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     exam_sims: u64,
-    /// A setting of all runs, such as discount=0.99
+    /// A setting for all runs, such as discount=0.99
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// Settings by name
+    /// Name of a preset
     #[arg(long, value_name = "P", default_value = "default", value_parser = EndgameConfig::PRESETS)]
     preset: String,
-    /// The folder of its files; an ablation that is there goes on [default: ablate-ENDING]
+    /// The output folder; if it exists, the ablation resumes [default: ablate-ENDING]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Runs at a time [default: one for each core]
+    /// Runs at the same time [default: one per core]
     #[arg(long, value_name = "T")]
     threads: Option<NonZeroUsize>,
 }
 
-/// What is compared when nobody says.
+/// The default grid.
 const GRID: [&str; 2] = ["rule=greedy,dirichlet,top_k,halving", "sims=16,32,64"];
 
 #[derive(Serialize)]
@@ -77,21 +77,21 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         NonZeroUsize::get,
     );
     let stop = stop_on_signal()?;
-    let (began, told) = (Instant::now(), Mutex::new(()));
-    let tell = |progress: &Progress<'_>| {
-        let _one_at_a_time = told.lock();
+    let (started, printing) = (Instant::now(), Mutex::new(()));
+    let print_progress = |progress: &Progress<'_>| {
+        let _one_at_a_time = printing.lock();
         let Progress { done, total, outcome } = progress;
         let mates = outcome.points.last().map_or(0.0, |point| 100.0 * point.report.mate_share);
         eprintln!(
             "{:6.0} s  {done}/{total}  {} seed {}: {mates:.1} % mates, {:.0} s",
-            began.elapsed().as_secs_f64(),
+            started.elapsed().as_secs_f64(),
             outcome.cell,
             outcome.seed,
             outcome.seconds
         );
     };
-    let Some(outcomes) = ablate::run(&plan, &folder, threads, &stop, &tell)? else {
-        bail!("stopped; the same command goes on with the runs that are missing");
+    let Some(outcomes) = ablate::run(&plan, &folder, threads, &stop, &print_progress)? else {
+        bail!("stopped; run the same command again to complete the missing runs");
     };
     let summary = summarise(&outcomes);
     let mut files = summary.pictures(&args.ending);
@@ -115,7 +115,9 @@ impl Args {
         let settings = Settings::preset(&self.ending, &self.preset).context("a known ending")?;
         let settings = settings.set(&self.settings).context("--set")?;
         settings.check().context("--set")?;
-        let Settings::Endgame(config) = settings else { bail!("'{}' is no ending", self.ending) };
+        let Settings::Endgame(config) = settings else {
+            bail!("'{}' is not an endgame", self.ending)
+        };
         let axes = match &self.axes[..] {
             [] => GRID.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             axes => axes.to_vec(),

@@ -1,4 +1,4 @@
-//! `selfmate analyse`: what a search sees in a position.
+//! `selfmate analyse`: shows what a search finds in a position.
 
 use std::io::{self, Write};
 
@@ -9,10 +9,10 @@ use selfmate_search::player::{Limit, Score, SearchInfo};
 use serde::Serialize;
 
 use super::fen_argument;
-use crate::output::Output;
+use crate::limit::LimitArgs;
+use crate::output::{Output, score_text, wdl_text};
 use crate::player;
 use crate::tables::TablesArgs;
-use crate::think::{ThinkArgs, score_text, wdl_text};
 
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
@@ -23,17 +23,17 @@ pub struct Args {
     /// The position [default: the start position]
     #[arg(long, value_parser = fen_argument, default_value = "startpos", hide_default_value = true)]
     fen: Chess,
-    /// Moves played from the position (UCI or SAN, comma separated)
+    /// Moves played from the position (UCI or SAN, separated by commas)
     #[arg(long, value_delimiter = ',')]
     moves: Vec<String>,
-    /// The most moves to list
+    /// Maximum number of moves to list
     #[arg(long, default_value_t = 256, hide_default_value = true, value_parser = clap::value_parser!(u16).range(1..=256))]
     lines: u16,
     #[command(flatten)]
-    think: ThinkArgs,
+    limit: LimitArgs,
     #[command(flatten)]
     tables: TablesArgs,
-    /// The seed of the player's randomness
+    /// Seed of the player's randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -42,9 +42,9 @@ pub struct Args {
 struct Report {
     player: String,
     fen: String,
-    /// In UCI; `null` when there is no legal move.
+    /// In UCI notation; `null` when there is no legal move.
     best: Option<String>,
-    /// Chances of the side to move.
+    /// Win, draw and loss probabilities of the side to move.
     wdl: Option<[f32; 3]>,
     score: Option<String>,
     sims: u64,
@@ -59,10 +59,11 @@ struct MoveReport {
     san: String,
     visits: Option<u32>,
     prior: Option<f32>,
-    /// Expected result in [-1, 1] for the side to move; `null` for players that count centipawns.
+    /// Expected result for the side to move, from -1 to 1; `null` for players that only report
+    /// centipawns.
     q: Option<f32>,
     score: String,
-    /// In UCI.
+    /// In UCI notation.
     line: Vec<String>,
     #[serde(skip)]
     san_line: String,
@@ -89,13 +90,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         return output
             .report(&report, |report, out| writeln!(out, "no legal move in {}", report.fen));
     }
-    let limit = Limit { lines: usize::from(args.lines), ..args.think.limit() };
-    let mut thoughts: Vec<SearchInfo> = Vec::new();
+    let limit = Limit { lines: usize::from(args.lines), ..args.limit.to_limit() };
+    let mut infos: Vec<SearchInfo> = Vec::new();
     let started = std::time::Instant::now();
-    let choice = player.choose_observed(&game, &limit, &mut |thought| {
-        // A new round of reports replaces the last.
-        thoughts.truncate(thought.rank - 1);
-        thoughts.push(thought.clone());
+    let choice = player.choose_observed(&game, &limit, &mut |info| {
+        // A new report replaces the last one.
+        infos.truncate(info.rank - 1);
+        infos.push(info.clone());
     })?;
     report.seconds = started.elapsed().as_secs_f64();
     report.best = Some(uci(game.position(), choice.played));
@@ -103,7 +104,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     report.score =
         choice.score.or(choice.wdl.map(|wdl| Score::from_value(wdl.value()))).map(score_text);
     report.sims = choice.nodes.unwrap_or(0);
-    report.moves = thoughts.iter().map(|thought| move_report(game.position(), thought)).collect();
+    report.moves = infos.iter().map(|info| move_report(game.position(), info)).collect();
     output.report(&report, |report, out| {
         writeln!(out, "{}", report.fen)?;
         let chances = choice.wdl.map(|wdl| format!(", {}", wdl_text(wdl))).unwrap_or_default();
@@ -112,16 +113,16 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             "{} plays {}: {}{chances}; {} {} in {:.2} s",
             report.player,
             san(game.position(), choice.played),
-            report.score.as_deref().unwrap_or("no opinion"),
+            report.score.as_deref().unwrap_or("no evaluation"),
             report.sims,
-            if thoughts.iter().any(|t| t.visits.is_some()) { "simulations" } else { "nodes" },
+            if infos.iter().any(|info| info.visits.is_some()) { "simulations" } else { "nodes" },
             report.seconds
         )?;
         print_moves(&report.moves, out)
     })
 }
 
-/// A column of the table: its name, its width, and what it says of a move that has it.
+/// A column of the table: name, width and the text for a move, if there is one.
 type Column = (&'static str, usize, fn(&MoveReport) -> Option<String>);
 
 const COLUMNS: [Column; 4] = [
@@ -131,7 +132,7 @@ const COLUMNS: [Column; 4] = [
     ("score", 12, |m| Some(m.score.clone())),
 ];
 
-/// The moves as a table, without the columns that this player has nothing to say in.
+/// Prints the moves as a table, without empty columns.
 fn print_moves(moves: &[MoveReport], out: &mut dyn Write) -> io::Result<()> {
     if moves.is_empty() {
         return Ok(());
@@ -149,21 +150,21 @@ fn print_moves(moves: &[MoveReport], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn move_report(position: &Chess, thought: &SearchInfo) -> MoveReport {
-    let first = thought.line[0];
+fn move_report(position: &Chess, info: &SearchInfo) -> MoveReport {
+    let first = info.line[0];
     MoveReport {
         uci: uci(position, first),
         san: san(position, first),
-        visits: thought.visits,
-        prior: thought.prior,
-        q: thought.wdl.map(selfmate_search::Wdl::value),
-        score: score_text(thought.score),
-        line: along(position, &thought.line, uci),
-        san_line: along(position, &thought.line, san).join(" "),
+        visits: info.visits,
+        prior: info.prior,
+        q: info.wdl.map(selfmate_search::Wdl::value),
+        score: score_text(info.score),
+        line: along(position, &info.line, uci),
+        san_line: along(position, &info.line, san).join(" "),
     }
 }
 
-/// A line of moves as text, each in the position it is played in.
+/// Formats a line of moves, each in its own position.
 fn along(position: &Chess, line: &[Move], write: fn(&Chess, Move) -> String) -> Vec<String> {
     let mut position = position.clone();
     line.iter()

@@ -1,7 +1,7 @@
-//! `selfmate bench`: the speed of every part, and one deterministic signature.
+//! `selfmate bench`: measures the speed of every part and computes one deterministic signature.
 //!
-//! The signature changes exactly when rules, encodings or search behave differently; speed
-//! does not enter it.
+//! The signature changes exactly when rules, encodings or search behave differently; it does not
+//! depend on speed.
 
 mod nets;
 mod search;
@@ -28,23 +28,23 @@ use crate::output::{Output, thousands};
 pub struct Args {
     #[command(subcommand)]
     what: Option<What>,
-    /// Seconds to spend on each part
+    /// Seconds per part
     #[arg(long, default_value_t = 1.0, value_parser = number::seconds)]
     seconds: f64,
-    /// Only this part; the JSON report names them
+    /// Measure only this part; the JSON report lists the names
     #[arg(long, value_name = "NAME", value_parser = PARTS.iter().map(|(name, _)| *name).collect::<Vec<_>>())]
     part: Option<String>,
 }
 
 #[derive(clap::Subcommand)]
 enum What {
-    /// The residual networks: positions judged and learned a second
+    /// Residual networks: evaluated and trained positions per second
     Nets(nets::Args),
 }
 
 #[derive(Serialize)]
 struct Report {
-    /// Changes when rules, encodings or search do.
+    /// Changes when rules, encodings or search change.
     signature: String,
     /// Nodes of the alpha-beta benchmark, the same on every machine.
     nodes: u64,
@@ -53,35 +53,32 @@ struct Report {
     parts: BTreeMap<&'static str, Part>,
 }
 
-/// A part's speed and what is counted.
 #[derive(Serialize)]
 struct Part {
     per_second: u64,
     unit: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_simulation: Option<f64>,
-    /// Where the time goes.
     #[serde(skip_serializing_if = "Option::is_none")]
     shares: Option<Shares>,
     #[serde(skip)]
     label: &'static str,
 }
 
-/// The parts of a search's time; together they are 1.
+/// Shares of the time of a search; they sum to 1.
 #[derive(Clone, Copy, Serialize)]
 struct Shares {
-    /// Evaluations.
     network: f64,
-    /// Playing moves, looking for the end of the game, generating legal moves.
+    /// Playing moves, detecting the end of the game, generating legal moves.
     rules: f64,
-    /// All else: choosing, expanding, carrying values up.
+    /// Everything else: selection, expansion, backup.
     tree: f64,
 }
 
-/// Measures one part for about the given time.
+/// Measures one part for about this time.
 type Measure = fn(Duration) -> Part;
 
-/// Every part under the name that programs rely on.
+/// All parts by name. Other programs rely on the names.
 const PARTS: &[(&str, Measure)] = &[
     ("perft", |_| bench_perft()),
     ("environment", bench_environment),
@@ -103,8 +100,8 @@ const PARTS: &[(&str, Measure)] = &[
     ("zero_training", zero::training),
 ];
 
-/// Why there is memory for every part.
-const ROOM: &str = "there was room for more at the start";
+/// The reason why allocations of single parts cannot fail.
+const ROOM: &str = "enough memory was checked at the start";
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     if let Some(What::Nets(args)) = &args.what {
@@ -121,7 +118,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let parts = wanted.map(|(name, measure)| (*name, measure(time))).collect();
     let report = Report { signature, nodes, nodes_per_second, parts };
     output.report(&report, |report, out| {
-        // In the order of the list, from the rules up.
+        // In the order of PARTS, from the rules up.
         for part in PARTS.iter().filter_map(|(name, _)| report.parts.get(name)) {
             let per_second = thousands(part.per_second);
             write!(out, "{:38} {per_second:>14} {}/s", part.label, part.unit)?;
@@ -140,8 +137,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     })
 }
 
-/// Everything that must not change unnoticed as one number: random games with their moves,
-/// outcomes and encodings, trees of every root rule, alpha-beta's nodes.
+/// A hash of everything that must not change unnoticed: random games with their moves, outcomes and
+/// encodings, trees of every root rule, nodes of alpha-beta.
 fn signature(nodes: u64) -> String {
     let mut sum: u64 = 0xCBF2_9CE4_8422_2325;
     let mut add = |value: u64| sum = (sum ^ value).wrapping_mul(0x0000_0100_0000_01B3);
@@ -172,7 +169,7 @@ fn bench_perft() -> Part {
     per_second("perft, all cores", nodes, started.elapsed(), "nodes")
 }
 
-/// Random games to the end: legal moves, a choice, the step and every draw rule.
+/// Random games until their end: legal moves, a choice, the step and all draw rules.
 fn bench_environment(time: Duration) -> Part {
     let started = Instant::now();
     let mut env = Env::new(Rules::default(), &MoveSpace::Az4672);
@@ -187,7 +184,7 @@ fn bench_environment(time: Duration) -> Part {
     per_second("environment, one core", plies, started.elapsed(), "plies")
 }
 
-/// As [`bench_environment`], many games side by side, 16 plies of each at a time.
+/// As [`bench_environment`], with many games in parallel, 16 plies at a time.
 fn bench_batch(time: Duration) -> Part {
     const GAMES: usize = 256;
     const PLIES: usize = 16;
@@ -200,7 +197,7 @@ fn bench_batch(time: Duration) -> Part {
         loop {
             let played = batch.play_random(PLIES);
             plies += played as u64;
-            // The few long games at the end would measure waiting.
+            // The few long games at the end would only measure waiting.
             if played < GAMES * PLIES / 2 {
                 break;
             }

@@ -1,4 +1,4 @@
-//! `selfmate book`: opening books from games, and what is in them.
+//! `selfmate book`: makes opening books from games and shows their content.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
@@ -27,13 +27,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Make a book of games: PGN files, stored matches, or run:NAME
+    /// Make a book from games: PGN files, stored matches, or run:NAME
     Build(Build),
     /// Show the lines of a book from a position
     Show(Show),
-    /// The book moves of a position
+    /// Show the book moves of a position
     Probe(Probe),
-    /// Put books together; the weights of the same move are added
+    /// Merge books; the weights of the same move are added
     Merge(Merge),
 }
 
@@ -42,16 +42,16 @@ struct Build {
     /// PGN files, files of stored matches (.games), or run:NAME for all matches of a run
     #[arg(required = true)]
     games: Vec<String>,
-    /// The Polyglot file to write; a readable text is written beside it as .txt
+    /// The Polyglot file to write; a readable text is written to the same name with .txt
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Plies of each game
+    /// Plies used from each game
     #[arg(long, default_value_t = BookRules::default().plies, value_parser = clap::value_parser!(u32).range(1..))]
     plies: u32,
-    /// A move must have been played in so many games
+    /// Minimum number of games with a move
     #[arg(long, default_value_t = BookRules::default().min_games, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_games: u32,
-    /// A move may score so much less than the best of its position
+    /// How much less than the best move of its position a move may score
     #[arg(long, default_value_t = BookRules::default().tolerance, value_name = "SHARE", value_parser = number::share)]
     tolerance: f64,
 }
@@ -60,13 +60,13 @@ struct Build {
 struct Show {
     /// A Polyglot book
     book: PathBuf,
-    /// The position to begin with
+    /// The position to start from
     #[arg(long, default_value = "startpos", value_parser = fen_argument)]
     fen: Chess,
     /// Plies to show
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..))]
     plies: u32,
-    /// Moves to show of each position
+    /// Moves to show per position
     #[arg(long, default_value_t = NonZeroUsize::new(4).expect("not zero"))]
     width: NonZeroUsize,
 }
@@ -90,7 +90,6 @@ struct Merge {
     output: PathBuf,
 }
 
-/// What was written.
 #[derive(Serialize)]
 struct Written {
     file: String,
@@ -99,17 +98,16 @@ struct Written {
     moves: usize,
 }
 
-/// A book move.
 #[derive(Serialize)]
 struct BookMove {
     san: String,
     uci: String,
     weight: u16,
-    /// Of all weights of the position.
+    /// The share of the position's total weight.
     share: f64,
 }
 
-/// A book move and what may follow it.
+/// A book move with its continuations.
 #[derive(Serialize)]
 struct Line {
     #[serde(flatten)]
@@ -117,8 +115,8 @@ struct Line {
     then: Vec<Line>,
 }
 
-/// What is said of a position that is not in a book.
-const NO_MOVE: &str = "no book move here";
+/// Printed for a position that is not in a book.
+const NO_MOVE: &str = "no book move in this position";
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     match &args.command {
@@ -160,13 +158,13 @@ fn build(args: &Build, output: &Output) -> anyhow::Result<()> {
     let text = args.output.with_extension("txt");
     ensure!(
         text != args.output,
-        "--output {}: expected another end than .txt, which is that of the text beside it",
+        "--output {}: expected another extension than .txt, which is used for the readable text",
         text.display()
     );
     for source in &args.games {
         let is_written =
             [&args.output, &text].into_iter().any(|path| file::is_same(path, Path::new(source)));
-        ensure!(!is_written, "--output {}: {source} would be lost", args.output.display());
+        ensure!(!is_written, "--output {}: {source} would be overwritten", args.output.display());
     }
     let mut book = LearnedBook::new(rules);
     let mut games = 0;
@@ -179,14 +177,14 @@ fn build(args: &Build, output: &Output) -> anyhow::Result<()> {
     }
     let polyglot = book.polyglot();
     if polyglot.is_empty() {
-        bail!("{games} games make no book: expected more, or --min-games 1");
+        bail!("{games} games are too few for a book: expected more games, or --min-games 1");
     }
     polyglot.write(&args.output)?;
     file::write(&text, book.to_text().as_bytes())?;
     report(&args.output, Some(games), &polyglot, output)
 }
 
-/// Adds all matches that a run has kept.
+/// Adds all stored matches of a run.
 fn add_run(name: &str, book: &mut LearnedBook) -> anyhow::Result<u64> {
     let folder = runs::find(name)?.matches_path();
     let entries =
@@ -200,7 +198,7 @@ fn add_run(name: &str, book: &mut LearnedBook) -> anyhow::Result<u64> {
 fn add_match(path: &Path, book: &mut LearnedBook) -> anyhow::Result<u64> {
     let stored = RecordStore::read::<GameRecord>(path)?;
     let mut records = stored.map_or(Vec::new(), |(_, records)| records);
-    // Nobody knows who would have won a game that was cut off.
+    // The result of a truncated game is unknown.
     records.retain(|record| record.played.termination != Termination::Truncated);
     for record in &records {
         let game = record.played.replay().with_context(|| format!("{}", path.display()))?;
@@ -263,7 +261,7 @@ fn moves(book: &PolyglotBook, position: &Chess) -> Vec<BookMove> {
         .collect()
 }
 
-/// The moves of a position, each with those that follow it.
+/// The book moves of a position with their continuations.
 fn lines(book: &PolyglotBook, position: &Chess, plies: u32, width: usize) -> Vec<Line> {
     if plies == 0 {
         return Vec::new();
@@ -282,7 +280,7 @@ fn lines(book: &PolyglotBook, position: &Chess, plies: u32, width: usize) -> Vec
     moves(book, position).into_iter().take(width).map(line).collect()
 }
 
-/// Writes lines, each indented below the move that it follows.
+/// Writes lines, indented below the move they follow.
 fn write_lines(lines: &[Line], indent: usize, out: &mut dyn Write) -> io::Result<()> {
     for Line { book_move, then } in lines {
         let share = 100.0 * book_move.share;

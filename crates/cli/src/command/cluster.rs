@@ -1,4 +1,4 @@
-//! `selfmate cluster status`: how a run on many machines goes.
+//! `selfmate cluster status`: the state of a distributed run.
 
 use std::io::{self, Write};
 
@@ -15,13 +15,13 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Workers, games, speed, what was refused and why
+    /// Show workers, games, speed and rejected games
     Status(StatusArgs),
 }
 
 #[derive(clap::Args)]
 struct StatusArgs {
-    /// The address of the NATS server, or several with commas
+    /// Address of the NATS server, or several separated by commas
     #[arg(long, value_name = "URL", env = "SELFMATE_NATS")]
     nats: String,
     #[command(flatten)]
@@ -42,22 +42,22 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             report.run,
             thousands(report.missing)
         )?,
-        None => writeln!(out, "run {}: learning", report.run)?,
+        None => writeln!(out, "run {}: training", report.run)?,
     }
     let network = report.network.map_or("none".to_owned(), |hash| hash.short());
     let current = report.workers.iter().filter(|member| member.is_current).count();
     writeln!(out, "network {network}, on {current} of {} workers", report.members)?;
     let waiting = report.waiting.map_or("?".to_owned(), thousands);
-    writeln!(out, "{} games taken, {waiting} waiting at the broker", thousands(report.games))?;
+    writeln!(out, "{} games accepted, {waiting} waiting at the broker", thousands(report.games))?;
     for (kind, count) in &report.refused {
-        writeln!(out, "refused, {kind}: {}", thousands(*count))?;
+        writeln!(out, "rejected, {kind}: {}", thousands(*count))?;
     }
     if !report.workers.is_empty() {
         writeln!(out)?;
         writeln!(
             out,
             "{:<24} {:>7} {:>9} {:>9} {:>6} {:>8} {:>8} {:>8}",
-            "worker", "threads", "games", "a second", "held", "audited", "refused", "silent"
+            "worker", "threads", "games", "per s", "held", "audited", "rejected", "silent"
         )?;
     }
     for member in &report.workers {
@@ -75,7 +75,7 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     for (worker, reason) in &report.bans {
-        writeln!(out, "refused for good: {worker}: {reason}")?;
+        writeln!(out, "banned: {worker}: {reason}")?;
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_reads_well() {
+    fn a_report_is_printed_as_text() {
         let name = WorkerName::new("north-1").unwrap();
         let report = Report {
             run: "first".to_owned(),
@@ -123,11 +123,11 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "run first: generation 12, 340 games missing");
         assert_eq!(lines[1], "network none, on 1 of 1 workers");
-        assert_eq!(lines[2], "1,684 games taken, 2 waiting at the broker");
-        assert_eq!(lines[3], "refused, late: 3");
+        assert_eq!(lines[2], "1,684 games accepted, 2 waiting at the broker");
+        assert_eq!(lines[3], "rejected, late: 3");
         let columns: Vec<&str> = lines[6].split_whitespace().collect();
         let expected = ["north-1", "4", "1,684", "3.22", "16", "35", "3", "1", "s"];
         assert_eq!(columns, expected);
-        assert_eq!(lines[7], "refused for good: mallory: faked");
+        assert_eq!(lines[7], "banned: mallory: faked");
     }
 }

@@ -1,4 +1,4 @@
-//! `selfmate demo`: how the parts work, step by step, as text that teaches.
+//! `selfmate demo`: explains how the parts work, step by step.
 
 mod network;
 mod selfplay;
@@ -21,18 +21,18 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Topic {
-    /// Monte Carlo tree search, one simulation after the other
+    /// Monte Carlo tree search, one simulation at a time
     Mcts {
-        /// The position [default: a queen can be won]
+        /// The position [default: one in which a queen can be won]
         #[arg(long, value_parser = fen_argument, default_value = "r1bqkbnr/ppp2ppp/2np4/4p3/2B1P1Q1/5N2/PPPP1PPP/RNB1K2R b KQkq - 1 4", hide_default_value = true)]
         fen: Chess,
         /// Simulations to show
         #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u64).range(1..=1000))]
         sims: u64,
     },
-    /// A residual network: its layers, its weights, one forward pass
+    /// A residual network: its layers, its weights and one forward pass
     Network(network::Args),
-    /// One game of a network against itself, as training plays them
+    /// One game of a network against itself, as in training
     Selfplay(selfplay::Args),
 }
 
@@ -45,17 +45,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A material count that remembers what it was asked, with the way to each leaf.
+/// A material evaluator that records its requests with the path to each leaf.
 #[derive(Default)]
-struct Witness {
-    asked: Vec<(Game, Need, f32)>,
+struct RequestRecorder {
+    requests: Vec<(Game, Need, f32)>,
 }
 
-impl Evaluator for Witness {
+impl Evaluator for RequestRecorder {
     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
         Material.evaluate(leaves, evaluations);
         for (leaf, evaluation) in leaves.iter().zip(evaluations) {
-            self.asked.push((leaf.game.clone(), leaf.need, evaluation.wdl.value()));
+            self.requests.push((leaf.game.clone(), leaf.need, evaluation.wdl.value()));
         }
     }
 
@@ -66,34 +66,34 @@ impl Evaluator for Witness {
 
 fn mcts(position: &Chess, simulations: u64, out: &mut dyn Write) -> io::Result<()> {
     let game = Game::from_position(position.clone());
-    let mut witness = Witness::default();
+    let mut recorder = RequestRecorder::default();
     let params = SearchParams { memory_mb: 16, ..SearchParams::default() };
     let mut search = Search::new(params).map_err(io::Error::other)?;
-    let mut batch = Batch::new(&witness);
+    let mut batch = Batch::new(&recorder);
     search.start(&game, simulations, Seed::new(1));
     writeln!(
         out,
         "Monte Carlo tree search on\n  {}\n\n\
-         Every simulation walks down from the root. At each position it takes the move with the\n\
-         highest  Q + c P sqrt(N) / (1 + n):  Q is what the move has been worth so far, P how good\n\
-         it looked at first sight (its prior), n how often it was tried, N how often the position\n\
-         was. The walk ends at a position that was never judged; the evaluator (here: a count of\n\
-         material) judges it, and the value goes back up, changing sign at every ply.\n",
+         Every simulation goes down from the root. At each position it takes the move with the\n\
+         highest  Q + c P sqrt(N) / (1 + n):  Q is the mean value of the move so far, P its prior\n\
+         (how good it looks before any search), n the visits of the move, N the visits of the\n\
+         position. The simulation ends at a position without an evaluation. The evaluator (here:\n\
+         a count of material) gives it a value, which goes back up and changes sign at every ply.\n",
         selfmate_chess::fen::to_fen(position)
     )?;
     let mut shown = 0;
     loop {
         let before = search.result();
         search.gather(&mut batch, 1);
-        batch.evaluate(&mut witness);
+        batch.evaluate(&mut recorder);
         search.apply(&mut batch);
-        for (leaf, need, value) in witness.asked.drain(..) {
-            tell(&game, &leaf, need, value, out)?;
+        for (leaf, need, value) in recorder.requests.drain(..) {
+            print_request(&game, &leaf, need, value, out)?;
         }
         let after = search.result();
         if after.simulations > shown {
             shown = after.simulations;
-            tell_change(position, shown, &before, &after, out)?;
+            print_change(position, shown, &before, &after, out)?;
         }
         if batch_is_done(&search, &batch) {
             break;
@@ -106,8 +106,14 @@ fn batch_is_done(search: &Search, batch: &Batch) -> bool {
     search.is_solved() || (search.remaining() == 0 && !batch.has_resumed())
 }
 
-/// What the evaluator was asked.
-fn tell(root: &Game, leaf: &Game, need: Need, value: f32, out: &mut dyn Write) -> io::Result<()> {
+/// Prints one request to the evaluator.
+fn print_request(
+    root: &Game,
+    leaf: &Game,
+    need: Need,
+    value: f32,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut position = root.position().clone();
     let mut path = Vec::new();
     for m in leaf.moves() {
@@ -118,14 +124,17 @@ fn tell(root: &Game, leaf: &Game, need: Need, value: f32, out: &mut dyn Write) -
         if path.is_empty() { "the root".into() } else { format!("after {}", path.join(" ")) };
     match need {
         Need::Policy => {
-            writeln!(out, "  {place}: a second visit, so its moves get priors and the walk goes on")
+            writeln!(
+                out,
+                "  {place}: second visit, so its moves get priors and the simulation continues"
+            )
         }
-        _ => writeln!(out, "  {place}: the evaluator says {value:+.2} for the side to move"),
+        _ => writeln!(out, "  {place}: the evaluator returns {value:+.2} for the side to move"),
     }
 }
 
-/// What a simulation changed at the root.
-fn tell_change(
+/// Prints what a simulation changed at the root.
+fn print_change(
     position: &Chess,
     number: u64,
     before: &SearchResult,
@@ -143,7 +152,7 @@ fn tell_change(
             };
             writeln!(
                 out,
-                "simulation {number}: {} now has {} visits and Q {:+.3}{proof} (prior {:.1}%)\n",
+                "simulation {number}: {} has {} visits and Q {:+.3}{proof} (prior {:.1}%)\n",
                 san(position, m.played),
                 m.visits,
                 m.wdl.value(),
@@ -155,7 +164,7 @@ fn tell_change(
 }
 
 fn conclude(position: &Chess, result: &SearchResult, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "After {} simulations the visits are the verdict:", result.simulations)?;
+    writeln!(out, "The visits after {} simulations decide:", result.simulations)?;
     for m in result.moves.iter().take(6) {
         let bar = "#".repeat((40.0 * m.visits as f64 / result.simulations.max(1) as f64) as usize);
         let name = san(position, m.played);

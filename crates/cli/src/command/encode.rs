@@ -1,4 +1,4 @@
-//! `selfmate encode`: a position as a network sees it, for people.
+//! `selfmate encode`: prints a position as a network sees it.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub struct Args {
     /// planes119, planes13, planes12, planes_krk, sparse768, az4672 or from_to4096
     #[arg(long, default_value = "planes119")]
     encoding: String,
-    /// Moves played from the position, for history (UCI or SAN, comma separated)
+    /// Moves played from the position, for the history planes (UCI or SAN, separated by commas)
     #[arg(long, value_delimiter = ',')]
     moves: Vec<String>,
 }
@@ -94,7 +94,8 @@ fn report(name: &str, game: &Game) -> anyhow::Result<Report> {
     anyhow::bail!("unknown encoding '{name}': expected one of {}", known.join(", "))
 }
 
-/// Planes side by side, six to a row, rank 8 on top: `.` for 0, `#` for 1, else the number.
+/// Prints planes side by side, six per row, rank 8 on top: `.` for 0, `#` for 1, `-` for -1, `+`
+/// for other values.
 fn print_planes(kind: Planes, count: usize, values: &[f32], out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{} v{}: {} planes of 8x8, rank 8 on top", kind.name(), kind.version(), count)?;
     for range in kind.ranges() {

@@ -1,4 +1,4 @@
-//! `selfmate exam`: a run of an ending judged by the truth.
+//! `selfmate exam`: evaluates a run of an endgame against the tablebase.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -20,16 +20,16 @@ pub struct Args {
     /// Won positions to play out against each defender
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     positions: u64,
-    /// Simulations for a move
+    /// Simulations per move
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     sims: u64,
-    /// Moves until it must have mated
+    /// Maximum number of moves to mate
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     moves: u32,
-    /// The seed of the positions and of the defenders' choices
+    /// Seed of the positions and of the defenders' moves
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Threads [default: one for each core]
+    /// Threads [default: one per core]
     #[arg(long, value_name = "T")]
     threads: Option<NonZeroUsize>,
 }
@@ -37,7 +37,7 @@ pub struct Args {
 #[derive(Serialize)]
 struct Report {
     run: String,
-    /// The step of its checkpoint.
+    /// The step of the checkpoint.
     step: u64,
     ending: &'static str,
     sims: u64,
@@ -64,7 +64,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let lab = endgame::lab(config.ending)?;
     let stop = stop_on_signal()?;
     let halt = || stop.load(std::sync::atomic::Ordering::Relaxed);
-    let began = Instant::now();
+    let started = Instant::now();
     let seed = Seed::new(args.seed).derive("exam");
     let report = pool.install(|| endgame::examine(&config, &exam, &lab, &network, seed, &halt));
     let Some(report) = report else { bail!("stopped") };
@@ -74,7 +74,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         ending: config.ending.name(),
         sims: exam.simulations,
         moves: exam.moves,
-        simulations_per_second: report.all_simulations as f64 / began.elapsed().as_secs_f64(),
+        simulations_per_second: report.all_simulations as f64 / started.elapsed().as_secs_f64(),
         report,
     };
     output.report(&report, print)
@@ -85,25 +85,25 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{run} at step {}: {ending}", thousands(*step))?;
     writeln!(
         out,
-        "{} won positions, {sims} simulations a move, {moves} moves\n",
+        "{} won positions, {sims} simulations per move, at most {moves} moves\n",
         thousands(exam.positions)
     )?;
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     for (name, value) in [
-        ("mates against the longest resistance", percent(exam.mate_share)),
+        ("mates against the best defence", percent(exam.mate_share)),
         ("mates against random moves", percent(exam.random_mate_share)),
-        ("mates against a rule of thumb", percent(exam.heuristic_mate_share)),
+        ("mates against a simple heuristic", percent(exam.heuristic_mate_share)),
         ("wins thrown away", percent(exam.thrown_share)),
         ("best moves", percent(exam.optimal_share)),
-        ("plies lost by a move", format!("{:.3}", exam.regret_plies)),
+        ("plies lost per move", format!("{:.3}", exam.regret_plies)),
         ("moves to mate", format!("{:.2}", exam.mate_moves)),
         ("moves to mate with best play", format!("{:.2}", exam.best_moves)),
-        ("error of values", format!("{:.3}", exam.value_error)),
+        ("mean error of values", format!("{:.3}", exam.value_error)),
         ("depth of simulations", format!("{:.1}, at most {}", exam.depth, exam.deepest)),
-        ("simulations to a certain end", percent(exam.terminal_share)),
-        ("size of what they carry back", format!("{:.3}", exam.backup)),
-        ("bytes for a node", format!("{:.1}", exam.node_bytes)),
-        ("simulations a second", thousands(*simulations_per_second as u64)),
+        ("simulations that reach a terminal node", percent(exam.terminal_share)),
+        ("mean absolute value of backups", format!("{:.3}", exam.backup)),
+        ("bytes per node", format!("{:.1}", exam.node_bytes)),
+        ("simulations per second", thousands(*simulations_per_second as u64)),
     ] {
         writeln!(out, "{name:38}{value:>16}")?;
     }

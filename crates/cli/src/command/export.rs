@@ -1,4 +1,4 @@
-//! `selfmate export`: a network or the games of a run for other programs.
+//! `selfmate export`: writes a network or the games of a run for other programs.
 
 use std::path::{Path, PathBuf};
 
@@ -15,24 +15,24 @@ use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The network: a run's name, run:NAME@STEP, net:FILE or default; for games a run's name
+    /// The network: a run's name, run:NAME@STEP, net:FILE or default; for games, a run's name
     network: String,
     /// Write the network as an ONNX file
     #[arg(long, value_name = "FILE", required_unless_present_any = ["pgn", "jsonl", "parquet"])]
     onnx: Option<PathBuf>,
-    /// Also write positions with the network's answers, as safetensors, to check a runtime with
+    /// Also write positions with the network's outputs as safetensors, to test a runtime
     #[arg(long, value_name = "FILE", requires = "onnx")]
     examples: Option<PathBuf>,
     /// Write the run's games as PGN
     #[arg(long, value_name = "FILE")]
     pgn: Option<PathBuf>,
-    /// Write the positions of the run's games as JSON, one a line
+    /// Write the positions of the run's games as JSON, one per line
     #[arg(long, value_name = "FILE")]
     jsonl: Option<PathBuf>,
-    /// Write them as Parquet; the program has to be built with the feature `parquet`
+    /// Write the positions as Parquet (needs a build with the feature `parquet`)
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
-    /// How many positions
+    /// Number of positions for --examples
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
 }
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         #[cfg(feature = "parquet")]
         write_games(&args.network, path, dataset::write_parquet)?;
         #[cfg(not(feature = "parquet"))]
-        anyhow::bail!("{}: this program was built without the feature `parquet`", path.display());
+        anyhow::bail!("{}: this binary was built without the feature `parquet`", path.display());
     }
     let Some(onnx_file) = &args.onnx else { return Ok(()) };
     let model =
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes games of a run to a file, whole or not at all.
+/// Writes games of a run to a file atomically.
 fn write_games(
     run: &str,
     path: &Path,
@@ -82,7 +82,7 @@ fn write_games(
     let run = runs::find(run)?;
     let games = atomic::write_with(path, |out| {
         let games = write(&run, out)?;
-        ensure!(games > 0, "run '{}' keeps no games of its own: nothing to write", run.name());
+        ensure!(games > 0, "run '{}' has no stored games: nothing to write", run.name());
         anyhow::Ok(games)
     });
     let games = games.with_context(|| format!("cannot write {}", path.display()))?;

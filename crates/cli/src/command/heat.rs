@@ -1,4 +1,4 @@
-//! `selfmate heat`: what a run of an ending thinks of every square, beside the truth.
+//! `selfmate heat`: learned values of every square beside tablebase values.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,13 +15,13 @@ use crate::runs;
 pub struct Args {
     /// A run of krk, kqk or kpk
     run: String,
-    /// All pieces but one, Black's in small letters; the one left out is put on every square
+    /// All pieces but one, Black's in lower case; the missing one is tried on every square
     #[arg(long, value_name = "PIECES", default_value = "Ke3,Rd4")]
     place: Placement,
-    /// Black is to move
+    /// Evaluate with Black to move
     #[arg(long)]
     black: bool,
-    /// Where to write a picture
+    /// Write an SVG picture
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -43,7 +43,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 }
 
 fn print(heat: &Heat, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{:52}true", format!("learned: {} everywhere", heat.piece))?;
+    writeln!(out, "{:52}tablebase", format!("learned: {} on every square", heat.piece))?;
     for rank in (0..8).rev() {
         let line = |values: &[Option<f64>]| -> String {
             let line = values[8 * rank..8 * rank + 8].iter();

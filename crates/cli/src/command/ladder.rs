@@ -1,4 +1,4 @@
-//! `selfmate ladder`: many players, one rating list with error bars.
+//! `selfmate ladder`: rates many players, with error bars.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use selfmate_arena::{
     run_ladder,
 };
 
-use super::contest::GameArgs;
+use super::game_args::GameArgs;
 use super::match_::live;
 use crate::file;
 use crate::number;
@@ -24,16 +24,16 @@ pub struct Args {
     /// The players
     #[arg(required = true, num_args = 2..)]
     players: Vec<String>,
-    /// Games for each pairing
+    /// Games per pairing
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     games: u64,
-    /// Only the first player meets the others
+    /// Only the first player plays the others
     #[arg(long)]
     gauntlet: bool,
-    /// A player whose rating is given, as PLAYER=ELO
+    /// A player with a fixed rating, as PLAYER=ELO
     #[arg(long, value_name = "PLAYER=ELO", value_parser = anchor)]
     anchor: Vec<(String, f64)>,
-    /// Write the list as a picture
+    /// Write the rating list as an SVG picture
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     output.report(&report, print)
 }
 
-/// Reads `PLAYER=ELO`; the player's own options may contain `=` too.
+/// Parses `PLAYER=ELO`. The player's spec may contain `=`.
 fn anchor(text: &str) -> Result<(String, f64), String> {
     let (player, elo) = text.rsplit_once('=').ok_or("expected PLAYER=ELO, such as random=0")?;
     Ok((player.to_owned(), number::elo(elo)?))
@@ -91,7 +91,7 @@ fn print(report: &LadderReport, out: &mut dyn Write) -> io::Result<()> {
     for (index, Rated { name, elo, elo_error, games, points, is_anchor }) in
         report.players.iter().enumerate()
     {
-        let error = if *is_anchor { "given".into() } else { or_unknown(*elo_error, 0) };
+        let error = if *is_anchor { "fixed".into() } else { or_unknown(*elo_error, 0) };
         let elo = or_unknown(elo_error.map(|_| *elo), 0);
         writeln!(out, "{:>4}  {name:32}{elo:>8}{error:>8}{games:>8}{points:>9.1}", index + 1)?;
     }

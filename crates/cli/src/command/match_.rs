@@ -1,10 +1,10 @@
-//! `selfmate match`: two players, pairs of games from the same opening.
+//! `selfmate match`: a match of two players, in pairs of games from the same opening.
 
 use std::io::{self, Write};
 
 use selfmate_arena::{MatchConfig, MatchEvent, MatchReport, MoveLimit, Sprt, run_match};
 
-use super::contest::GameArgs;
+use super::game_args::GameArgs;
 use crate::output::{Output, or_unknown};
 use crate::player;
 use crate::progress::Progress;
@@ -17,10 +17,11 @@ pub struct Args {
     a: String,
     /// The second player
     b: String,
-    /// The most games
+    /// Maximum number of games
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     games: u64,
-    /// Stop as soon as it is decided whether A is E1 rather than E0 better (normalised Elo)
+    /// Stop as soon as a sequential test (SPRT) decides between an advantage of E0 and of E1 for A,
+    /// in normalised Elo
     #[arg(long, value_name = "E0,E1", value_parser = Sprt::parse)]
     sprt: Option<Sprt>,
     #[command(flatten)]
@@ -43,7 +44,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = args.game.run(&registry)?;
     let report = run_match(&config, &run, &registry, &mut |event| match event {
         MatchEvent::Resumed { report } => {
-            eprintln!("going on after {} games", report.games);
+            eprintln!("resuming after {} games", report.games);
         }
         MatchEvent::Finished { report, .. } => progress.show(&live(report, args.games)),
     })?;
@@ -52,9 +53,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     output.report(&report, |report, out| print(report, &config.settings.limit, out))
 }
 
-/// The score so far, in one line.
+/// The result so far, in one line.
 pub fn live(report: &MatchReport, games: u64) -> String {
-    // A handful of games that all went one way say little of the difference.
+    // A few games with the same result show little about the difference.
     let elo = match (report.elo, report.elo_error) {
         (Some(elo), Some(error)) => format!("  Elo {elo:+.0} ± {error:.0}"),
         _ => String::new(),
@@ -71,7 +72,7 @@ pub fn live(report: &MatchReport, games: u64) -> String {
     )
 }
 
-/// What is known of the difference when all games ended alike.
+/// The bounds of the difference when all games have the same result.
 fn bound(report: &MatchReport) -> String {
     match (report.elo_error, report.elo_low, report.elo_high) {
         (None, Some(low), None) => format!(" (at least {low:.0}: every game was won)"),
@@ -83,7 +84,7 @@ fn bound(report: &MatchReport) -> String {
     }
 }
 
-/// The result as match runners print it.
+/// Prints the result in the format of match runners such as fastchess.
 fn print(report: &MatchReport, limit: &MoveLimit, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Results of {} vs {} ({limit}):", report.a, report.b)?;
     writeln!(

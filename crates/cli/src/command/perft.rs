@@ -1,4 +1,4 @@
-//! `selfmate perft`: count the leaves of the move tree.
+//! `selfmate perft`: counts the leaves of the move tree.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ pub struct Args {
     /// The position [default: the start position]
     #[arg(long, value_parser = fen_argument, default_value = "startpos", hide_default_value = true)]
     fen: Chess,
-    /// Also print the count below each move
+    /// Also print the count for each move
     #[arg(long)]
     divide: bool,
 }
@@ -54,7 +54,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         let millions = report.nodes as f64 / report.seconds.max(1e-9) / 1e6;
         writeln!(
             out,
-            "{} nodes in {:.2} s, {millions:.0} million a second",
+            "{} nodes in {:.2} s, {millions:.0} million per second",
             thousands(report.nodes),
             report.seconds
         )

@@ -11,10 +11,11 @@ use selfmate_search::player::Limit;
 
 use super::fen_argument;
 use crate::board::board_text;
+use crate::limit::LimitArgs;
+use crate::output::{score_text, wdl_text};
 use crate::player;
 use crate::runs;
 use crate::tables::TablesArgs;
-use crate::think::{ThinkArgs, score_text, wdl_text};
 
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
@@ -25,15 +26,15 @@ pub struct Args {
     /// Your colour
     #[arg(long, value_enum, default_value_t = Side::White)]
     color: Side,
-    /// The position to start from [default: the start position; for a run of an ending, one of that
-    /// ending, drawn by the seed]
+    /// The start position [default: the standard one; for a run of an endgame, one of that endgame,
+    /// drawn by the seed]
     #[arg(long, value_parser = fen_argument)]
     fen: Option<Chess>,
     #[command(flatten)]
-    think: ThinkArgs,
+    limit: LimitArgs,
     #[command(flatten)]
     tables: TablesArgs,
-    /// The seed of the opponent's randomness, of a random colour and of an ending's position
+    /// Seed of the opponent's randomness, of a random colour and of an endgame's position
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -64,8 +65,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
                     endgame::lab(ending)?.draw(&mut Seed::new(args.seed).derive("play").rng());
                 writeln!(
                     out,
-                    "It has learned {} alone, so the game starts there: {}\n\
-                     Another --seed gives another position, --fen any, --color black the other side.",
+                    "This run was trained only on {}, so the game starts from: {}\n\
+                     Use --seed for another position, --fen for any position, --color black for the other side.",
                     ending.name(),
                     selfmate_chess::fen::to_fen(game.position()),
                 )?;
@@ -74,11 +75,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             None => Game::new(),
         },
     };
-    let mut table = Table { game, human, player, limit: args.think.limit() };
-    table.play(&mut io::stdin().lock(), &mut out)
+    let mut game = TerminalGame { game, human, player, limit: args.limit.to_limit() };
+    game.play(&mut io::stdin().lock(), &mut out)
 }
 
-/// The ending that a player has learned, if it knows nothing else.
+/// The endgame of a player that was trained only on it.
 fn ending_of(spec: &PlayerSpec) -> anyhow::Result<Option<EndingName>> {
     if spec.kind != "run" {
         return Ok(None);
@@ -89,22 +90,22 @@ fn ending_of(spec: &PlayerSpec) -> anyhow::Result<Option<EndingName>> {
     Ok(config.get("learner").and_then(toml::Value::as_str).and_then(EndingName::by_name))
 }
 
-/// A game in progress between a person and a player.
-struct Table {
+/// A game in progress between the user and a player.
+struct TerminalGame {
     game: Game,
     human: Color,
     player: Box<dyn Player>,
     limit: Limit,
 }
 
-/// What the person asked for.
+/// What the user's input led to.
 enum Turn {
     Played,
     Again,
     Leave,
 }
 
-impl Table {
+impl TerminalGame {
     fn play(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "You play {} against {}. {HELP}", name(self.human), self.player.name())?;
         write!(out, "\n{}", board_text(self.game.position(), self.human))?;
@@ -114,7 +115,7 @@ impl Table {
                 return Ok(());
             }
             if self.game.turn() != self.human {
-                self.answer(out)?;
+                self.player_move(out)?;
                 continue;
             }
             write!(out, "{} to move> ", name(self.human))?;
@@ -124,27 +125,27 @@ impl Table {
                 writeln!(out)?;
                 return Ok(());
             }
-            match self.obey(line.trim(), out)? {
+            match self.handle(line.trim(), out)? {
                 Turn::Played | Turn::Again => {}
                 Turn::Leave => return Ok(()),
             }
         }
     }
 
-    /// The player's move.
-    fn answer(&mut self, out: &mut dyn Write) -> anyhow::Result<()> {
+    /// Lets the player move.
+    fn player_move(&mut self, out: &mut dyn Write) -> anyhow::Result<()> {
         let choice = self.player.choose(&self.game, &self.limit)?;
         let played = san(self.game.position(), choice.played);
         let score = choice.score.map(|score| format!(" ({})", score_text(score)));
         let chances = choice.wdl.map(|wdl| format!(" ({})", wdl_text(wdl)));
         self.game.play(choice.played)?;
-        let opinion = score.or(chances).unwrap_or_default();
-        writeln!(out, "{} plays {played}{opinion}", self.player.name())?;
+        let evaluation = score.or(chances).unwrap_or_default();
+        writeln!(out, "{} plays {played}{evaluation}", self.player.name())?;
         write!(out, "{}", board_text(self.game.position(), self.human))?;
         Ok(())
     }
 
-    fn obey(&mut self, line: &str, out: &mut dyn Write) -> anyhow::Result<Turn> {
+    fn handle(&mut self, line: &str, out: &mut dyn Write) -> anyhow::Result<Turn> {
         let position = self.game.position();
         match line {
             "" | "help" => writeln!(out, "{HELP}")?,
@@ -181,11 +182,11 @@ impl Table {
         Ok(Turn::Again)
     }
 
-    /// Takes back the player's last move and the person's before it.
+    /// Takes back the player's last move and the user's move before it.
     fn undo(&mut self, out: &mut dyn Write) -> io::Result<()> {
         let plies = if self.game.turn() == self.human { 2 } else { 1 };
         if self.game.ply() < plies {
-            return writeln!(out, "there is no move of yours to take back");
+            return writeln!(out, "you have no move to take back");
         }
         self.game.rewind(self.game.ply() - plies);
         write!(out, "{}", board_text(self.game.position(), self.human))

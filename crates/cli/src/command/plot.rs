@@ -1,4 +1,4 @@
-//! `selfmate plot`: a run's curves as a picture.
+//! `selfmate plot`: draws the curves of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ use crate::runs::{self, Summary};
 pub struct Args {
     /// The name of the run
     run: String,
-    /// The picture to write (SVG)
+    /// The SVG file to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Also the curves that say little by themselves: window, gradient norm, seconds
+    /// Also draw curves that say little by themselves: window, gradient norm, seconds
     #[arg(long)]
     all: bool,
-    /// Instead of curves, which weights matter in a run of tune
+    /// Draw which weights matter instead of curves, for a run of tune
     #[arg(long, conflicts_with = "all")]
     importance: bool,
 }
@@ -45,9 +45,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let mut panels = panels(&metrics, args.all);
     anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", run.name());
     if panels[0].title == ELO
-        && let Some(effort) = rating_effort(&config)
+        && let Some(limit) = rating_limit(&config)
     {
-        panels[0].title = format!("{ELO}: {effort} a move, against own rungs");
+        panels[0].title = format!("{ELO}: {limit} per move, against built-in rungs");
     }
     let summary = runs::summary(&run, &config, &metrics)?;
     let alarms = metrics.iter().filter_map(|record| match record {
@@ -64,7 +64,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     write(args, &run, &svg, panels, output)
 }
 
-/// Writes a picture and says what is on it.
+/// Writes a picture and reports its panels.
 fn write(
     args: &Args,
     run: &RunReader,
@@ -79,15 +79,15 @@ fn write(
     })
 }
 
-/// Draws which weights matter.
 fn importance(args: &Args, run: &RunReader, output: &Output) -> anyhow::Result<()> {
     let latest = run.latest_checkpoint(&[IMPORTANCE])?;
     if let Some(passed_over) = latest.passed_over() {
         runs::warn(&passed_over);
     }
     let bytes = latest.checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(IMPORTANCE));
-    let bytes = bytes
-        .with_context(|| format!("run '{}' does not tell: expected one of tune", run.name()))?;
+    let bytes = bytes.with_context(|| {
+        format!("run '{}' has no importances of weights: expected a run of tune", run.name())
+    })?;
     let rows: Vec<Row> = serde_json::from_slice(bytes).context(IMPORTANCE)?;
     write(args, run, &picture(&rows), vec!["weights that matter".to_owned()], output)
 }
@@ -103,13 +103,14 @@ fn subtitle(summary: &Summary) -> String {
     )
 }
 
-/// What a move took in the games of a rating; older runs were rated by simulations.
-fn rating_effort(config: &toml::Table) -> Option<String> {
+/// The limit per move of rating games; older runs were rated by simulations.
+fn rating_limit(config: &toml::Table) -> Option<String> {
     let learner = config.get("learner")?.as_str()?;
     let rating = config.get(learner)?.get("rating")?;
     let number = |name: &str| rating.get(name)?.as_integer();
     let nodes = number("nodes").map(|nodes| match learner {
-        // A residual network is too slow for alpha-beta, so its nodes are those of a tree.
+        // A residual network is too slow for alpha-beta, so its nodes are simulations of a tree
+        // search.
         "alphazero" => format!("{nodes} simulations"),
         _ => format!("alpha-beta, {nodes} nodes"),
     });
@@ -118,7 +119,7 @@ fn rating_effort(config: &toml::Table) -> Option<String> {
 
 const ELO: &str = "Elo, with 95 % intervals";
 
-/// A panel for curves that are known: their names in the metrics and in the picture.
+/// A panel for known curves: metric names and labels.
 struct Plan {
     title: &'static str,
     unit: Unit,
@@ -149,12 +150,17 @@ const BEFORE_SPEED: [Plan; 5] = [
         size: Size::Half,
         curves: &[
             ("draw_share", "drawn"),
-            ("capped_share", "capped"),
+            ("capped_share", "truncated"),
             ("resigned_share", "resigned"),
-            ("wrong_resignations", "wrongly"),
+            ("wrong_resignations", "wrong"),
         ],
     },
-    Plan { title: "Plies a game", unit: Unit::Amount, size: Size::Half, curves: &[("plies", "")] },
+    Plan {
+        title: "Plies per game",
+        unit: Unit::Amount,
+        size: Size::Half,
+        curves: &[("plies", "")],
+    },
     Plan {
         title: "Value spread",
         unit: Unit::Amount,
@@ -165,7 +171,7 @@ const BEFORE_SPEED: [Plan; 5] = [
 
 const AFTER_SPEED: [Plan; 2] = [
     Plan {
-        title: "Simulations a move",
+        title: "Simulations per move",
         unit: Unit::Amount,
         size: Size::Small,
         curves: &[("sims", "")],
@@ -178,8 +184,8 @@ const AFTER_SPEED: [Plan; 2] = [
     },
 ];
 
-/// Curves that say little by themselves, or the same as another one.
-const ASKED_FOR: [&str; 7] = [
+/// Curves that are drawn only with `--all`: they say little by themselves, or the same as another.
+const ONLY_WITH_ALL: [&str; 7] = [
     "games_per_second",
     "gradient_norm",
     "learn_seconds",
@@ -189,7 +195,7 @@ const ASKED_FOR: [&str; 7] = [
     "window",
 ];
 
-/// The panels that a run has curves for.
+/// The panels for the curves of a run.
 fn panels(metrics: &[Record], all: bool) -> Vec<Panel> {
     let progress: Vec<&Progress> = metrics
         .iter()
@@ -199,9 +205,9 @@ fn panels(metrics: &[Record], all: bool) -> Vec<Panel> {
         })
         .collect();
     let mut curves = learner_curves(&progress);
-    let mut asked_for = Vec::new();
-    for name in ASKED_FOR {
-        asked_for.extend(curves.remove_entry(name));
+    let mut only_with_all = Vec::new();
+    for name in ONLY_WITH_ALL {
+        only_with_all.extend(curves.remove_entry(name));
     }
     let mut planned = |plan: &Plan| {
         let curve = |&(key, name): &(&str, &str)| {
@@ -216,13 +222,13 @@ fn panels(metrics: &[Record], all: bool) -> Vec<Panel> {
     let mut panels = vec![panel(ELO, Unit::Number, Size::Wide, unnamed(ratings(metrics)))];
     panels.extend(before);
     let simulations = unnamed(speed(&progress, |progress| progress.simulations));
-    panels.push(panel("Simulations a second", Unit::Amount, Size::Half, simulations));
+    panels.push(panel("Simulations per second", Unit::Amount, Size::Half, simulations));
     panels.extend(other_panels(curves));
     let games = unnamed(speed(&progress, |progress| progress.games));
-    panels.push(panel("Games a second", Unit::Amount, Size::Small, games));
+    panels.push(panel("Games per second", Unit::Amount, Size::Small, games));
     panels.extend(after);
     if all {
-        panels.extend(asked_for.into_iter().map(|(name, points)| {
+        panels.extend(only_with_all.into_iter().map(|(name, points)| {
             panel(&capitalised(name), Unit::Amount, Size::Small, unnamed(points))
         }));
     }
@@ -250,7 +256,7 @@ fn learner_curves<'a>(progress: &[&'a Progress]) -> Curves<'a> {
     curves
 }
 
-/// Curves that no plan knows, together when the first part of their names is the same.
+/// Panels for other curves, grouped by the first part of their names.
 fn other_panels(curves: Curves<'_>) -> Vec<Panel> {
     let mut groups: BTreeMap<&str, Vec<Curve>> = BTreeMap::new();
     for (name, points) in curves {
@@ -282,8 +288,8 @@ fn ratings(metrics: &[Record]) -> Vec<Point> {
     metrics.iter().filter_map(point).collect()
 }
 
-/// How fast a total grows: over whole generations, and over as many as take a two-hundredth of the
-/// time, because a short one would stand out for nothing.
+/// The growth rate of a total, over whole generations. Generations shorter than 1/200 of the
+/// training time are merged, because short ones would give outliers.
 fn speed(progress: &[&Progress], total: fn(&Progress) -> u64) -> Vec<Point> {
     let shortest = progress.last().map_or(0.0, |last| last.elapsed_s / 200.0);
     let mut points = Vec::new();
@@ -292,7 +298,7 @@ fn speed(progress: &[&Progress], total: fn(&Progress) -> u64) -> Vec<Point> {
         let (time, amount) = (progress.elapsed_s - seconds, total(progress).saturating_sub(before));
         if time > 0.0 && time >= shortest {
             let value = amount as f64 / time;
-            // Games that were found on disk after a kill took no time worth showing.
+            // Games that were found on disk after a kill took no measurable time.
             if amount > 0 {
                 points.push(Point { minutes: progress.elapsed_s / 60.0, value, bar: None });
             }

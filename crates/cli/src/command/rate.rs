@@ -1,10 +1,10 @@
-//! `selfmate rate`: a player's Elo against Stockfish's levels and our own rungs below them.
+//! `selfmate rate`: a player's Elo against Stockfish's levels and the built-in rungs below them.
 
 use std::io::{self, Write};
 
 use selfmate_arena::{MoveLimit, RateConfig, RateReport, run_rate};
 
-use super::contest::GameArgs;
+use super::game_args::GameArgs;
 use crate::number;
 use crate::output::{Output, or_unknown};
 use crate::player;
@@ -19,7 +19,7 @@ pub struct Args {
     /// Stop when half the 95 % interval is below this
     #[arg(long, value_name = "ELO", default_value_t = 50.0, value_parser = number::positive)]
     error: f64,
-    /// The most games
+    /// Maximum number of games
     #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u64).range(2..=1_000_000))]
     games: u64,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         max_error: args.error,
         ..RateConfig::new(&args.game.player(&registry, &args.player)?)
     };
-    // The levels of the scale are Stockfish's.
+    // The levels of the scale are played by Stockfish.
     args.game.note_nodes(&registry, [&args.player, &"stockfish".to_owned()].into_iter());
     let mut progress = Progress::new();
     let run = args.game.run(&registry)?;
@@ -54,7 +54,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     output.report(&report, print)
 }
 
-/// The rating with its ends.
+/// The rating with its interval.
 fn interval(report: &RateReport) -> String {
     let [elo, low, high] =
         [report.elo, report.elo_low, report.elo_high].map(|number| or_unknown(number, 0));

@@ -1,4 +1,4 @@
-//! `selfmate runs`: what there is.
+//! `selfmate runs`: lists all runs.
 
 use std::io::{self, Write};
 
@@ -14,20 +14,20 @@ struct Report {
     runs: Vec<Row>,
 }
 
-/// One bad run does not hide the others.
+/// A run that cannot be read does not hide the others.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Row {
-    Good(Box<Summary>),
-    Bad { run: String, error: String },
+    Readable(Box<Summary>),
+    Unreadable { run: String, error: String },
 }
 
 pub fn run(output: &Output) -> anyhow::Result<()> {
     let folder = runs::folder();
     let rows = selfmate_run::list(folder)?.into_iter().map(|name| {
         match summary(&RunReader::new(&folder.join(&name))) {
-            Ok(summary) => Row::Good(Box::new(summary)),
-            Err(error) => Row::Bad { run: name, error: format!("{error:#}") },
+            Ok(summary) => Row::Readable(Box::new(summary)),
+            Err(error) => Row::Unreadable { run: name, error: format!("{error:#}") },
         }
     });
     let report = Report { folder: folder.display().to_string(), runs: rows.collect() };
@@ -43,8 +43,8 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         return writeln!(out, "no runs in {}", report.folder);
     }
     let name = |row: &Row| match row {
-        Row::Good(summary) => summary.run.chars().count(),
-        Row::Bad { run, .. } => run.chars().count(),
+        Row::Readable(summary) => summary.run.chars().count(),
+        Row::Unreadable { run, .. } => run.chars().count(),
     };
     let width = report.runs.iter().map(name).max().unwrap_or(0).max(3);
     writeln!(
@@ -54,7 +54,7 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     )?;
     for row in &report.runs {
         match row {
-            Row::Good(summary) => writeln!(
+            Row::Readable(summary) => writeln!(
                 out,
                 "{:width$}  {:10}{:>10}{:>10}{:>10}{:>13}{:>10}  {}",
                 summary.run,
@@ -66,7 +66,9 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 thousands(summary.steps),
                 summary.latest.rating.as_ref().map_or("-".into(), super::show::rating_text),
             )?,
-            Row::Bad { run, error } => writeln!(out, "{run:width$}  cannot be read: {error}")?,
+            Row::Unreadable { run, error } => {
+                writeln!(out, "{run:width$}  cannot be read: {error}")?
+            }
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `selfmate serve`: the page.
+//! `selfmate serve`: the web page and its API.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context;
 use selfmate_cluster::{Access, ClusterError, Member, Report, status};
 use selfmate_web::{
-    ClusterView, Config, Limits, Server, Watched, WorkerView, missing_page, random_token,
+    ClusterView, ClusterWatcher, Config, Limits, Server, WorkerView, missing_page, random_token,
 };
 
 use crate::broker::AccessArgs;
@@ -17,20 +17,20 @@ use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The address; with one that other machines can reach, changes need the token that is shown
+    /// The address; if other machines can reach it, changes need the printed token
     #[arg(long, value_name = "ADDR", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     bind: IpAddr,
-    /// The port; 0 takes a free one
+    /// The port; 0 selects a free one
     #[arg(long, value_name = "N", default_value_t = 8000)]
     port: u16,
-    /// A name under which the page is reached, besides addresses and localhost
+    /// A host name of the page, besides addresses and localhost
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// Ask for this token of 16 or more characters, also on this machine alone; better given by the
-    /// variable, which other users do not see
+    /// Require this token of 16 or more characters, also on a local address; prefer the environment
+    /// variable, which other users cannot see
     #[arg(long, value_name = "TOKEN", env = "SELFMATE_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// Also show a run on many machines, by way of this NATS server (several with commas)
+    /// Also show a distributed run, through this NATS server (several separated by commas)
     #[arg(long, value_name = "URL")]
     nats: Option<String>,
     #[command(flatten)]
@@ -55,13 +55,13 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     let stop = stop_on_signal()?;
     let server = Server::start(config)?;
     let fragment = match (&args.token, &token) {
-        // A token that the user chose is not shown.
+        // A token chosen by the user is not printed.
         (None, Some(token)) => format!("/#/?token={token}"),
         _ => String::new(),
     };
     println!("selfmate is at http://{}{fragment}", reachable(server.address()));
     if let Some(missing) = missing_page() {
-        eprintln!("selfmate: there is no page, only its API: {missing}");
+        eprintln!("selfmate: the web page is missing, only the API is served: {missing}");
     }
     while !stop.load(Ordering::Relaxed) {
         thread::sleep(Duration::from_millis(100));
@@ -74,8 +74,8 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An address that can be opened. One that means all of the machine's stands for the one that it
-/// would speak to others from.
+/// An address that can be opened in a browser. An unspecified address is replaced by the one that
+/// this machine uses to reach others.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
@@ -84,7 +84,8 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         IpAddr::V4(any) => (any.into(), "192.0.2.1:9", Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(any) => (any.into(), "[2001:db8::1]:9", Ipv6Addr::LOCALHOST.into()),
     };
-    // Addresses of documents: a datagram's socket chooses its own side, and nothing is sent.
+    // Documentation addresses: connecting a UDP socket selects the local address without sending
+    // anything.
     let own = UdpSocket::bind((any, 0)).and_then(|socket| {
         socket.connect(far)?;
         socket.local_addr()
@@ -92,12 +93,12 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(own.map_or(near, |own| own.ip()), address.port())
 }
 
-/// The cluster behind a broker, for the page.
-fn watched(access: Access) -> Watched {
-    Watched::new(move || match status(&access) {
+/// Watches the cluster of a broker for the page.
+fn watched(access: Access) -> ClusterWatcher {
+    ClusterWatcher::new(move || match status(&access) {
         Ok(report) => Ok(view(report)),
-        // Addresses may have passwords in them, and files are nobody's business.
-        Err(ClusterError::NoLearner { .. }) => Err("no learner answers just now".to_owned()),
+        // The errors may contain passwords and file names, so they are replaced.
+        Err(ClusterError::NoLearner { .. }) => Err("the learner does not answer".to_owned()),
         Err(_) => Err("the NATS server does not answer".to_owned()),
     })
 }
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_that_is_shown_can_be_opened() {
+    fn the_printed_address_can_be_opened() {
         let given: SocketAddr = "127.0.0.1:8000".parse().unwrap();
         assert_eq!(reachable(given), given);
         for all in ["0.0.0.0:8000", "[::]:8000"] {

@@ -1,9 +1,9 @@
-//! `selfmate show`: how a run goes.
+//! `selfmate show`: the state of a run.
 
 use std::io::{self, Write};
 
 use selfmate_learn::knowledge::{Knowledge, describe};
-use selfmate_run::{Alarm, Rating, Record};
+use selfmate_run::{Alarm, Rating, RunTotals};
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
@@ -21,9 +21,9 @@ struct Report {
     summary: Summary,
     ratings: Vec<Rating>,
     alarms: Vec<Alarm>,
-    /// What resumes had to say.
+    /// Notes of resumed sessions.
     notes: Vec<String>,
-    /// What the learner knows so far, in words.
+    /// What the learner has learned, as text.
     knows: Vec<String>,
     config: toml::Table,
 }
@@ -37,16 +37,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     if let Some(passed_over) = passed_over {
         runs::warn(&passed_over);
     }
-    let mut report =
-        Report { summary, ratings: vec![], alarms: vec![], notes: vec![], knows, config };
-    for record in metrics {
-        match record {
-            Record::Rating(rating) => report.ratings.push(rating),
-            Record::Alarm(alarm) => report.alarms.push(alarm),
-            Record::Resume { notes, .. } => report.notes.extend(notes),
-            Record::Start { .. } | Record::Progress(_) | Record::End { .. } => {}
-        }
-    }
+    let RunTotals { ratings, alarms, notes, .. } = RunTotals::new(&run, &metrics)?;
+    let report = Report { summary, ratings, alarms, notes, knows, config };
     output.report(&report, print)
 }
 
@@ -67,10 +59,10 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     )?;
     match summary.checkpoints.as_slice() {
         [] => writeln!(out, "no checkpoint yet")?,
-        [only] => writeln!(out, "1 checkpoint, of step {}", thousands(*only))?,
+        [only] => writeln!(out, "1 checkpoint, at step {}", thousands(*only))?,
         [.., last] => {
             let count = summary.checkpoints.len();
-            writeln!(out, "{count} checkpoints, the newest of step {}", thousands(*last))?;
+            writeln!(out, "{count} checkpoints, the newest at step {}", thousands(*last))?;
         }
     }
     if !summary.latest.values.is_empty() {
@@ -112,7 +104,7 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     print_config("", &report.config, out)
 }
 
-/// Tables take one line each, however deep, whatever stands outside of them the first.
+/// Prints one line per table, at any depth; values outside of tables come first.
 fn print_config(name: &str, config: &toml::Table, out: &mut dyn Write) -> io::Result<()> {
     let values = config.iter().filter(|(_, value)| !value.is_table());
     let values: Vec<String> =
@@ -128,7 +120,7 @@ fn print_config(name: &str, config: &toml::Table, out: &mut dyn Write) -> io::Re
     Ok(())
 }
 
-/// How long it was trained, and whether it still is.
+/// How long the run was trained, and whether it still is.
 fn state(summary: &Summary) -> String {
     let trained = format!("trained for {}", span(summary.elapsed_s));
     let recorded = summary.recorded_s.map(span);
@@ -144,7 +136,7 @@ pub fn rating_text(rating: &Rating) -> String {
     format!("{:.0} [{:.0}, {:.0}]", rating.elo, rating.low, rating.high)
 }
 
-/// About four digits of a number.
+/// Formats a number with about four digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 1000.0 => format!("{value:.0}"),

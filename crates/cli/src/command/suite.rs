@@ -1,4 +1,4 @@
-//! `selfmate suite`: positions with known answers, or agreement with an opening book.
+//! `selfmate suite`: test positions with known answers, or agreement with an opening book.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use selfmate_arena::{
     BookConfig, BookReport, MoveLimit, SuiteConfig, SuiteReport, book_agreement, run_suite,
 };
 
+use crate::limit::LimitArgs;
 use crate::output::Output;
 use crate::player;
 use crate::progress::{CleanStop, Progress};
-use crate::think::ThinkArgs;
 
 #[derive(clap::Args)]
 #[command(after_long_help = player::help())]
@@ -19,27 +19,21 @@ pub struct Args {
     file: PathBuf,
     /// The player
     player: String,
-    /// How often the player's first choice is in this opening book, by ply
+    /// Measure how often the player's first choice is in this opening book, by ply
     #[arg(long)]
     book: bool,
     #[command(flatten)]
-    think: ThinkArgs,
-    /// The seed of the player's randomness
+    limit: LimitArgs,
+    /// Seed of the player's randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Positions at the same time
+    /// Positions searched at the same time
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: u16,
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let limit = MoveLimit {
-        nodes: args.think.sims,
-        depth: args.think.depth,
-        movetime_ms: args.think.movetime,
-        clock: None,
-    };
-    let limit = if limit == MoveLimit::default() { MoveLimit::movetime(1000) } else { limit };
+    let limit = args.limit.to_move_limit(None, MoveLimit::movetime(1000));
     let CleanStop { stop, begun } = CleanStop::on_signal()?;
     let mut progress = Progress::new();
     if args.book {

@@ -1,4 +1,4 @@
-//! `selfmate tablebase`: what tablebases know of a position.
+//! `selfmate tablebase`: looks up positions and solves endgames.
 
 mod probe;
 mod solve;
@@ -13,9 +13,11 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Look a position up: who wins, how far mate or the next capture or pawn move is, which moves keep it
+    /// Look up a position: its result, the distance to mate or to the next capture or pawn move,
+    /// and the best moves
     Probe(probe::Args),
-    /// Solve an ending of up to four pieces: how many positions are won, and how far the longest mate is
+    /// Solve an endgame of up to four pieces: numbers of won, drawn and lost positions, and the
+    /// longest mate
     Solve(solve::Args),
 }
 

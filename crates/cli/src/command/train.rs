@@ -1,4 +1,4 @@
-//! `selfmate train`: start or resume a run.
+//! `selfmate train`: starts or resumes a run.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -26,55 +26,55 @@ mod view;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// What to train
+    /// The learner
     #[arg(default_value = "zero", value_parser = Settings::LEARNERS)]
     learner: String,
-    /// The run's name; a run that is there goes on [default: the learner's]
+    /// Name of the run; an existing run is resumed [default: the learner's name]
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// Stop after so many minutes of training, earlier sessions included
+    /// Stop after this many minutes of training, including earlier sessions
     #[arg(long, value_name = "M", value_parser = number::minutes)]
     minutes: Option<f64>,
-    /// Stop after so many games, earlier sessions included; whole generations are played
+    /// Stop after this many games, including earlier sessions; generations are always completed
     #[arg(long, value_name = "N")]
     games: Option<u64>,
-    /// Stop after so many batches, earlier sessions included
+    /// Stop after this many training steps, including earlier sessions
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
-    /// The seed of all randomness [default: 1]
+    /// Random seed [default: 1]
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
-    /// Threads [default: one for each core]
+    /// Threads [default: one per core]
     #[arg(long, value_name = "T")]
     threads: Option<NonZeroUsize>,
-    /// Where a residual network plays and learns: cpu, or a device of Burn; `doctor` lists them
+    /// Device for residual networks: cpu, or a device of Burn; `doctor` lists them
     #[arg(long, value_name = "D", default_value_t = Device::Cpu, conflicts_with = "nats")]
     device: Device,
-    /// Settings by name
+    /// Name of a preset
     #[arg(long, value_name = "P")]
     preset: Option<String>,
-    /// One setting, such as selfplay.sims.to=200; --settings lists them
+    /// A setting, such as selfplay.sims.to=200; --settings lists all
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// List the learner's settings as they would be with these flags, and train nothing; `show RUN`
-    /// lists those of a run
+    /// List the learner's settings with these flags applied, without training; `show RUN` lists
+    /// those of a run
     #[arg(long = "settings")]
     lists_settings: bool,
-    /// Settings from a TOML file, as --settings lists them
+    /// Read settings from a TOML file in the format of --settings
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     config: Option<PathBuf>,
-    /// Take games from workers, by way of this NATS server (several with commas)
+    /// Let workers play the games, through this NATS server (several separated by commas)
     #[arg(long, value_name = "URL")]
     nats: Option<String>,
     #[command(flatten)]
     access: AccessArgs,
-    /// The share of workers' games that are played again here
+    /// Share of workers' games that are replayed here for verification
     #[arg(long, value_name = "SHARE", default_value_t = 0.02, requires = "nats", value_parser = number::share)]
     audit: f64,
-    /// NATS servers that keep a copy of everything
+    /// Number of NATS servers that store a copy of everything
     #[arg(long, value_name = "N", default_value_t = 1, requires = "nats", value_parser = replicas)]
     replicas: usize,
-    /// Plain lines instead of the live picture, also on a terminal
+    /// Print plain lines instead of the live view, also on a terminal
     #[arg(long)]
     plain: bool,
 }
@@ -98,33 +98,33 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let mut asked = args.asked()?;
     ensure!(
         args.nats.is_none() || asked.plays_itself(),
-        "--nats: {} plays no games against itself that others could play",
+        "--nats: {} has no self-play games that workers could play",
         args.learner
     );
     ensure!(
         args.device == Device::Cpu || asked.has_residual_network(),
-        "--device {}: {} has no residual network, and only those can leave the cpu",
+        "--device {}: {} has no residual network, and other networks run only on the cpu",
         args.device,
         args.learner
     );
     let path = runs::folder().join(name);
     ensure!(
-        // What this machine could play alone says nothing about how many workers there will be.
+        // The speed of this machine says nothing about the number of workers.
         args.nats.is_none()
             || args.games.is_some()
             || args.plans_itself()
             || asked.plan_games().is_none()
             || path.exists(),
-        "--nats: say with --games or --set plan_games=N how many games the run is planned for",
+        "--nats: set the planned number of games with --games or --set plan_games=N",
     );
-    // Before there is a folder: settings that are refused leave nothing behind.
+    // Before the folder is created, so that rejected settings leave nothing behind.
     let new = if path.exists() { None } else { Some(args.new_config(hardware)?) };
     let mut run = Run::open(&path)?;
     let config = match run.config()? {
         Some(text) => {
             let stored = RunConfig::parse(&text).with_context(|| path.display().to_string())?;
             match args.check_same(&stored) {
-                // Whoever gave a wrong file or engine before gives the right one now.
+                // The run has no content yet: an earlier attempt failed on a wrong file or engine.
                 Err(_) if run.is_blank()? => {
                     run.forget_metrics()?;
                     begin(&mut run, args.new_config(hardware)?)?
@@ -143,7 +143,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let mut source = args.source(run.path(), threads)?;
     let mut lines = lines::Lines::default();
     let mut view = None;
-    // The picture is that of self-play; other learners tell their own numbers in lines.
+    // The view shows self-play; other learners print their own numbers as lines.
     if !args.plain && config.settings.rating().is_some() {
         let scene = view::Scene::new(args.title(&config, budget, threads), runs::metrics(&run)?);
         view = view::View::open(scene, &stop);
@@ -154,24 +154,23 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     };
     let session = Session { seed: config.seed, budget, hardware, stop: &stop };
     let end = train_from(&mut run, &config.settings, &session, &mut *source, watch)?;
-    // The view gives the terminal back before anything else is said.
+    // The view must release the terminal before anything else is printed.
     drop(view);
     if let End::Collapsed(reason) = end {
         bail!("{reason}");
     }
     let has_learned = run.steps()?.iter().any(|&step| step > 0);
     let seconds = runs::metrics(&run)?.last().and_then(Record::elapsed_s).unwrap_or_default();
-    lines::say(&lines::closing(name, &end, seconds, has_learned));
+    lines::print_line(&lines::closing(name, &end, seconds, has_learned));
     Ok(())
 }
 
 impl Args {
-    /// The run's name.
     fn name(&self) -> &str {
         self.run.as_deref().unwrap_or(&self.learner)
     }
 
-    /// Lists the settings as TOML, which `--config` reads again.
+    /// Lists the settings as TOML, which `--config` can read.
     fn list_settings(&self, output: &Output) -> anyhow::Result<()> {
         let settings = self.asked()?;
         let is_measured = matches!(settings, Settings::Zero(_) | Settings::AlphaZero(_));
@@ -179,7 +178,7 @@ impl Args {
             for (name, value) in flat(table) {
                 write!(out, "{name} = {}", runs::setting_text(value))?;
                 if name == "plan_games" && is_measured && !self.plans_itself() {
-                    write!(out, " # unless it is set, measured when the run begins")?;
+                    write!(out, " # measured when the run starts, unless it is set")?;
                 }
                 writeln!(out)?;
             }
@@ -187,7 +186,7 @@ impl Args {
         })
     }
 
-    /// Ends the program as for any wrong flag when the learner has no such preset.
+    /// Exits like clap for a wrong flag if the learner has no such preset.
     fn check_preset(&self) {
         let Some(preset) = &self.preset else { return };
         if Settings::preset(&self.learner, preset).is_none() {
@@ -196,7 +195,6 @@ impl Args {
         }
     }
 
-    /// Where games come from.
     fn source(&self, folder: &Path, threads: usize) -> anyhow::Result<Box<dyn Source>> {
         let Some(url) = &self.nats else {
             return Ok(match Detached::open(folder, threads)? {
@@ -216,7 +214,7 @@ impl Args {
         Ok(Box::new(cluster))
     }
 
-    /// The settings that the flags ask for.
+    /// The settings of the flags.
     fn asked(&self) -> anyhow::Result<Settings> {
         let preset = self.preset.as_deref().unwrap_or("default");
         let mut settings =
@@ -225,7 +223,7 @@ impl Args {
             let bytes = bounded_file::read(path, MAX_CONFIG)
                 .with_context(|| format!("cannot read {}", path.display()))?;
             let text = String::from_utf8(bytes)
-                .with_context(|| format!("{} is not a text", path.display()))?;
+                .with_context(|| format!("{} is not a text file", path.display()))?;
             settings = settings.merge(&path.display().to_string(), &text)?;
         }
         let settings = settings.set(&self.settings)?;
@@ -240,7 +238,7 @@ impl Args {
             let plan = match (self.games, self.minutes) {
                 (Some(games), _) => Some(games.max(1)),
                 (None, minutes) => {
-                    // To measure takes memory too, but for the games that are yet to be planned.
+                    // Measuring also needs memory, but not for the games that are not planned yet.
                     let mut least = settings.clone();
                     if let Some(games) = least.plan_games() {
                         *games = 1;
@@ -257,14 +255,14 @@ impl Args {
         Ok(RunConfig::new(self.seed.unwrap_or(DEFAULT_SEED), settings))
     }
 
-    /// Refuses settings that need more memory than there is.
+    /// Rejects settings that need more memory than available.
     fn check_memory(&self, settings: &Settings, threads: usize) -> anyhow::Result<()> {
-        // Workers play, and here only one game of theirs at a time is played again.
+        // Workers play the games; here only one game at a time is replayed.
         let playing = if self.nats.is_some() { 1 } else { threads };
         Ok(settings.check_memory(playing, limit_mb() as u64)?)
     }
 
-    /// What a view of the run says about it.
+    /// The title of the live view.
     fn title(&self, config: &RunConfig, budget: Budget, threads: usize) -> view::Title {
         let rating = config.settings.rating();
         view::Title {
@@ -284,13 +282,13 @@ impl Args {
             || self.settings.iter().any(|setting| setting.starts_with("plan_games="))
     }
 
-    /// Refuses flags that a stored run does not follow.
+    /// Rejects flags that differ from a stored run.
     fn check_same(&self, stored: &RunConfig) -> anyhow::Result<()> {
         let (name, seed) = (self.name(), stored.seed);
         let learner = stored.settings.learner();
         ensure!(
             learner == self.learner,
-            "run '{name}' is one of {learner}, not of {}: choose another --run",
+            "run '{name}' is a run of {learner}, not of {}: choose another --run",
             self.learner
         );
         if let Some(asked) = self.seed {
@@ -318,13 +316,13 @@ impl Args {
     }
 }
 
-/// Starts a run.
+/// Writes the config of a new run.
 fn begin(run: &mut Run, config: RunConfig) -> anyhow::Result<RunConfig> {
     run.write_config(&config.to_toml())?;
     Ok(config)
 }
 
-/// Why a run that has no config is not begun anew, and what to do.
+/// The error for a trained run without a config, with what to do.
 fn without_config(run: &Run) -> anyhow::Result<String> {
     let checkpoints = run.path().join("checkpoints");
     let copies = run.steps()?.into_iter().rev();
@@ -340,7 +338,7 @@ fn without_config(run: &Run) -> anyhow::Result<String> {
     ))
 }
 
-/// Every setting under its whole name; those that have no parts come first.
+/// All settings with their full names; settings outside of tables come first.
 fn flat(table: &toml::Table) -> Vec<(String, &toml::Value)> {
     let (diverged, whole): (Vec<_>, Vec<_>) = table.iter().partition(|(_, value)| value.is_table());
     let mut settings: Vec<(String, &toml::Value)> =
@@ -353,7 +351,7 @@ fn flat(table: &toml::Table) -> Vec<(String, &toml::Value)> {
     settings
 }
 
-/// Reads how many servers have a copy.
+/// Parses the number of replicas.
 fn replicas(text: &str) -> Result<usize, String> {
     match text {
         "1" => Ok(1),
@@ -364,9 +362,9 @@ fn replicas(text: &str) -> Result<usize, String> {
 }
 
 const DEFAULT_SEED: u64 = 1;
-/// No file of settings is larger.
+/// The largest settings file that is read.
 const MAX_CONFIG: u64 = 1 << 20;
-/// More would only wait for each other.
+/// More threads would only wait for each other.
 const MOST_THREADS: usize = 1024;
-/// What ramps are planned for when nobody says how long to train.
+/// The planned duration of schedules without `--minutes`.
 const DEFAULT_MINUTES: f64 = 60.0;

@@ -12,15 +12,15 @@ use selfmate_search::player::{Clock, Limit, Score, SearchInfo};
 use selfmate_search::{Player, alphabeta};
 use selfmate_uci::{BestMove, Control, EngineOption, Go, Info, UciEngine};
 
+use crate::output::{score_text, wdl_text};
 use crate::player;
-use crate::think::{score_text, wdl_text};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The player [default: the network that ships with selfmate]
     #[arg(default_value = "default", hide_default_value = true)]
     player: String,
-    /// The seed of its randomness
+    /// Seed of the player's randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -40,17 +40,17 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         seed: Seed::new(args.seed),
         lines: 1,
         overhead_ms: DEFAULT_OVERHEAD_MS,
-        told: Vec::new(),
+        printed: Vec::new(),
         warnings,
     };
     Ok(selfmate_uci::serve(&mut engine, io::stdin().lock(), io::stdout())?)
 }
 
 const DEFAULT_OVERHEAD_MS: u64 = 10;
-/// As lc0 calls it: the file of the network that plays.
+/// The network file, under the option name of lc0.
 const WEIGHTS_FILE: &str = "WeightsFile";
 
-/// A UCI option that is a player option under the name that GUIs know.
+/// A UCI option that sets a player option, under the name that GUIs know.
 struct Setting {
     uci: &'static str,
     player: &'static str,
@@ -93,18 +93,18 @@ const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// `Hash`, up to what this process can have.
+/// `Hash`, up to the memory limit of this process.
 fn hash_option(default: i64) -> EngineOption {
     let most = i64::try_from(memory::limit_mb()).unwrap_or(i64::MAX).min(MOST_HASH);
     EngineOption::spin("Hash", default, 1, most.max(default))
 }
 
-/// The most megabytes that players take, however large the machine.
+/// The maximum `Hash` of players, in megabytes.
 const MOST_HASH: i64 = 65_536;
 
 struct Engine {
     registry: Registry,
-    /// The kind of player and its argument at the start.
+    /// The initial kind of player and its argument.
     own: (String, Option<String>),
     spec: PlayerSpec,
     player: Box<dyn Player>,
@@ -112,32 +112,32 @@ struct Engine {
     /// Lines to report (MultiPV).
     lines: usize,
     overhead_ms: u64,
-    /// What was said of damaged tables and checkpoints.
-    told: Vec<String>,
-    /// Checkpoints that were passed over when the player was built.
+    /// Warnings about damaged tables and checkpoints that were already printed.
+    printed: Vec<String>,
+    /// Warnings about checkpoints that were skipped when the player was built.
     warnings: Arc<Mutex<Vec<String>>>,
 }
 
 impl Engine {
-    /// Whether this kind of player has an option.
+    /// True when this kind of player has an option.
     fn has(&self, option: &str) -> bool {
         let kind = self.registry.kinds().iter().find(|kind| kind.name() == self.spec.kind);
         kind.is_some_and(|kind| kind.options().any(|(name, _)| name == option))
     }
 
-    /// The settings that this kind of player has.
+    /// The settings of this kind of player.
     fn settings(&self) -> impl Iterator<Item = &'static Setting> {
         SETTINGS.iter().filter(move |setting| self.has(setting.player))
     }
 
-    /// Lets another player go on in its place; one that cannot be built leaves it as it was.
+    /// Replaces the player. If the new one cannot be built, the old one stays.
     fn rebuild(&mut self, spec: PlayerSpec) -> Result<(), String> {
         self.player = self.registry.build(&spec, self.seed).map_err(|error| error.to_string())?;
         self.spec = spec;
         Ok(())
     }
 
-    /// Plays with the network of a file, or its own again when no file is named.
+    /// Plays with the network of a file, or with the initial player if no file is named.
     fn set_weights(&mut self, file: &str) -> Result<(), String> {
         let (kind, argument) = match file {
             "" => self.own.clone(),
@@ -146,10 +146,10 @@ impl Engine {
         self.rebuild(PlayerSpec { kind, argument, options: self.spec.options.clone() })
     }
 
-    /// What a `go` allows, for one move of the player.
+    /// The limit of a `go` command.
     fn limit(&self, game: &Game, go: &Go) -> Limit {
         let milliseconds = Duration::from_millis;
-        // Players keep the default overhead by themselves.
+        // Players subtract the default overhead themselves.
         let more_overhead = self.overhead_ms.saturating_sub(DEFAULT_OVERHEAD_MS);
         let other = go.clock(!game.turn(), 0).map_or(0, |clock| clock.remaining_ms);
         let clock = go.clock(game.turn(), self.overhead_ms).map(|clock| Clock {
@@ -182,11 +182,11 @@ impl UciEngine for Engine {
     fn options(&self) -> Vec<EngineOption> {
         let mut options: Vec<EngineOption> =
             self.settings().map(|setting| (setting.option)()).collect();
-        // All players that are networks can choose their search.
+        // All network players have the option `search`.
         if self.has("search") {
             options.push(EngineOption::string(WEIGHTS_FILE, ""));
         }
-        // Match runners ask for these two of every engine.
+        // Match runners expect these two options of every engine.
         for (name, default) in [("Threads", 1), ("Hash", 1)] {
             if EngineOption::find(&options, name).is_none() {
                 options.push(EngineOption::spin(name, default, default, default));
@@ -235,14 +235,14 @@ impl UciEngine for Engine {
         for warning in
             std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
         {
-            if !self.told.contains(&warning) {
+            if !self.printed.contains(&warning) {
                 report(Info::text(format!("warning: {warning}")));
-                self.told.push(warning);
+                self.printed.push(warning);
             }
         }
         let stop = Arc::new(AtomicBool::new(false));
         let limit = Limit { stop: Some(Arc::clone(&stop)), ..self.limit(game, go) };
-        // A search that began on the opponent's time gets ours from the ponderhit on.
+        // After a ponderhit the search gets its own time.
         let after_ponderhit =
             if go.ponder { go.budget(game.turn(), self.overhead_ms) } else { None };
         let done = AtomicBool::new(false);
@@ -260,19 +260,19 @@ impl UciEngine for Engine {
                 }
             };
             if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, watch) {
-                // Nobody would hear a `stop`: what is found at once has to do.
+                // Without the thread a `stop` would not be noticed, so the search ends at once.
                 report(Info::text(format!("cannot start a thread: {error}")));
                 stop.store(true, Ordering::Relaxed);
             }
-            let observe = &mut |thought: &SearchInfo| report(info(thought, game));
+            let observe = &mut |search_info: &SearchInfo| report(info(search_info, game));
             let choice = self.player.choose_observed(game, &limit, observe);
             done.store(true, Ordering::Relaxed);
             choice
         });
         for damage in self.registry.tablebases().damage() {
-            if !self.told.contains(&damage) {
-                report(Info::text(format!("played without a table: {damage}")));
-                self.told.push(damage);
+            if !self.printed.contains(&damage) {
+                report(Info::text(format!("a damaged table is not used: {damage}")));
+                self.printed.push(damage);
             }
         }
         match choice {
@@ -296,15 +296,15 @@ impl UciEngine for Engine {
 }
 
 impl Engine {
-    /// What the player thinks of a position at first sight.
+    /// The player's evaluation after one node.
     fn evaluation(&mut self, game: &Game) -> String {
         let mut last = None;
-        let observe = &mut |thought: &SearchInfo| last = Some(thought.clone());
+        let observe = &mut |info: &SearchInfo| last = Some(info.clone());
         match self.player.choose_observed(game, &Limit::nodes(1), observe) {
             Err(error) => error.to_string(),
             Ok(choice) => {
-                let score = choice.score.or(last.as_ref().map(|thought| thought.score));
-                let score = score.map_or("no opinion".into(), score_text);
+                let score = choice.score.or(last.as_ref().map(|info| info.score));
+                let score = score.map_or("no evaluation".into(), score_text);
                 let wdl = choice.wdl.map(|wdl| format!(" ({})", wdl_text(wdl)));
                 format!("Evaluation for the side to move: {score}{}", wdl.unwrap_or_default())
             }
@@ -312,7 +312,7 @@ impl Engine {
     }
 }
 
-/// The deterministic benchmark as Stockfish prints it.
+/// The deterministic benchmark in the format of Stockfish.
 fn bench_lines(control: &Control) -> Result<String, MemoryError> {
     let started = Instant::now();
     let Some(nodes) = alphabeta::bench_until(control.stop_flag())? else {
@@ -326,30 +326,30 @@ fn bench_lines(control: &Control) -> Result<String, MemoryError> {
     ))
 }
 
-/// A thought as an `info` line.
-fn info(thought: &SearchInfo, game: &Game) -> Info {
-    let seconds = thought.elapsed.as_secs_f64();
+/// Converts a report to an `info` line.
+fn info(search_info: &SearchInfo, game: &Game) -> Info {
+    let seconds = search_info.elapsed.as_secs_f64();
     let mode = game.castling_mode();
     Info {
-        depth: Some(thought.depth),
-        seldepth: Some(thought.deepest),
-        multipv: Some(thought.rank as u32),
-        score: Some(match thought.score {
+        depth: Some(search_info.depth),
+        seldepth: Some(search_info.deepest),
+        multipv: Some(search_info.rank as u32),
+        score: Some(match search_info.score {
             Score::Centipawns(value) => selfmate_uci::Score::cp(value),
             Score::Mate(moves) => selfmate_uci::Score::mate(moves),
         }),
-        wdl: thought.wdl.map(per_mille),
-        nodes: Some(thought.nodes),
-        nps: Some((thought.nodes as f64 / seconds.max(1e-3)) as u64),
-        hashfull: Some(thought.permille_full),
-        tbhits: Some(thought.tablebase_hits),
-        time: Some(thought.elapsed.as_millis() as u64),
-        pv: thought.line.iter().map(|m| m.to_uci(mode)).collect(),
+        wdl: search_info.wdl.map(per_mille),
+        nodes: Some(search_info.nodes),
+        nps: Some((search_info.nodes as f64 / seconds.max(1e-3)) as u64),
+        hashfull: Some(search_info.permille_full),
+        tbhits: Some(search_info.tablebase_hits),
+        time: Some(search_info.elapsed.as_millis() as u64),
+        pv: search_info.line.iter().map(|m| m.to_uci(mode)).collect(),
         ..Info::default()
     }
 }
 
-/// Win, draw and loss in thousandths that add up.
+/// Win, draw and loss in thousandths that sum to 1000.
 fn per_mille(wdl: selfmate_search::Wdl) -> [u16; 3] {
     let win = (wdl.win * 1000.0).round() as u16;
     let loss = ((wdl.loss * 1000.0).round() as u16).min(1000 - win);

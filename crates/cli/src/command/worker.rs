@@ -1,4 +1,4 @@
-//! `selfmate worker`: play games for a run that is trained remote.
+//! `selfmate worker`: plays games for a run that is trained on another machine.
 
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -14,16 +14,16 @@ use crate::progress::{Progress, stop_on_signal};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The address of the NATS server, or several with commas
+    /// Address of the NATS server, or several separated by commas
     #[arg(long, value_name = "URL", env = "SELFMATE_NATS")]
     nats: String,
     #[command(flatten)]
     access: AccessArgs,
-    /// Threads that play [default: one for each core]
+    /// Threads that play games [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
-    /// This worker's name; a server that knows its workers insists on it [default: the machine's
-    /// name and a number]
+    /// Name of this worker; servers with a list of workers require it [default: the machine's name
+    /// and a number]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 }
@@ -39,28 +39,28 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     );
     let stop = stop_on_signal()?;
     let options = Options { access: args.access.access(&args.nats), name: name.clone(), threads };
-    eprintln!("worker {name}: {threads} threads, games for whoever trains at {}", args.nats);
+    eprintln!("worker {name}: {threads} threads, playing games for {}", args.nats);
     let lines = RefCell::new(Lines::new());
-    let sent = work(&options, &stop, &|event| lines.borrow_mut().tell(&event));
+    let sent = work(&options, &stop, &|event| lines.borrow_mut().print(&event));
     lines.borrow_mut().progress.finish();
     eprintln!("worker {name}: {} games sent", thousands(sent?));
     Ok(())
 }
 
-/// The machine's name, as far as it has one.
+/// The machine's name, if it has one.
 fn machine() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok());
     let name = name.or_else(|| std::env::var("COMPUTERNAME").ok()).unwrap_or_default();
-    // Room for the number behind it.
+    // Leaves room for the number.
     let name: String = name.trim().chars().take(40).collect();
     if name.is_empty() { "worker".to_owned() } else { name }
 }
 
-/// What is said while a worker works.
+/// Prints the events of a worker.
 struct Lines {
     progress: Progress,
-    began: Instant,
+    started: Instant,
     playing: String,
     trouble: String,
 }
@@ -69,13 +69,13 @@ impl Lines {
     fn new() -> Lines {
         Lines {
             progress: Progress::new(),
-            began: Instant::now(),
+            started: Instant::now(),
             playing: String::new(),
             trouble: String::new(),
         }
     }
 
-    fn tell(&mut self, event: &Event) {
+    fn print(&mut self, event: &Event) {
         match event {
             Event::Connected => eprintln!("connected"),
             Event::Order(what) => {
@@ -83,12 +83,12 @@ impl Lines {
                 self.playing.clone_from(what);
             }
             Event::Sent(games) => {
-                let speed = *games as f64 / self.began.elapsed().as_secs_f64().max(1e-3);
+                let speed = *games as f64 / self.started.elapsed().as_secs_f64().max(1e-3);
                 let games = thousands(*games);
                 self.progress
-                    .show(&format!("{}: {games} games sent, {speed:.2} a second", self.playing));
+                    .show(&format!("{}: {games} games sent, {speed:.2} per second", self.playing));
             }
-            // The same trouble is told once, however often it is met.
+            // The same problem is printed only once.
             Event::Trouble(what) if *what != self.trouble => {
                 self.progress.finish();
                 eprintln!("{what}; trying again");

@@ -130,14 +130,17 @@ fn simulations_are_nodes_to_a_uci_engine_and_that_is_said_once() {
         said
     };
     let said = play([&engine, "random"]);
-    let note = format!("note: --sims 7 gives {engine} 7 nodes a move, because UCI engines count");
+    let note =
+        format!("note: --sims 7 gives {engine} 7 nodes per move, because UCI engines do not");
     assert_eq!(said.matches(&note).count(), 1, "{said}");
     for players in [[&own, "random"], ["random", "greedy"]] {
         assert!(!play(players).contains("note: "));
     }
     let help = String::from_utf8(selfmate(&["match", "--help"]).output().unwrap().stdout).unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("Stockfish and other UCI engines, which have none, as many nodes"));
+    assert!(help.contains(
+        "Stockfish and other UCI engines, which have no simulations, search as many nodes"
+    ));
 }
 
 #[test]

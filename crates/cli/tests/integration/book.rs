@@ -87,13 +87,13 @@ fn a_book_is_written_over_nothing_that_it_is_made_of() {
     assert!(selfmate(folder, &build).0);
     let (_, shown, _) =
         selfmate(folder, &["book", "probe", "other.bin", "8/8/8/8/8/k7/8/K7 w - - 0 1"]);
-    assert_eq!(shown, "no book move here\n");
+    assert_eq!(shown, "no book move in this position\n");
     // Nobody knows who would have won a game that was cut off.
     let contest = ["match", "random", "random", "--games", "2", "--max-plies", "12"];
     json(folder, &[&contest[..], &["--store", "short.games"]].concat());
     let build_short = ["book", "build", "short.games", "-o", "short.bin", "--min-games", "1"];
     let (is_fine, _, error) = selfmate(folder, &build_short);
-    assert!(!is_fine && error.contains("0 games make no book"), "{error}");
+    assert!(!is_fine && error.contains("0 games are too few for a book"), "{error}");
     let (is_fine, _, error) = selfmate(folder, &[&build[..], &["--tolerance", "nan"]].concat());
     assert!(!is_fine && error.contains("expected a share from 0 to 1"), "{error}");
 }

@@ -152,7 +152,10 @@ fn numbers_that_are_none_and_numbers_that_are_too_large_are_told_apart() {
 #[test]
 fn weights_that_are_none_are_refused() {
     let (message, code) = refused(&["analyse", "alphabeta:depth=1,weights=/dev/null"]);
-    assert!(message.contains("weights /dev/null: not a file: expected one as evolve"), "{message}");
+    assert!(
+        message.contains("weights /dev/null: not a regular file: expected one written by evolve"),
+        "{message}"
+    );
     assert_eq!((code, message.lines().count()), (1, 1));
 }
 

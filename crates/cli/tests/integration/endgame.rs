@@ -77,7 +77,7 @@ fn a_run_is_judged_and_drawn() {
         String::from_utf8(output.stdout).unwrap()
     };
     let (first, again, second) = (play("1"), play("1"), play("2"));
-    let start = "It has learned krk alone, so the game starts there: ";
+    let start = "This run was trained only on krk, so the game starts from: ";
     let fen = first.lines().next().unwrap().strip_prefix(start).unwrap();
     let board = fen.split(' ').next().unwrap();
     let mut pieces: Vec<char> = board.chars().filter(char::is_ascii_alphabetic).collect();

@@ -180,12 +180,12 @@ fn plot_draws_every_curve() {
         "Value loss",
         "Policy (nats)",
         "Games",
-        "Plies a game",
+        "Plies per game",
         "Value spread",
-        "Simulations a second",
+        "Simulations per second",
         "Wins",
-        "Games a second",
-        "Simulations a move",
+        "Games per second",
+        "Simulations per move",
     ];
     assert_eq!(report["panels"], Value::from(&titles[..]));
     let svg = std::fs::read_to_string(&file).unwrap();
@@ -229,7 +229,7 @@ fn plot_says_how_ratings_were_measured() {
         run.append_metric(&Record::Rating(rating.clone())).unwrap();
         let file = folder.path().join("elo.svg");
         let report = json(folder.path(), &["plot", name, "-o", file.to_str().unwrap()]);
-        let title = format!("Elo, with 95 % intervals: {title} a move, against own rungs");
+        let title = format!("Elo, with 95 % intervals: {title} per move, against built-in rungs");
         assert_eq!(report["panels"][0], title);
     }
 }

@@ -144,7 +144,10 @@ fn a_position_is_looked_up() {
     let refusal = |fen| refused(&["tablebase", "probe", "--fen", fen, "--syzygy", &folders]);
     assert!(refusal("8/8/8/4k3/8/8/8/4K2R w K - 0 1").contains("castling rights"));
     let many = refusal("4k3/pp6/8/8/8/8/PP6/4K3 w - - 0 1");
-    assert!(many.contains("a position of 6 pieces: the tables know those of up to"), "{many}");
+    assert!(
+        many.contains("the position has 6 pieces: the tables contain positions of up to"),
+        "{many}"
+    );
 }
 
 #[test]
@@ -237,5 +240,5 @@ fn a_match_is_called_by_tables_and_resumed_with_them() {
     assert_eq!(report["a"], format!("alphabeta:depth=1,syzygy={folders}"));
     assert_eq!(json(&with_tables)["games"], 2);
     let message = refused(&arguments);
-    assert!(message.contains("was begun with settings.adjudication.tables"), "{message}");
+    assert!(message.contains("was started with settings.adjudication.tables"), "{message}");
 }

@@ -276,15 +276,15 @@ fn a_demo_of_self_play_has_the_settings_of_its_run() {
         String::from_utf8(output.stdout).unwrap()
     };
     for (learner, setting, root) in [
-        ("zero", "selfplay.candidates=3", "A Gumbel root looks at\n3 moves"),
-        ("alphazero", "selfplay.root=puct", "The root chooses by PUCT"),
+        ("zero", "selfplay.candidates=3", "A Gumbel root takes\n3 moves"),
+        ("alphazero", "selfplay.root=puct", "The root uses PUCT"),
     ] {
         let train = ["train", learner, "--preset", "tiny", "--games", "16", "--plain"];
         let sims = ["--set", "selfplay.sims.from=5", "--set", "selfplay.sims.to=5"];
         let plies = ["--set", "selfplay.max_plies=6", "--set", setting];
         command(&[&train[..], &sims, &plies].concat());
         let text = command(&["demo", "selfplay", learner]);
-        let expected = format!("A game of self-play with the settings of run '{learner}'.");
+        let expected = format!("A self-play game with the settings of run '{learner}'.");
         assert!(text.starts_with(&expected), "{text}");
         assert!(text.contains("searched with 5 simulations.") && text.contains(root), "{text}");
         // Random plies aside, 6 and no more.

@@ -1,7 +1,7 @@
-// The server's API, typed. src/api/*.rs and /openapi.json are where these shapes come from.
+// Types and requests of the server's API. They follow src/api/*.rs and /openapi.json.
 
 import { h } from './dom';
-import { refuseToken, token } from './token';
+import { rejectToken, token } from './token';
 
 export interface Learner { name: string; presets: string[] }
 export interface Live { number: number; fen: string; last: string | null; plies: number; value: number | null }
@@ -27,7 +27,7 @@ export interface RunSummary {
   age_s: number | null;
   recorded_s: number | null;
   elapsed_s: number;
-  /** Until now, also while nothing new is recorded. */
+  /** Until now, including the time since the last record. */
   trained_s: number;
   budget: Budget | null;
   threads: number | null;
@@ -58,14 +58,14 @@ export interface RunDetail extends RunSummary {
   ratings: Rating[];
   alarms: Alarm[];
   notes: string[];
-  /** What is damaged and passed over. */
+  /** Damaged files that were skipped. */
   warnings: string[];
   config: Record<string, unknown> | null;
   said: string[];
 }
 export interface Curves {
   records: number;
-  /** Where a feed goes on. */
+  /** Where a feed continues. */
   place: string;
   elapsed_s: number[];
   generation: number[];
@@ -134,7 +134,7 @@ export interface Thought {
   kind: 'thought';
   rank: number;
   line: Move[];
-  /** Null for a move without a visit. */
+  /** Null for a move without visits. */
   score: Score | null;
   value: number | null;
   wdl: [number, number, number] | null;
@@ -154,7 +154,7 @@ export interface Choice {
   depth: number | null;
   nodes: number | null;
   ms: number;
-  /** Why it is not the newest checkpoint of its run that has played. */
+  /** Why an older checkpoint than the newest was used. */
   warning?: string;
 }
 export interface Verdict {
@@ -166,13 +166,13 @@ export interface Verdict {
   value: number | null;
   best: Move | null;
 }
-/** What is proven for the side that moves. */
+/** The proven result for the side to move. */
 export type Proof = 'win' | 'draw' | 'loss';
-/** Values are those of the side that makes the move. */
+/** Values are for the side that plays the move. */
 export interface Branch extends Move { visits: number; prior: number; q: number | null; proof?: Proof }
 export interface Snapshot {
   kind: 'snapshot';
-  /** Simulations that were allowed, and those that were taken: fewer once the result is proven. */
+  /** Simulations allowed and used: fewer once the result is proven. */
   sims: number;
   simulations: number;
   best: Move;
@@ -198,7 +198,7 @@ export interface MatchReport {
   draws: number;
   losses: number;
   score: number;
-  /** Null without games; the ends of the 95 % interval are null where nothing bounds them. */
+  /** Null without games. An end of the 95 % interval is null when it is unbounded. */
   elo: number | null;
   elo_error: number | null;
   elo_low: number | null;
@@ -274,7 +274,7 @@ export interface PlayerInfo { spec: string; searches_tree: boolean }
 
 export interface Effort { sims?: number; depth?: number; movetime_ms?: number }
 
-/** What the server said was wrong. */
+/** An error reported by the server. */
 export class ApiError extends Error {
   constructor(readonly status: number, message: string) {
     super(message);
@@ -283,7 +283,7 @@ export class ApiError extends Error {
 
 const SILENT = 'The server does not answer. Is `selfmate serve` still running?';
 
-/** What browsers say when nobody answers is of no help: each has words of its own for it. */
+/** Replaces the messages of browsers for an unreachable server, which differ and do not help. */
 function readable(error: unknown): unknown {
   return error instanceof TypeError ? new ApiError(0, SILENT) : error;
 }
@@ -297,13 +297,13 @@ async function request(path: string, init: RequestInit = {}): Promise<Response> 
     throw readable(error);
   });
   if (!response.ok) {
-    if (response.status === 401) refuseToken();
+    if (response.status === 401) rejectToken();
     const text = await response.text();
     let message = text || response.statusText;
     try {
       message = (JSON.parse(text) as { error: string }).error;
     } catch {
-      // Not every answer is ours: a proxy may say it in its own words.
+      // The response may come from a proxy and not be JSON.
     }
     throw new ApiError(response.status, message);
   }
@@ -321,7 +321,7 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
   return (isJson ? JSON.parse(text) : text) as T;
 }
 
-/** Posts, and hands over each line of the answer as it comes. */
+/** Sends a POST request and passes on each line of the response as it arrives. */
 export async function stream<T>(
   path: string,
   body: unknown,
@@ -352,7 +352,7 @@ export async function stream<T>(
 
 let known: Promise<About> | null = null;
 
-/** What the server is; asked once. */
+/** Information about the server; requested once. */
 export function about(): Promise<About> {
   known ??= get<About>('/api/about').catch((error: unknown) => {
     known = null;
@@ -365,7 +365,7 @@ export function run(name: string, rest = ''): string {
   return `/api/runs/${encodeURIComponent(name)}${rest}`;
 }
 
-/** A message about something that went wrong; nothing for what was given up on purpose. */
+/** An error message; nothing for aborted requests. */
 export function failure(error: unknown): HTMLElement {
   if (error instanceof DOMException && error.name === 'AbortError') return h('span', { hidden: true });
   const text = error instanceof Error ? error.message : String(error);

@@ -1,9 +1,9 @@
-// Elements without a framework: one function to make them, a few to change them.
+// Small helpers for DOM elements, instead of a framework.
 
 type Child = Node | string | number | null | undefined | false;
 type Value = string | number | boolean | null | undefined | EventListener | ((event: never) => void);
 
-/** Makes an element. Properties that are functions listen; null and false leave an attribute out. */
+/** Creates an element. Functions become event listeners; null and false omit an attribute. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   tag: K,
   properties: Record<string, Value> = {},
@@ -23,7 +23,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Makes a part of a drawing. */
+/** Creates an SVG element. */
 export function svg(
   tag: string,
   attributes: Record<string, string | number> = {},
@@ -43,9 +43,8 @@ export function append(element: Element, ...children: Child[]): void {
 }
 
 /**
- * Puts other children in the place of those that are there. Whoever stood on a child with a
- * `data-key` stands on the new one with the same key: lists that are drawn anew every few seconds
- * must not throw people out.
+ * Replaces all children. The focus moves from a child with a `data-key` to the new child with the
+ * same key, so that lists which are redrawn every few seconds do not lose the focus.
  */
 export function replace(element: Element, ...children: Child[]): void {
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
@@ -57,7 +56,7 @@ export function replace(element: Element, ...children: Child[]): void {
   same?.focus({ preventScroll: true });
 }
 
-/** Tells something to those who hear the page. */
+/** Announces a text to screen readers. */
 export function announce(text: string): void {
   const status = document.getElementById('status');
   if (status !== null) status.textContent = text;
@@ -78,7 +77,7 @@ export function field(label: string, input: HTMLElement, hint?: string): HTMLEle
   );
 }
 
-/** A choice among texts. */
+/** A select element with these values and texts. */
 export function select(options: [string, string][], chosen?: string): HTMLSelectElement {
   return h(
     'select',

@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Numbers and times as readable text.
 
 import type { Score, Side } from './api';
 
@@ -17,7 +17,7 @@ export function short(value: number): string {
   return value === 0 ? '0' : value.toExponential(1);
 }
 
-/** The same for an axis: no zeros that say nothing. */
+/** The same for an axis, without trailing zeros. */
 export function tick(value: number): string {
   return short(value).replace(/(\.\d*?)0+(?=$| )/, '$1').replace(/\.(?=$| )/, '');
 }
@@ -34,22 +34,22 @@ export function span(seconds: number): string {
 }
 
 export function percent(share: number, digits = 0): string {
-  // With a space at which no line ends.
+  // With a non-breaking space.
   return `${(100 * share).toFixed(digits)}\u00a0%`;
 }
 
 export function signed(value: number, digits = 2): string {
   const text = Math.abs(value).toFixed(digits);
-  // Nothing is less than nothing.
+  // No minus sign for zero.
   return `${value < 0 && Number(text) !== 0 ? '−' : '+'}${text}`;
 }
 
-/** An expected result from -1 (lost) to 1 (won), with whose it is and its scale. */
+/** An expected result from -1 (lost) to 1 (won), with its side and scale. */
 export function expected(value: number, side: Side): string {
   return `${side === 'white' ? 'White' : 'Black'} expects ${signed(value)} (−1 lost, +1 won)`;
 }
 
-/** A score for the side to move as White sees it. */
+/** A score of the side to move, from White's point of view. */
 export function score(value: Score | null, turn: Side): string {
   if (value === null) return '–';
   const sign = turn === 'white' ? 1 : -1;

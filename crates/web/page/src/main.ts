@@ -1,4 +1,4 @@
-// The frame around the pages: routes in the fragment, the navigation, theme and token.
+// The frame around the pages: routes in the URL fragment, navigation, theme and token.
 
 import 'uplot/dist/uPlot.min.css';
 import 'chessground/assets/chessground.base.css';
@@ -17,9 +17,9 @@ import { playPage } from './page/play';
 import { runPage } from './page/run';
 import { runsPage } from './page/runs';
 import { nextTheme, startTheme, themeName } from './theme';
-import { TOKEN_REFUSED, takeToken, token, tokenBanner } from './token';
+import { TOKEN_REJECTED, takeToken, token, tokenBanner } from './token';
 
-/** A page is built anew each time it is opened; what it returns ends its streams and timers. */
+/** A page is built each time it is opened. The returned function ends its streams and timers. */
 type Page = (root: HTMLElement, parts: string[], query: URLSearchParams) => (() => void) | void;
 
 const pages: Record<string, { title: string; page: Page; inNav: boolean }> = {
@@ -34,7 +34,7 @@ const pages: Record<string, { title: string; page: Page; inNav: boolean }> = {
   cluster: { title: 'Cluster', page: clusterPage, inNav: false },
 };
 
-/** Which entry of the navigation a page belongs to. */
+/** The navigation entry of pages that are not in the navigation. */
 const section: Record<string, string> = { run: 'runs', games: 'runs', match: 'arena' };
 
 const main = document.getElementById('main') as HTMLElement;
@@ -56,7 +56,7 @@ function showNavigation(name: string): void {
 function route(focus: boolean): void {
   leave?.();
   leave = undefined;
-  // What a page has asked is not answered on another one.
+  // Close dialogs of the previous page.
   document.querySelectorAll('dialog').forEach((dialog) => dialog.close());
   const [path = '', search = ''] = location.hash.replace(/^#\/?/, '').split('?');
   const parts = path.split('/').filter(Boolean).map(decoded);
@@ -66,7 +66,7 @@ function route(focus: boolean): void {
   replace(main);
   if (found === undefined) {
     document.title = 'selfmate';
-    main.append(h('h1', {}, 'There is no such page'), h('p', {}, h('a', { href: '#/runs' }, 'To the runs')));
+    main.append(h('h1', {}, 'There is no such page'), h('p', {}, h('a', { href: '#/runs' }, 'Go to the runs')));
     return;
   }
   document.title = [...parts.slice(1), found.title, 'selfmate'].join(' · ');
@@ -77,7 +77,7 @@ function route(focus: boolean): void {
   }
 }
 
-/** A part of the address; what is no code for a letter stays as it is. */
+/** Decodes a part of the URL; invalid escapes stay unchanged. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
@@ -86,7 +86,7 @@ function decoded(part: string): string {
   }
 }
 
-// The fragment is the route here, so the link must not change it.
+// The fragment is the route, so the link must not change it.
 document.querySelector('.skip')?.addEventListener('click', (event) => {
   event.preventDefault();
   main.focus();
@@ -97,7 +97,7 @@ startTheme();
 const themeButton = document.getElementById('theme') as HTMLButtonElement;
 const showTheme = (): void => {
   themeButton.textContent = `Theme: ${themeName().toLowerCase()}`;
-  themeButton.setAttribute('aria-label', `Theme: ${themeName()}. Change it.`);
+  themeButton.setAttribute('aria-label', `Theme: ${themeName()}. Click to change it.`);
 };
 showTheme();
 themeButton.addEventListener('click', () => {
@@ -112,14 +112,14 @@ route(false);
 let banner: HTMLElement | null = null;
 const askForToken = (): void => {
   if (banner !== null) return;
-  // With the token the page begins anew, and what was refused is asked for again.
+  // With the token the page is opened again and repeats its requests.
   banner = tokenBanner(() => {
     banner = null;
     route(false);
   });
   main.before(banner);
 };
-addEventListener(TOKEN_REFUSED, askForToken);
+addEventListener(TOKEN_REJECTED, askForToken);
 about()
   .then((info) => {
     if (info.asks_for_token && token() === null) askForToken();

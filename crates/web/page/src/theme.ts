@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it.
+// Light, dark or the system's theme.
 
 const KEY = 'selfmate-theme';
 const names = ['System', 'Light', 'Dark'] as const;
@@ -13,17 +13,17 @@ export function themeName(): Theme {
 
 export function startTheme(): void {
   apply();
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => tell());
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => notify());
 }
 
 export function nextTheme(): void {
   const next = names[(names.indexOf(themeName()) + 1) % names.length] ?? 'System';
   localStorage.setItem(KEY, next);
   apply();
-  tell();
+  notify();
 }
 
-/** Calls back when colours change; returns how to stop that. */
+/** Calls `listener` when colours change. Returns a function that removes it. */
 export function onTheme(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -40,6 +40,6 @@ function apply(): void {
   else document.documentElement.dataset['theme'] = theme.toLowerCase();
 }
 
-function tell(): void {
+function notify(): void {
   for (const listener of listeners) listener();
 }

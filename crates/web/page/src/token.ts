@@ -1,18 +1,18 @@
-// The token that a server asks for which others can reach. It comes in the fragment of the address,
-// which browsers keep to themselves, and stays in this tab.
+// The token of a server that other machines can reach. It is passed in the URL fragment, which
+// browsers do not send, and is kept in this tab.
 
 import { field, h } from './dom';
 
 const KEY = 'selfmate-token';
 
-/** Told to the window when the server did not take the token, or misses one. */
-export const TOKEN_REFUSED = 'selfmate-token-refused';
+/** Event of the window when the token is missing or wrong. */
+export const TOKEN_REJECTED = 'selfmate-token-refused';
 
 export function token(): string | null {
   return sessionStorage.getItem(KEY);
 }
 
-/** Takes the token out of the address, so that it is neither seen nor bookmarked. */
+/** Removes the token from the URL, so that it is neither shown nor bookmarked. */
 export function takeToken(): void {
   const match = /[?&]token=([^&]+)/.exec(location.hash);
   if (match?.[1] === undefined) return;
@@ -20,13 +20,13 @@ export function takeToken(): void {
   history.replaceState(null, '', '#/runs');
 }
 
-/** A token that was refused is asked for again. */
-export function refuseToken(): void {
+/** Forgets a rejected token and asks for it again. */
+export function rejectToken(): void {
   sessionStorage.removeItem(KEY);
-  dispatchEvent(new Event(TOKEN_REFUSED));
+  dispatchEvent(new Event(TOKEN_REJECTED));
 }
 
-/** Asks for the token. */
+/** A form that asks for the token. */
 export function tokenBanner(done: () => void): HTMLElement {
   const input = h('input', { type: 'password', autocomplete: 'off', required: true });
   const banner = h(
@@ -40,9 +40,9 @@ export function tokenBanner(done: () => void): HTMLElement {
         done();
       },
     },
-    h('p', {}, 'You can look at everything here. To train, play or change anything, give the token that `selfmate serve` has shown.'),
+    h('p', {}, 'You can look at everything. To train, play or change anything, enter the token that `selfmate serve` printed.'),
     field('Token', input),
-    h('button', { type: 'submit' }, 'Use it'),
+    h('button', { type: 'submit' }, 'Use this token'),
   );
   return banner;
 }

@@ -1,4 +1,4 @@
-//! What this server is and what it can do.
+//! Information about the server, and its metrics.
 
 use std::sync::Arc;
 
@@ -10,45 +10,45 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::work;
+use crate::blocking::run_blocking;
 use crate::counter::prometheus;
 use crate::error::ApiError;
 use crate::learner::{Learner, learners};
 use crate::player::KindView;
 
-/// What a page needs to know before anything else.
+/// What the page needs to know first.
 #[derive(Serialize, ToSchema)]
 pub struct About {
-    /// Of selfmate.
+    /// Version of selfmate.
     pub version: &'static str,
-    /// Cores of the machine.
+    /// CPU cores of the machine.
     pub cores: usize,
-    /// Changes need a token.
+    /// True when changes need a token.
     pub asks_for_token: bool,
-    /// A run on many machines is watched.
+    /// True when a distributed run is watched.
     pub watches_cluster: bool,
-    /// What can be trained.
+    /// Learners that can be trained.
     pub learners: Vec<Learner>,
-    /// Who can play.
+    /// Kinds of players.
     pub players: Vec<KindView>,
 }
 
-/// What this server is and what it can do.
+/// Version, learners and players of this server.
 #[utoipa::path(get, path = "/api/about", tag = "server", responses((status = 200, body = About)))]
 pub async fn about(State(app): State<Arc<App>>) -> Json<About> {
     Json(About {
         version: env!("CARGO_PKG_VERSION"),
         cores: app.cores,
-        asks_for_token: app.guard.asks_for_token(),
+        asks_for_token: app.access.asks_for_token(),
         watches_cluster: app.cluster.is_some(),
         learners: learners(),
         players: app.players.kinds(),
     })
 }
 
-/// Counts for Prometheus.
+/// Metrics for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain")))]
 pub async fn metrics(State(app): State<Arc<App>>) -> Result<impl IntoResponse, ApiError> {
-    let text = work(&app, |app| Ok(prometheus(app))).await?;
+    let text = run_blocking(&app, |app| Ok(prometheus(app))).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text))
 }

@@ -1,4 +1,4 @@
-//! Endings: what runs have learned of every square, beside what is true.
+//! Endgames: learned values of all squares beside tablebase values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::{think, work};
-use crate::error::{ApiError, Asked, Named, Problem};
+use crate::blocking::{run_blocking, run_on_core};
+use crate::error::{ApiError, PathParams, Problem, QueryParams};
 use crate::view::{MoveView, OutcomeView};
 
-/// The longest that solving an ending may take.
+/// The maximum time for solving an ending.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// A run that has learned an ending.
@@ -26,28 +26,28 @@ pub struct Ending {
     pub run: String,
     /// `krk`, `kqk` or `kpk`.
     pub ending: &'static str,
-    /// White's king, Black's king, White's other piece, as FEN writes them.
+    /// White's king, Black's king and White's other piece, as FEN letters.
     pub pieces: Vec<char>,
-    /// The steps of its checkpoints.
+    /// Steps of its checkpoints.
     pub steps: Vec<u64>,
 }
 
-/// Which squares to look at.
+/// The position to evaluate.
 #[derive(Clone, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct HeatAsked {
-    /// Pieces and their squares such as `Ke3,Rd4`, Black's in small letters.
+    /// Pieces and their squares such as `Ke3,Rd4`, Black's in lower case.
     #[param(max_length = 32, pattern = r"^[KQRBNPkqrbnp][a-h][1-8](,[KQRBNPkqrbnp][a-h][1-8])*$")]
     place: String,
-    /// Who is to move; White when it is left out.
+    /// The side to move; White by default.
     #[serde(default)]
     turn: Turn,
-    /// The step of a checkpoint; the newest when it is left out.
+    /// The step of a checkpoint; the newest by default.
     #[serde(default)]
     step: Option<u64>,
 }
 
-/// Who is to move.
+/// The side to move.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Turn {
@@ -63,36 +63,36 @@ impl Turn {
         Color::from_white(self == Turn::White)
     }
 
-    /// A value for the side to move, for White.
+    /// Converts a value of the side to move to White's.
     fn white(self, value: f64) -> f64 {
-        // Without a zero that is less than zero.
+        // Avoids negative zero.
         if self == Turn::White || value == 0.0 { value } else { -value }
     }
 }
 
-/// Two pieces stand, the third is put on every square. Values are White's, from -1 to 1, by square, a1
-/// first; `null` where there is no position.
+/// Two pieces are fixed, the third is tried on every square. Values are White's, from -1 to 1, in
+/// the order a1, b1, …; `null` for illegal positions.
 #[derive(Serialize, ToSchema)]
 pub struct HeatView {
     /// The run.
     pub run: String,
     /// The step of the checkpoint.
     pub step: u64,
-    /// The pieces that stand.
+    /// The fixed pieces.
     pub place: String,
-    /// The third one, as FEN writes him.
+    /// The third piece, as a FEN letter.
     pub piece: char,
-    /// Who is to move.
+    /// The side to move.
     pub turn: Turn,
-    /// What a win is worth a ply later.
+    /// The discount of a win per ply.
     pub discount: f64,
-    /// What the network expects.
+    /// The network's value.
     pub learned: Vec<Option<f64>>,
-    /// What best play comes to.
+    /// The tablebase value.
     pub truth: Vec<Option<f64>>,
-    /// Plies to mate; `null` for draws too.
+    /// Plies to mate; `null` for draws and illegal positions.
     pub plies: Vec<Option<u8>>,
-    /// The mean distance between the two.
+    /// The mean absolute difference between learned and tablebase values.
     pub error: f64,
 }
 
@@ -103,17 +103,17 @@ pub struct EndingPosition {
     pub step: u64,
     /// The position.
     pub fen: String,
-    /// Who is to move.
+    /// The side to move.
     pub turn: Turn,
-    /// What the network expects.
+    /// The network's value.
     pub learned: f64,
-    /// What best play comes to.
+    /// The tablebase value.
     pub truth: f64,
     /// Plies to mate; `null` for a draw.
     pub plies: Option<u8>,
-    /// How the game ended; `null` while it goes on.
+    /// The outcome; `null` while the game is not over.
     pub outcome: Option<OutcomeView>,
-    /// Its moves, the best first.
+    /// Moves, the best first.
     pub moves: Vec<EndingMove>,
 }
 
@@ -123,22 +123,22 @@ pub struct EndingMove {
     /// The move.
     #[serde(flatten)]
     pub played: MoveView,
-    /// What it comes to.
+    /// The tablebase value after the move.
     pub truth: f64,
-    /// Plies to mate from before the move; `null` for a draw.
+    /// Plies to mate, counted from before the move; `null` for a draw.
     pub plies: Option<u8>,
-    /// What the network expects of the position after it.
+    /// The network's value of the position after the move.
     pub learned: f64,
-    /// No other move is better.
+    /// True when no other move is better.
     pub is_best: bool,
 }
 
 /// The runs that have learned an ending.
 #[utoipa::path(get, path = "/api/endgames", tag = "endgames", responses((status = 200, body = Vec<Ending>)))]
 pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Ending>>, ApiError> {
-    work(&app, |app| {
+    run_blocking(&app, |app| {
         let names = selfmate_run::list(&app.runs_path).map_err(|error| app.fault(&error))?;
-        // A run that cannot be read is told of on the page of runs.
+        // The page of runs reports runs that cannot be read.
         let ending = |run: String| {
             let reader = app.runs.find(&run).ok()?;
             let config = reader.config().ok()??.parse::<toml::Table>().ok()?;
@@ -152,13 +152,13 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Ending>>, ApiE
     .await
 }
 
-/// What a run has learned, and the lab of its ending.
+/// The network of a run and the solved ending.
 async fn open(
     app: &Arc<App>,
     run: String,
     step: Option<u64>,
 ) -> Result<(Arc<Trained>, Lab), ApiError> {
-    let trained = work(app, move |app| {
+    let trained = run_blocking(app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         app.endgames.trained(&reader, step).map_err(|error| app.absent(&error))
     })
@@ -167,22 +167,22 @@ async fn open(
     let lab = if app.endgames.is_solved(ending) {
         app.endgames.lab(ending)?
     } else {
-        think(app, LONGEST, move |app, _| app.endgames.lab(ending)).await?
+        run_on_core(app, LONGEST, move |app, _| app.endgames.lab(ending)).await?
     };
     Ok((trained, lab))
 }
 
-/// What a run expects with a piece on every square, beside the truth.
+/// Learned and tablebase values with a piece on every square.
 #[utoipa::path(get, path = "/api/endgames/{run}/heat", tag = "endgames", params(("run" = String, Path), HeatAsked),
     responses((status = 200, body = HeatView), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub async fn heat(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
-    Asked(asked): Asked<HeatAsked>,
+    PathParams(run): PathParams<String>,
+    QueryParams(asked): QueryParams<HeatAsked>,
 ) -> Result<Json<HeatView>, ApiError> {
     let placement = parse(&asked.place)?;
     let (trained, lab) = open(&app, run.clone(), asked.step).await?;
-    work(&app, move |_| {
+    run_blocking(&app, move |_| {
         let Trained { config, step, network, .. } = &*trained;
         let (turn, discount) = (asked.turn, config.discount);
         let heat =
@@ -212,12 +212,12 @@ pub async fn heat(
     responses((status = 200, body = EndingPosition), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub async fn position(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
-    Asked(asked): Asked<HeatAsked>,
+    PathParams(run): PathParams<String>,
+    QueryParams(asked): QueryParams<HeatAsked>,
 ) -> Result<Json<EndingPosition>, ApiError> {
     let placement = parse(&asked.place)?;
     let (trained, lab) = open(&app, run, asked.step).await?;
-    work(&app, move |_| {
+    run_blocking(&app, move |_| {
         let Trained { config, step, network, .. } = &*trained;
         let (turn, discount) = (asked.turn, config.discount);
         let found = Insight::new(&lab, network, discount, &placement, turn.color())
@@ -259,7 +259,8 @@ fn parse(text: &str) -> Result<Placement, ApiError> {
         return Err(ApiError::Malformed("place: expected at most 32 characters".into()));
     }
     let place = text.parse::<Placement>();
-    // As the pattern of the description: what is wrong beyond that only the board knows.
+    // Text that does not match the documented pattern is malformed; other errors depend on the
+    // board.
     place.map_err(|error| match text.split(',').all(is_piece_on_square) {
         true => ApiError::Bad(format!("place: {error}")),
         false => ApiError::Malformed(format!("place: {error}")),

@@ -1,4 +1,4 @@
-//! A run, live: what is added to its metrics, as server-sent events.
+//! Live updates of a run: new metrics records as server-sent events.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,102 +14,103 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::work;
-use crate::error::{ApiError, Asked, Named, Problem};
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, PathParams, Problem, QueryParams};
 use crate::run::Metrics;
 
-/// How often a feed looks for news.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often a feed looks for new records.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Records that are told at a time; a reader who takes none is told no more.
-const TURN: usize = 500;
+/// Records sent at a time; no more are sent until the reader has taken them.
+const BATCH: usize = 500;
 
-/// Where a feed begins.
+/// Where a feed starts.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
 pub struct FeedFrom {
-    /// What is known already: a number of records, or better the id of an event or `place` of the
-    /// curves, which also knows which records those were; nothing when it is left out.
+    /// What the client already has: a number of records, or better the id of an event or the
+    /// `place` of the curves, which also identify the records. Everything is sent by default.
     #[serde(default)]
     #[param(pattern = r"^[0-9]{1,18}(-[0-9a-f]{1,16})?$")]
     after: Option<String>,
 }
 
-/// How far a listener is.
+/// How many records a client has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FeedPlace {
-    told: usize,
-    /// The mark of what was told; `None` when the listener does not know it.
+    sent: usize,
+    /// Identifies the sent records; `None` when the client did not give it.
     mark: Option<u64>,
 }
 
 impl FeedPlace {
-    /// After all records there are.
+    /// The place after all current records.
     pub fn end_of(metrics: &Metrics) -> FeedPlace {
-        let told = metrics.records.len();
-        FeedPlace { told, mark: metrics.mark(told) }
+        let sent = metrics.records.len();
+        FeedPlace { sent, mark: metrics.mark(sent) }
     }
 
     fn parse(text: &str) -> Option<FeedPlace> {
-        let (told, mark) = match text.split_once('-') {
-            Some((told, mark)) => (told, Some(u64::from_str_radix(mark, 16).ok()?)),
+        let (sent, mark) = match text.split_once('-') {
+            Some((sent, mark)) => (sent, Some(u64::from_str_radix(mark, 16).ok()?)),
             None => (text, None),
         };
-        Some(FeedPlace { told: told.parse().ok()?, mark })
+        Some(FeedPlace { sent: sent.parse().ok()?, mark })
     }
 
-    /// What comes next, at most so many records: whether all that was told no longer counts, and
-    /// the records. Goes there.
+    /// The next records, at most `most`, and whether the client must discard what it has. Advances
+    /// the place.
     fn advance<'a>(&mut self, metrics: &'a Metrics, most: usize) -> (bool, &'a [Record]) {
-        let mark = metrics.mark(self.told);
+        let mark = metrics.mark(self.sent);
         let restarts = mark.is_none() || self.mark.is_some_and(|known| Some(known) != mark);
         if restarts {
-            self.told = 0;
+            self.sent = 0;
         }
-        let records = &metrics.records[self.told..];
+        let records = &metrics.records[self.sent..];
         let records = &records[..records.len().min(most)];
-        self.told += records.len();
-        self.mark = metrics.mark(self.told);
+        self.sent += records.len();
+        self.mark = metrics.mark(self.sent);
         (restarts, records)
     }
 }
 
 impl fmt::Display for FeedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.told)?;
+        write!(f, "{}", self.sent)?;
         self.mark.map_or(Ok(()), |mark| write!(f, "-{mark:016x}"))
     }
 }
 
-/// An event of a feed, for the description of the API; what is sent is axum's.
+/// An event of a feed, only for the API description.
 #[derive(ToSchema)]
 #[allow(dead_code, reason = "only described")]
 pub struct FeedEvent {
     /// `record` or `restart`.
     event: String,
-    /// The place after this record; a feed goes on from there.
+    /// The place after this record, from which a feed can continue.
     id: Option<String>,
     /// A line of metrics.jsonl.
     data: String,
 }
 
-/// What is added to a run's metrics, as server-sent events: `record` with a line of metrics.jsonl,
-/// `restart` when what was told before no longer counts.
+/// New records of a run's metrics as server-sent events: `record` with a line of metrics.jsonl,
+/// `restart` when earlier records are no longer valid.
 #[utoipa::path(get, path = "/api/runs/{run}/feed", tag = "runs", params(("run" = String, Path), FeedFrom),
     responses((status = 200, body = FeedEvent, content_type = "text/event-stream"), (status = 404, body = Problem)))]
 pub async fn feed(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
-    Asked(from): Asked<FeedFrom>,
+    PathParams(name): PathParams<String>,
+    QueryParams(from): QueryParams<FeedFrom>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, ApiError> {
     let busy = || ApiError::Busy("too many streams are open".into());
     let place = Arc::clone(&app.streams).try_acquire_owned().map_err(|_| busy())?;
     {
         let name = name.clone();
-        work(&app, move |app| app.runs.metrics(&name).map_err(|error| app.absent(&error))).await?;
+        run_blocking(&app, move |app| app.runs.metrics(&name).map_err(|error| app.absent(&error)))
+            .await?;
     }
-    // A browser that comes back says what it had.
+    // A reconnecting browser sends the id of its last event.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let from = last.or(from.after.as_deref()).unwrap_or("0");
     let from = FeedPlace::parse(from).ok_or_else(|| {
@@ -123,7 +124,7 @@ pub async fn feed(
     Ok(Sse::new(events.flatten()).keep_alive(KeepAlive::default()))
 }
 
-/// One listener. Nothing is looked up or kept while it does not read.
+/// One client. Nothing is read or kept while it does not read.
 struct Feed {
     app: Arc<App>,
     name: String,
@@ -132,20 +133,20 @@ struct Feed {
 }
 
 impl Feed {
-    /// Waits until there is something to tell; `None` when the run is gone.
+    /// Waits for new records; `None` when the run no longer exists.
     async fn next(&mut self) -> Option<Vec<Event>> {
         loop {
             let name = self.name.clone();
-            let read = work(&self.app, move |app| {
+            let read = run_blocking(&self.app, move |app| {
                 app.runs.metrics(&name).map_err(|error| app.fault(&error))
             });
             let metrics = read.await.ok()?;
             let mut events = Vec::new();
-            // One by one, because each has the id of its place.
-            for _ in 0..TURN {
+            // One at a time, because each event carries the id of its place.
+            for _ in 0..BATCH {
                 let (restarts, records) = self.from.advance(&metrics, 1);
                 if restarts {
-                    // Browsers keep events without data to themselves.
+                    // Browsers ignore events without data.
                     events.push(Event::default().event("restart").data("-"));
                 }
                 let [record] = records else { break };
@@ -155,7 +156,7 @@ impl Feed {
             if !events.is_empty() {
                 return Some(events);
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 }
@@ -175,22 +176,22 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_written_and_read() {
+    fn places_round_trip() {
         let place = FeedPlace::end_of(&metrics(1..=3));
         assert_eq!(FeedPlace::parse(&place.to_string()), Some(place));
-        assert_eq!(FeedPlace::parse("7"), Some(FeedPlace { told: 7, mark: None }));
+        assert_eq!(FeedPlace::parse("7"), Some(FeedPlace { sent: 7, mark: None }));
         for nonsense in ["", "-", "x", "1-", "1-x", "-1", "1-2-3"] {
             assert_eq!(FeedPlace::parse(nonsense), None, "{nonsense}");
         }
     }
 
     #[test]
-    fn whoever_was_told_another_history_starts_over() {
+    fn a_client_with_another_history_starts_over() {
         let before = FeedPlace::end_of(&metrics(1..=3));
         let mut same = before;
         let grown = metrics(1..=5);
         assert_eq!(same.advance(&grown, 9), (false, &grown.records[3..]));
-        // The run went back to its second record and learned something else since.
+        // The run was resumed from its second record.
         let other = metrics([1, 2, 7, 8, 9]);
         let mut changed = before;
         assert_eq!(changed.advance(&other, 9), (true, &other.records[..]));
@@ -201,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn a_long_run_is_told_in_turns() {
+    fn a_long_run_is_sent_in_batches() {
         let long = metrics(1..=1200);
         let mut place = FeedPlace::default();
-        let turns = std::iter::from_fn(|| {
-            let (_, records) = place.advance(&long, TURN);
+        let batches = std::iter::from_fn(|| {
+            let (_, records) = place.advance(&long, BATCH);
             (!records.is_empty()).then_some(records.len())
         });
-        assert_eq!(turns.collect::<Vec<_>>(), [500, 500, 200]);
+        assert_eq!(batches.collect::<Vec<_>>(), [500, 500, 200]);
     }
 }

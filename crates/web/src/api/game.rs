@@ -1,4 +1,4 @@
-//! The games of a run: by generation, one by one, and the newest.
+//! The games of a run: by generation, single games and the newest.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::work;
-use crate::error::{ApiError, Named, Problem};
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, PathParams, Problem};
 use crate::view::{GameView, OutcomeView, selfplay};
 
-/// Games that have not moved for so long are not being played: the training learns, or was killed.
+/// Live games older than this are not being played any more: the run is learning or was killed.
 const STALE: Duration = Duration::from_secs(10);
 
 /// A game that is being played.
@@ -24,22 +24,22 @@ pub struct LiveView {
     pub number: u64,
     /// The position.
     pub fen: String,
-    /// The move that led to it, as in UCI.
+    /// The last move, in UCI notation.
     pub last: Option<String>,
-    /// Moves so far.
+    /// Plies so far.
     pub plies: usize,
-    /// What White may expect, from -1 to 1.
+    /// White's expected result, from -1 to 1.
     pub value: Option<f32>,
 }
 
-/// Where games are.
+/// Generations with games.
 #[derive(Serialize, ToSchema)]
 pub struct Generations {
-    /// Generations whose games are sealed.
+    /// Generations that are complete.
     pub sealed: Vec<u64>,
     /// The generation that is being played.
     pub open: Option<u64>,
-    /// Its games so far.
+    /// Finished games of the open generation.
     pub open_games: usize,
 }
 
@@ -50,12 +50,12 @@ pub struct GameRow {
     pub number: u64,
     /// The step of the network that played.
     pub network: u64,
-    /// Moves of both sides.
+    /// Plies of both sides.
     pub plies: usize,
     /// How it ended.
     #[serde(flatten)]
     pub outcome: OutcomeView,
-    /// It began from another position than the usual one.
+    /// True when it did not start from the standard position.
     pub from_position: bool,
 }
 
@@ -76,9 +76,9 @@ impl GameRow {
     responses((status = 200, body = Generations), (status = 404, body = Problem)))]
 pub async fn generations(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Generations>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let sealed = reader.chunks().map_err(|error| app.fault(&error))?;
         let open = reader.open_games().map_err(|error| app.fault(&error))?;
@@ -94,24 +94,24 @@ pub async fn generations(
     responses((status = 200, body = Vec<GameRow>), (status = 404, body = Problem)))]
 pub async fn list(
     State(app): State<Arc<App>>,
-    Named((run, generation)): Named<(String, u64)>,
+    PathParams((run, generation)): PathParams<(String, u64)>,
 ) -> Result<Json<Vec<GameRow>>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let games = app.runs.games(&run, generation).map_err(|error| app.absent(&error))?;
         Ok(Json(games.iter().map(GameRow::new).collect()))
     })
     .await
 }
 
-/// One game, with what the search thought on the way.
+/// One game with the search results of every move.
 #[utoipa::path(get, path = "/api/runs/{run}/games/{generation}/{number}", tag = "games",
     params(("run" = String, Path), ("generation" = u64, Path), ("number" = u64, Path)),
     responses((status = 200, body = GameView), (status = 404, body = Problem)))]
 pub async fn show(
     State(app): State<Arc<App>>,
-    Named((run, generation, number)): Named<(String, u64, u64)>,
+    PathParams((run, generation, number)): PathParams<(String, u64, u64)>,
 ) -> Result<Json<GameView>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let games = app.runs.games(&run, generation).map_err(|error| app.absent(&error))?;
         let game = games.iter().find(|game| game.number == number).ok_or_else(|| {
             ApiError::NotFound(format!("generation {generation} has no game {number}"))
@@ -121,14 +121,14 @@ pub async fn show(
     .await
 }
 
-/// Some of the games that are being played; a training shows them anew every second.
+/// Some of the games that are being played; updated every second.
 #[utoipa::path(get, path = "/api/runs/{run}/live", tag = "games", params(("run" = String, Path)),
     responses((status = 200, body = Vec<LiveView>), (status = 404, body = Problem)))]
 pub async fn live(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Vec<LiveView>>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let (age, games) = reader.live_games().map_err(|error| app.fault(&error))?;
         let games = if age > STALE { Vec::new() } else { games };
@@ -144,14 +144,14 @@ pub async fn live(
     .await
 }
 
-/// The game that ended last; `null` while there is none.
+/// The newest finished game; `null` if there is none.
 #[utoipa::path(get, path = "/api/runs/{run}/games/latest", tag = "games", params(("run" = String, Path)),
     responses((status = 200, body = Option<GameView>), (status = 404, body = Problem)))]
 pub async fn latest(
     State(app): State<Arc<App>>,
-    Named(run): Named<String>,
+    PathParams(run): PathParams<String>,
 ) -> Result<Json<Option<GameView>>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         let open = reader.open_games().map_err(|error| app.fault(&error))?;
         let last = open.map(|open| open.last()).transpose().map_err(|error| app.fault(&error))?;

@@ -14,27 +14,27 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::arena::{Ladder, MatchGameRow, MatchOrder, MatchView};
-use crate::blocking::{think, work};
-use crate::error::{ApiError, Named, Posted, Problem};
+use crate::blocking::{run_blocking, run_on_core};
+use crate::error::{ApiError, JsonBody, PathParams, Problem};
 use crate::view::{GameView, matched};
 
-/// The longest that players take to be built.
+/// The maximum time for building the players.
 const LONGEST_START: Duration = Duration::from_secs(30);
 
 /// A match with a row for each finished game.
 #[derive(Serialize, ToSchema)]
 pub struct MatchDetail {
-    /// In short.
+    /// Summary of the match.
     #[serde(flatten)]
     pub view: MatchView,
-    /// Finished games in order.
+    /// Finished games by number.
     pub games: Vec<MatchGameRow>,
 }
 
 /// All matches, the newest first.
 #[utoipa::path(get, path = "/api/matches", tag = "arena", responses((status = 200, body = Vec<MatchView>)))]
 pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<MatchView>>, ApiError> {
-    work(&app, |app| Ok(Json(app.arena.list()))).await
+    run_blocking(&app, |app| Ok(Json(app.arena.list()))).await
 }
 
 /// Queues a match for each pair of players.
@@ -42,10 +42,10 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<MatchView>>, A
     responses((status = 201, body = Vec<String>), (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn start(
     State(app): State<Arc<App>>,
-    Posted(order): Posted<MatchOrder>,
+    JsonBody(order): JsonBody<MatchOrder>,
 ) -> Result<(StatusCode, Json<Vec<String>>), ApiError> {
-    // Players are built to see whether they can be.
-    think(&app, LONGEST_START, move |app, _| {
+    // Building the players shows whether their specs are valid.
+    run_on_core(&app, LONGEST_START, move |app, _| {
         let ids = app.arena.start(&app.players, &order)?;
         Ok((StatusCode::CREATED, Json(ids)))
     })
@@ -57,33 +57,33 @@ pub async fn start(
     responses((status = 200, body = MatchDetail), (status = 404, body = Problem)))]
 pub async fn show(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<Json<MatchDetail>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let (view, games) = app.arena.show(&id)?;
         Ok(Json(MatchDetail { view, games }))
     })
     .await
 }
 
-/// Stops a match; its finished games stay.
+/// Stops a match; finished games are kept.
 #[utoipa::path(post, path = "/api/matches/{id}/stop", tag = "arena", params(("id" = String, Path)),
     responses((status = 202), (status = 404, body = Problem)))]
 pub async fn stop(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| app.arena.stop(&id).map(|()| StatusCode::ACCEPTED)).await
+    run_blocking(&app, move |app| app.arena.stop(&id).map(|()| StatusCode::ACCEPTED)).await
 }
 
-/// Lets a match go on.
+/// Resumes a match.
 #[utoipa::path(post, path = "/api/matches/{id}/resume", tag = "arena", params(("id" = String, Path)),
     responses((status = 202), (status = 404, body = Problem), (status = 503, body = Problem)))]
 pub async fn resume(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| app.arena.resume(&id).map(|()| StatusCode::ACCEPTED)).await
+    run_blocking(&app, move |app| app.arena.resume(&id).map(|()| StatusCode::ACCEPTED)).await
 }
 
 /// A game of a match.
@@ -92,9 +92,9 @@ pub async fn resume(
     responses((status = 200, body = GameView), (status = 404, body = Problem)))]
 pub async fn game(
     State(app): State<Arc<App>>,
-    Named((id, number)): Named<(String, u64)>,
+    PathParams((id, number)): PathParams<(String, u64)>,
 ) -> Result<Json<GameView>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let (MatchView { report, .. }, games) = app.arena.games(&id)?;
         let game = games.iter().flatten().find(|game| game.game == number);
         let game =
@@ -111,9 +111,9 @@ pub async fn game(
     responses((status = 200, body = String, content_type = "application/x-chess-pgn"), (status = 404, body = Problem)))]
 pub async fn pgn(
     State(app): State<Arc<App>>,
-    Named(id): Named<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<impl IntoResponse, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         let (view, games) = app.arena.games(&id)?;
         let MatchReport { a, b, .. } = &view.report;
         let event = Event { name: "selfmate match", a, b, limit: &view.limit };
@@ -129,8 +129,8 @@ pub async fn pgn(
     .await
 }
 
-/// Rating lists, one for each way to play.
+/// Rating lists, one for each set of match settings.
 #[utoipa::path(get, path = "/api/ladders", tag = "arena", responses((status = 200, body = Vec<Ladder>)))]
 pub async fn ladders(State(app): State<Arc<App>>) -> Result<Json<Vec<Ladder>>, ApiError> {
-    work(&app, |app| Ok(Json(app.arena.ladders()))).await
+    run_blocking(&app, |app| Ok(Json(app.arena.ladders()))).await
 }

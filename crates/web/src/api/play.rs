@@ -1,5 +1,5 @@
-//! Playing: positions, a player's thoughts and move, a review, the game as PGN. The client keeps the
-//! game; nothing here has to be remembered between requests.
+//! Playing: positions, a player's search and move, reviews, games as PGN. The client keeps the
+//! game; the server keeps no state between requests.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,89 +16,88 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::blocking::{self, Cost, search, work};
-use crate::error::{ApiError, Posted, Problem, int64};
+use crate::blocking::{self, Cost, run_blocking, search};
+use crate::error::{ApiError, JsonBody, Problem, int64};
 use crate::player::{Effort, threads};
 use crate::view::{ChoiceView, Line, MoveView, PositionView, ThoughtView};
 
-/// Lines that are told of a thought.
+/// The maximum number of lines of a search.
 const MAX_LINES: u64 = 32;
-/// The longest that a player takes to be built.
+/// The maximum time for building a player.
 const LONGEST_START: Duration = Duration::from_secs(30);
-/// Characters of a date: `YYYY.MM.DD`.
+/// The length of a date: `YYYY.MM.DD`.
 const MAX_DATE: usize = 10;
-/// The longest that anybody thinks about a move.
-const LONGEST_THOUGHT: Duration = Duration::from_secs(60);
-/// The longest that anybody looks at a game.
+/// The maximum time for one move.
+const LONGEST_MOVE: Duration = Duration::from_secs(60);
+/// The maximum time for the review of a game.
 const LONGEST_REVIEW: Duration = Duration::from_secs(300);
 
-/// A position and what can be played in it.
+/// A position with its legal moves.
 #[utoipa::path(post, path = "/api/position", tag = "play", request_body = Line,
     responses((status = 200, body = PositionView), (status = 422, body = Problem)))]
 pub async fn position(
     State(app): State<Arc<App>>,
-    Posted(line): Posted<Line>,
+    JsonBody(line): JsonBody<Line>,
 ) -> Result<Json<PositionView>, ApiError> {
-    work(&app, move |_| Ok(Json(PositionView::new(&line.game()?)))).await
+    run_blocking(&app, move |_| Ok(Json(PositionView::new(&line.game()?)))).await
 }
 
-/// Who is to play.
+/// A player and its search limit.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Opponent {
     /// The player's spec.
     #[schema(min_length = 1, max_length = 300)]
     player: String,
-    /// How long it is to think about a move.
+    /// The search limit per move.
     #[serde(default)]
     effort: Effort,
 }
 
-/// A player that can play.
+/// A player that can be built.
 #[derive(Serialize, ToSchema)]
 pub struct PlayerView {
-    /// Its spec with the limits of this server.
+    /// The spec with this server's defaults.
     spec: String,
-    /// It searches a tree, which tells several lines at no cost. Alpha-beta has to search for each
-    /// line and plays weaker for it.
+    /// True for a tree search, which reports several lines at no cost. Alpha-beta needs extra
+    /// search for each line and plays weaker.
     searches_tree: bool,
 }
 
-/// Whether a player can play: its spec is right, and what it names is there.
+/// Checks that a player's spec is valid and that what it names exists.
 #[utoipa::path(post, path = "/api/player", tag = "play", request_body = Opponent,
     responses((status = 200, body = PlayerView), (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn player(
     State(app): State<Arc<App>>,
-    Posted(asked): Posted<Opponent>,
+    JsonBody(asked): JsonBody<Opponent>,
 ) -> Result<Json<PlayerView>, ApiError> {
-    asked.effort.limit()?;
-    let spec = app.players.parse_for(&asked.player, asked.effort)?;
-    // Building one may take as much memory as a search.
-    blocking::think(&app, LONGEST_START, move |app, _| {
+    let (spec, _) = app.players.parse_for(&asked.player, asked.effort)?;
+    // Building a player may take as much memory as a search.
+    blocking::run_on_core(&app, LONGEST_START, move |app, _| {
         let searches_tree = app.players.build(&spec, 1)?.look(&[]).is_some();
         Ok(Json(PlayerView { spec: spec.to_string(), searches_tree }))
     })
     .await
 }
 
-/// Who is to think about what.
+/// The player and the position to search.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Think {
     /// The player's spec.
     #[schema(min_length = 1, max_length = 300)]
     player: String,
-    /// The start position; the usual one when it is left out.
+    /// The start position; the standard one by default.
     #[serde(default)]
     fen: Option<String>,
-    /// Moves in UCI or SAN.
+    /// Moves from the start, in UCI or SAN notation.
     #[serde(default)]
     #[schema(max_items = 2000)]
     moves: Vec<String>,
-    /// How long.
+    /// The search limit.
     #[serde(default)]
     effort: Effort,
-    /// How many of the best lines to tell; one when it is left out.
+    /// The number of best lines to report; 1 by default.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 32)]
     lines: Option<u64>,
@@ -107,99 +106,97 @@ pub struct Think {
     seed: Option<u64>,
 }
 
-/// A player thinks: a line of JSON for each thought, then one for its choice.
+/// Searches a position. Sends one line of JSON for each report, then one for the chosen move.
 #[utoipa::path(post, path = "/api/think", tag = "play", request_body = Think, responses(
     (status = 200, body = ThoughtView, content_type = "application/x-ndjson"),
     (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn think(
     State(app): State<Arc<App>>,
-    Posted(think): Posted<Think>,
+    JsonBody(think): JsonBody<Think>,
 ) -> Result<Response, ApiError> {
     let game = Line { fen: think.fen, moves: think.moves }.game()?;
     if game.outcome().is_some() {
-        return Err(ApiError::Bad("the game is over: there is no move to find".into()));
+        return Err(ApiError::Bad("the game is over: there is no move to search for".into()));
     }
-    let spec = app.players.parse_for(&think.player, think.effort)?;
-    let limit = think.effort.limit()?;
+    let (spec, limit) = app.players.parse_for(&think.player, think.effort)?;
     let lines = think.lines.unwrap_or(1);
     if !(1..=MAX_LINES).contains(&lines) {
         return Err(ApiError::Malformed(format!("lines is {lines}: expected 1 to {MAX_LINES}")));
     }
     let lines = lines as usize;
     let seed = think.seed.unwrap_or(1);
-    let cost = Cost { threads: threads(&spec), at_most: LONGEST_THOUGHT };
-    search(&app, cost, move |app, teller| {
-        let limit = Limit { lines, stop: Some(Arc::clone(teller.stop())), ..limit };
+    let cost = Cost { threads: threads(&spec), at_most: LONGEST_MOVE };
+    search(&app, cost, move |app, sender| {
+        let limit = Limit { lines, stop: Some(Arc::clone(sender.stop())), ..limit };
         let started = Instant::now();
         let choice = app.players.with(&spec, seed, |player| {
-            player.choose_observed(&game, &limit, &mut |thought| {
-                teller.mention(&ThoughtView::new(&game, thought));
+            player.choose_observed(&game, &limit, &mut |info| {
+                sender.send_if_ready(&ThoughtView::new(&game, info));
             })
         })?;
         let ms = started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
         let warning = app.passed_over(&spec);
-        teller.tell(&ChoiceView { warning, ..ChoiceView::new(&game, &choice, ms) });
+        sender.send(&ChoiceView { warning, ..ChoiceView::new(&game, &choice, ms) });
         Ok(())
     })
 }
 
-/// Who is to judge which game.
+/// The player that reviews and the game.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Review {
     /// The player's spec.
     #[schema(min_length = 1, max_length = 300)]
     player: String,
-    /// The start position; the usual one when it is left out.
+    /// The start position; the standard one by default.
     #[serde(default)]
     fen: Option<String>,
-    /// Moves in UCI or SAN.
+    /// Moves from the start, in UCI or SAN notation.
     #[serde(default)]
     #[schema(max_items = 2000)]
     moves: Vec<String>,
-    /// How long, for each position.
+    /// The search limit per position.
     #[serde(default)]
     effort: Effort,
 }
 
-/// What the judge thinks of a position of the game.
+/// The review of one position of the game.
 #[derive(Serialize, ToSchema)]
 pub struct Verdict {
     /// `verdict`.
     kind: &'static str,
-    /// Moves played before it.
+    /// Plies before this position.
     ply: usize,
     /// The position.
     fen: String,
-    /// The side to move is in check.
+    /// True when the side to move is in check.
     check: bool,
     /// The move that led here; `null` at the start.
     played: Option<MoveView>,
-    /// What White may expect, from -1 to 1; `null` for judges without an opinion.
+    /// White's expected result, from -1 to 1; `null` for players without an evaluation.
     value: Option<f32>,
-    /// What the judge would play; `null` when the game is over.
+    /// The reviewer's move; `null` when the game is over.
     best: Option<MoveView>,
 }
 
-/// A judge looks at every position of a game: a line of JSON for each.
+/// Reviews every position of a game. Sends one line of JSON for each.
 #[utoipa::path(post, path = "/api/review", tag = "play", request_body = Review, responses(
     (status = 200, body = Verdict, content_type = "application/x-ndjson"),
     (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn review(
     State(app): State<Arc<App>>,
-    Posted(review): Posted<Review>,
+    JsonBody(review): JsonBody<Review>,
 ) -> Result<Response, ApiError> {
     let whole = Line { fen: review.fen, moves: review.moves }.game()?;
-    let spec = app.players.parse_for(&review.player, review.effort)?;
-    let limit = review.effort.limit()?;
+    let (spec, limit) = app.players.parse_for(&review.player, review.effort)?;
     let cost = Cost { threads: threads(&spec), at_most: LONGEST_REVIEW };
-    search(&app, cost, move |app, teller| {
-        let limit = Limit { stop: Some(Arc::clone(teller.stop())), ..limit };
+    search(&app, cost, move |app, sender| {
+        let limit = Limit { stop: Some(Arc::clone(sender.stop())), ..limit };
         let mut player = app.players.build(&spec, 1)?;
         for ply in 0..=whole.ply() {
             let mut game = whole.clone();
             game.rewind(ply);
-            if teller.is_stopped() {
+            if sender.is_stopped() {
                 let seconds = LONGEST_REVIEW.as_secs();
                 return Err(ApiError::Busy(format!("the review took longer than {seconds} s")));
             }
@@ -215,7 +212,7 @@ pub async fn review(
                 }
             };
             let before = game.positions_back().nth(1);
-            teller.tell(&Verdict {
+            sender.send(&Verdict {
                 kind: "verdict",
                 ply,
                 fen: to_fen(game.position()),
@@ -229,28 +226,28 @@ pub async fn review(
     })
 }
 
-/// A game to be written down.
+/// A game to be written as PGN.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
-    /// The start position; the usual one when it is left out.
+    /// The start position; the standard one by default.
     #[serde(default)]
     fen: Option<String>,
-    /// Moves in UCI or SAN.
+    /// Moves from the start, in UCI or SAN notation.
     #[serde(default)]
     #[schema(max_items = 2000)]
     moves: Vec<String>,
-    /// Who has White.
+    /// Name of White.
     #[serde(default)]
     white: String,
-    /// Who has Black.
+    /// Name of Black.
     #[serde(default)]
     black: String,
     /// The date as `YYYY.MM.DD`.
     #[serde(default)]
     #[schema(max_length = 10)]
     date: Option<String>,
-    /// The result when the rules have not ended the game, such as `0-1` after a resignation.
+    /// The result if the rules have not ended the game, such as `0-1` after a resignation.
     #[serde(default)]
     #[schema(pattern = r"^(1-0|0-1|1/2-1/2|\*)$")]
     result: Option<String>,
@@ -261,9 +258,9 @@ pub struct Written {
     (status = 200, body = String, content_type = "application/x-chess-pgn"), (status = 422, body = Problem)))]
 pub async fn pgn(
     State(app): State<Arc<App>>,
-    Posted(written): Posted<Written>,
+    JsonBody(written): JsonBody<Written>,
 ) -> Result<impl IntoResponse, ApiError> {
-    work(&app, move |_| {
+    run_blocking(&app, move |_| {
         let game = Line { fen: written.fen, moves: written.moves }.game()?;
         let is_over = game.outcome().is_some();
         let mut pgn = PgnGame::new(game);
@@ -280,13 +277,13 @@ pub async fn pgn(
             }
             pgn.set("Date", date);
         }
-        pgn.set("White", named(written.white));
-        pgn.set("Black", named(written.black));
+        pgn.set("White", name_or_unknown(written.white));
+        pgn.set("Black", name_or_unknown(written.black));
         Ok(([(header::CONTENT_TYPE, "application/x-chess-pgn")], pgn.to_string()))
     })
     .await
 }
 
-fn named(name: String) -> String {
+fn name_or_unknown(name: String) -> String {
     if name.is_empty() { "?".to_owned() } else { name }
 }

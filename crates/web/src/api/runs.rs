@@ -1,4 +1,4 @@
-//! Runs: what there is, how one goes; and starting, stopping, resuming trainings.
+//! Runs: lists and details, and starting, stopping and resuming trainings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,27 +7,27 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use selfmate_run::{Alarm, Progress, Rating, Record};
+use selfmate_run::{Alarm, Progress, Rating, Record, RunTotals};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::feed::FeedPlace;
 use crate::app::App;
-use crate::blocking::work;
-use crate::error::{ApiError, Named, Posted, Problem, int64};
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, JsonBody, PathParams, Problem, int64};
 use crate::run::{Metrics, RunSummary};
 use crate::training_process::{MAX_MINUTES, Order};
 
-/// Points of a curve; of longer ones every second, third… is left out.
+/// The maximum number of points of a curve; longer curves are thinned.
 const POINTS: usize = 2000;
 
-/// The longest that a training takes to make its folder.
+/// The maximum wait for a training to create its folder.
 const LONGEST_START: Duration = Duration::from_secs(10);
 
-/// A run with all that is not a curve.
+/// A run with everything except its curves.
 #[derive(Serialize, ToSchema)]
 pub struct RunDetail {
-    /// In short.
+    /// Summary of the run.
     #[serde(flatten)]
     pub summary: RunSummary,
     /// Ratings in order, as in metrics.jsonl.
@@ -36,23 +36,23 @@ pub struct RunDetail {
     /// Alarms in order, as in metrics.jsonl.
     #[schema(value_type = Vec<Object>)]
     pub alarms: Vec<Alarm>,
-    /// What resumes had to say.
+    /// Notes of resumed sessions.
     pub notes: Vec<String>,
-    /// What is damaged and passed over, such as a checkpoint newer than the one that plays.
+    /// Damaged files that were skipped, such as a checkpoint newer than the one that plays.
     pub warnings: Vec<String>,
-    /// The config as run.toml has it.
+    /// The config from run.toml.
     #[schema(value_type = Object)]
     pub config: serde_json::Value,
-    /// The end of what the training said, when this server started it.
+    /// The last lines that the training printed, if this server started it.
     pub said: Vec<String>,
 }
 
-/// The curves of a run, by column: as many numbers in each as in `elapsed_s`.
+/// The curves of a run as columns. Each column has as many numbers as `elapsed_s`.
 #[derive(Default, Serialize, ToSchema)]
 pub struct Curves {
-    /// Records so far.
+    /// Records in metrics.jsonl.
     pub records: usize,
-    /// Where a feed goes on.
+    /// The place from which a feed continues.
     pub place: String,
     /// Seconds of training.
     pub elapsed_s: Vec<f64>,
@@ -66,7 +66,7 @@ pub struct Curves {
     pub simulations: Vec<u64>,
     /// Batches so far.
     pub steps: Vec<u64>,
-    /// The learner's own curves; `null` where it has no number.
+    /// The learner's own metrics; `null` where a record has no value.
     pub values: BTreeMap<String, Vec<Option<f64>>>,
 }
 
@@ -81,7 +81,7 @@ impl Curves {
             })
             .collect();
         let stride = all.len().div_ceil(POINTS).max(1);
-        // Counted from the end, so that the newest is always there.
+        // Counted from the end, so that the newest point is kept.
         let kept: Vec<&Progress> = all.iter().rev().step_by(stride).rev().copied().collect();
         let names: BTreeSet<&String> =
             kept.iter().flat_map(|progress| progress.values.keys()).collect();
@@ -108,7 +108,7 @@ impl Curves {
 /// All runs.
 #[utoipa::path(get, path = "/api/runs", tag = "runs", responses((status = 200, body = Vec<RunSummary>)))]
 pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<RunSummary>>, ApiError> {
-    work(&app, |app| Ok(Json(app.runs.summaries(&app.trainings)))).await
+    run_blocking(&app, |app| Ok(Json(app.runs.summaries(&app.trainings)))).await
 }
 
 /// Starts a training.
@@ -117,12 +117,12 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<RunSummary>>, 
     (status = 503, body = Problem)))]
 pub async fn start(
     State(app): State<Arc<App>>,
-    Posted(order): Posted<Order>,
+    JsonBody(order): JsonBody<Order>,
 ) -> Result<(StatusCode, Json<RunSummary>), ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         if app.runs.find(&order.name).is_ok() {
             let text = format!(
-                "there is a run '{}' already: resume it, or choose another name",
+                "the run '{}' already exists: resume it, or choose another name",
                 order.name
             );
             return Err(ApiError::Conflict(text));
@@ -130,7 +130,7 @@ pub async fn start(
         order.check()?;
         order.check_settings()?;
         app.trainings.start(&order)?;
-        // Whoever asks for the run now must find it.
+        // The next request must find the run.
         app.trainings.wait_for(&order.name, LONGEST_START, || app.runs.find(&order.name).is_ok());
         let state = app.trainings.state(&order.name);
         let summary = RunSummary::starting(&order.name, state.as_ref());
@@ -144,13 +144,13 @@ pub async fn start(
     responses((status = 200, body = RunDetail), (status = 404, body = Problem)))]
 pub async fn show(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Json<RunDetail>, ApiError> {
-    work(&app, move |app| {
-        let said = app.trainings.said(&name);
+    run_blocking(&app, move |app| {
+        let said = app.trainings.output(&name);
         let reader = match app.runs.find(&name) {
             Ok(reader) => reader,
-            // A training that failed before there was a folder still says why.
+            // A training that failed before its folder existed still reports why.
             Err(_) if app.trainings.state(&name).is_some() => {
                 let summary = RunSummary::starting(&name, app.trainings.state(&name).as_ref());
                 return Ok(Json(RunDetail {
@@ -166,11 +166,13 @@ pub async fn show(
             Err(error) => return Err(app.absent(&error)),
         };
         let metrics = app.runs.metrics(&name).map_err(|error| app.fault(&error))?;
+        let totals =
+            RunTotals::new(&reader, &metrics.records).map_err(|error| app.fault(&error))?;
         let mut detail = RunDetail {
             summary: app.runs.summary(&name, &app.trainings),
-            ratings: Vec::new(),
-            alarms: Vec::new(),
-            notes: Vec::new(),
+            ratings: totals.ratings,
+            alarms: totals.alarms,
+            notes: totals.notes,
             warnings: app.runs.warnings(&name),
             config: serde_json::Value::Null,
             said,
@@ -178,14 +180,6 @@ pub async fn show(
         let text = reader.config().map_err(|error| app.fault(&error))?.unwrap_or_default();
         if let Ok(config) = text.parse::<toml::Table>() {
             detail.config = serde_json::to_value(config).unwrap_or_default();
-        }
-        for record in &*metrics.records {
-            match record {
-                Record::Rating(rating) => detail.ratings.push(rating.clone()),
-                Record::Alarm(alarm) => detail.alarms.push(alarm.clone()),
-                Record::Resume { notes, .. } => detail.notes.extend(notes.iter().cloned()),
-                Record::Start { .. } | Record::Progress(_) | Record::End { .. } => {}
-            }
         }
         Ok(Json(detail))
     })
@@ -197,9 +191,9 @@ pub async fn show(
     responses((status = 200, body = Curves), (status = 404, body = Problem)))]
 pub async fn curves(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<Json<Curves>, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         app.runs.find(&name).map_err(|error| app.absent(&error))?;
         let metrics = app.runs.metrics(&name).map_err(|error| app.fault(&error))?;
         Ok(Json(Curves::new(&metrics)))
@@ -207,32 +201,34 @@ pub async fn curves(
     .await
 }
 
-/// How long a run is to go on: without any bound, until the budget of its last session is spent.
+/// How long a run continues. Without any bound it uses up the budget of its last session.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Resume {
-    /// Minutes of training in all, earlier sessions included.
+    /// Total minutes of training, including earlier sessions.
     #[schema(exclusive_minimum = 0, maximum = 1_000_000)]
     minutes: Option<f64>,
-    /// Minutes of training on top of those that are done; not beside `minutes`.
+    /// Additional minutes of training; cannot be combined with `minutes`.
     #[schema(exclusive_minimum = 0, maximum = 1_000_000)]
     more_minutes: Option<f64>,
-    /// Games in all, earlier sessions included.
+    /// Total games, including earlier sessions.
     #[serde(deserialize_with = "int64")]
     games: Option<u64>,
-    /// Threads; those of the last session when it is left out.
+    /// Threads; those of the last session by default.
     #[schema(minimum = 1, maximum = 1024)]
     threads: Option<u16>,
 }
 
 impl Resume {
-    /// The order for a run that stands so.
+    /// The order that resumes this run.
     fn order(self, run: &RunSummary) -> Result<Order, ApiError> {
         let bad = |text: String| Err(ApiError::Bad(text));
         let Resume { minutes, more_minutes, games, threads } = self;
         let trained = run.elapsed_s / 60.0;
         let minutes = match (minutes, more_minutes) {
-            (Some(_), Some(_)) => return bad("minutes, more_minutes: expected one of them".into()),
+            (Some(_), Some(_)) => {
+                return bad("minutes and more_minutes: expected only one of them".into());
+            }
             (_, Some(more)) if !(more > 0.0 && more <= MAX_MINUTES) => {
                 return Err(ApiError::Malformed(format!(
                     "more_minutes is {more}: expected a number above 0, at most {MAX_MINUTES}"
@@ -242,7 +238,7 @@ impl Resume {
         };
         if let Some(minutes) = minutes.filter(|minutes| *minutes <= trained) {
             return bad(format!(
-                "minutes is {minutes}: expected more than the {trained:.1} that the run has \
+                "minutes is {minutes}: expected more than the {trained:.1} that the run has already \
                  trained, or more_minutes"
             ));
         }
@@ -255,19 +251,19 @@ impl Resume {
             learner: run.learner.clone(),
             minutes,
             games,
-            // A machine with fewer cores than the last one still goes on.
+            // The machine may have fewer cores than the last one.
             threads: threads.or(run.threads.map(at_most_the_cores)),
             ..Order::default()
         };
         if let Some(budget) = &run.budget {
-            let asks_nothing = minutes.is_none() && games.is_none();
-            if asks_nothing && budget.is_spent {
-                let text = "the budget of this run is spent: say with more_minutes how long it is \
-                    to go on";
+            let has_no_bound = minutes.is_none() && games.is_none();
+            if has_no_bound && budget.is_spent {
+                let text = "the budget of this run is used up: set more_minutes to continue it \
+                    for longer";
                 return bad(text.into());
             }
-            // Bounds that were not reached stay.
-            if asks_nothing {
+            // Bounds that are not reached yet still apply.
+            if has_no_bound {
                 order.minutes = budget.minutes;
             }
             order.games = games.or(budget.games.filter(|most| *most > run.games));
@@ -282,16 +278,16 @@ fn at_most_the_cores(threads: u64) -> u16 {
     u16::try_from(threads.clamp(1, cores as u64)).unwrap_or(u16::MAX)
 }
 
-/// Lets a run go on.
+/// Resumes a run.
 #[utoipa::path(post, path = "/api/runs/{run}/resume", tag = "runs", params(("run" = String, Path)),
     request_body = Resume, responses((status = 202), (status = 404, body = Problem), (status = 409, body = Problem),
     (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub async fn resume(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
-    Posted(resume): Posted<Resume>,
+    PathParams(name): PathParams<String>,
+    JsonBody(resume): JsonBody<Resume>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| {
+    run_blocking(&app, move |app| {
         app.runs.find(&name).map_err(|error| app.absent(&error))?;
         let run = app.runs.summary(&name, &app.trainings);
         if let Some(error) = run.error {
@@ -308,9 +304,9 @@ pub async fn resume(
     responses((status = 202), (status = 409, body = Problem)))]
 pub async fn stop(
     State(app): State<Arc<App>>,
-    Named(name): Named<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, ApiError> {
-    work(&app, move |app| app.trainings.stop(&name).map(|()| StatusCode::ACCEPTED)).await
+    run_blocking(&app, move |app| app.trainings.stop(&name).map(|()| StatusCode::ACCEPTED)).await
 }
 
 #[cfg(test)]
@@ -332,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_have_the_same_length_and_gaps_are_told() {
+    fn columns_have_the_same_length_and_gaps_are_null() {
         let curves = Curves::new(&metrics(3));
         assert_eq!(curves.records, 3);
         assert_eq!(curves.generation, [1, 2, 3]);
@@ -340,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn long_curves_are_thinned_and_keep_the_newest() {
+    fn long_curves_are_thinned_and_keep_the_newest_point() {
         let curves = Curves::new(&metrics(9001));
         assert!(curves.generation.len() <= POINTS);
         assert_eq!(curves.generation.last(), Some(&9001));

@@ -1,4 +1,4 @@
-//! Where matches are played, one after another, and the files they are kept in.
+//! The queue that plays matches one after another, and their files.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,44 +17,43 @@ use super::{MatchGameRow, MatchState, MatchView};
 use crate::error::ApiError;
 use crate::run::lock;
 
-/// The folder beside the runs; no run can have this name.
+/// The folder beside the runs; a run cannot have this name.
 const FOLDER: &str = ".matches";
 
-/// How old what was read of the match that is being played may be.
+/// The maximum age of the cached data of a running match.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// Where matches are played.
 pub(super) struct MatchQueue {
     folder: PathBuf,
     registry: Registry,
     cores: usize,
     pub(super) queue: Mutex<PendingMatches>,
     pub(super) changed: Condvar,
-    /// What was read of matches, by their names.
+    /// Cached matches by id.
     known: Mutex<HashMap<String, Known>>,
 }
 
-/// What was read of a match.
+/// A cached match.
 struct Known {
     config: MatchConfig,
-    /// Length and time of the file that was read.
+    /// Length and modification time of the file that was read.
     stamp: Option<(u64, SystemTime)>,
     looked: Instant,
     stored: Arc<Stored>,
 }
 
-/// A match as its file tells it.
+/// The content of a match's file.
 pub(super) struct Stored {
     pub(super) settings: GameSettings,
     pub(super) report: MatchReport,
     pub(super) rows: Vec<MatchGameRow>,
-    pub(super) games: Vec<Evidence>,
+    pub(super) games: Vec<GameResult>,
 }
 
-/// What a game says of its players.
-pub(super) struct Evidence {
-    /// The same for games with the same players, start and moves, and for no others.
-    pub(super) print: u64,
+/// The result of a game, with a fingerprint to find repetitions.
+pub(super) struct GameResult {
+    /// Equal for games with the same players, start and moves.
+    pub(super) fingerprint: u64,
     pub(super) a_points: f64,
 }
 
@@ -68,33 +67,32 @@ impl Stored {
             plies: game.played.moves.len(),
             opening: game.played.opening.clone(),
         };
-        let evidence = |game: &GameRecord| {
+        let result = |game: &GameRecord| {
             let mut sides = [&report.a, &report.b];
             if game.a_plays == Side::Black {
                 sides.reverse();
             }
             let mut hasher = DefaultHasher::new();
             (sides, &game.played.fen, &game.played.moves).hash(&mut hasher);
-            Evidence { print: hasher.finish(), a_points: game.a_points() }
+            GameResult { fingerprint: hasher.finish(), a_points: game.a_points() }
         };
         let all = || games.iter().flatten();
-        let (rows, games) = (all().map(row).collect(), all().map(evidence).collect());
+        let (rows, games) = (all().map(row).collect(), all().map(result).collect());
         Stored { settings: config.settings.clone(), report, rows, games }
     }
 }
 
-/// What is to be played.
+/// Matches that wait, play or have failed.
 #[derive(Default)]
 pub(super) struct PendingMatches {
     pub(super) waiting: Vec<String>,
     pub(super) playing: Option<Playing>,
-    /// The thread that plays is there.
+    /// True while a thread plays the queue.
     pub(super) is_served: bool,
-    /// What went wrong, by match.
+    /// Errors by id of the match.
     pub(super) failed: Vec<(String, String)>,
 }
 
-/// The match that is being played.
 pub(super) struct Playing {
     pub(super) id: String,
     pub(super) stop: Arc<AtomicBool>,
@@ -107,7 +105,7 @@ impl MatchQueue {
         MatchQueue { folder, registry, cores, queue, changed, known }
     }
 
-    /// Plays what waits, until nothing does.
+    /// Plays waiting matches until there are none.
     pub(super) fn serve(&self) {
         loop {
             let (id, stop) = {
@@ -128,7 +126,7 @@ impl MatchQueue {
             let error = match played {
                 Ok(Ok(())) => continue,
                 Ok(Err(error)) => error.to_string(),
-                Err(_) => "a player has failed".to_owned(),
+                Err(_) => "a player failed with a panic".to_owned(),
             };
             lock(&self.queue).failed.push((id, error));
         }
@@ -137,7 +135,7 @@ impl MatchQueue {
     fn play(&self, id: &str, stop: Arc<AtomicBool>) -> Result<(), ApiError> {
         let config = self.config(id)?;
         let run = MatchRun {
-            // The page and a training want to breathe too.
+            // Leaves one core for the page and trainings.
             concurrency: self.cores.saturating_sub(1).max(1),
             store: Some(self.store(id)),
             stop,
@@ -147,8 +145,7 @@ impl MatchQueue {
         played.map(|_| ()).map_err(|error| ApiError::Internal(self.without_path(&error)))
     }
 
-    /// Writes down what is to be played, under a number of its own, which is its seed too when
-    /// nobody wants another.
+    /// Stores a new match under the next number, which is also its seed unless one is given.
     pub(super) fn create(
         &self,
         config: &MatchConfig,
@@ -166,7 +163,7 @@ impl MatchQueue {
             let file = fs::OpenOptions::new().write(true).create_new(true).open(&path);
             match file.and_then(|mut file| std::io::Write::write_all(&mut file, &text)) {
                 Ok(()) => return Ok(id),
-                // Another server over the same folder was quicker.
+                // Another server with the same folder took this number.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(fault(error)),
             }
@@ -174,7 +171,6 @@ impl MatchQueue {
         Err(ApiError::Internal("matches: out of numbers".into()))
     }
 
-    /// The names of all matches, oldest first.
     pub(super) fn ids(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         let id = |entry: fs::DirEntry| {
@@ -201,11 +197,11 @@ impl MatchQueue {
         self.folder.join(format!("{id}.jsonl"))
     }
 
-    /// A match as it stands. Its file is read when it has changed; that of the one that is being
-    /// played changes all the time and is read now and then.
+    /// The current state of a match. Its file is read when it has changed; the file of a running
+    /// match is read only every few seconds.
     pub(super) fn look(&self, id: &str) -> Result<(MatchView, Arc<Stored>), ApiError> {
         let is_playing = lock(&self.queue).playing.as_ref().is_some_and(|playing| playing.id == id);
-        // Whoever asks for the same at the same time waits for one reading.
+        // Concurrent requests for the same match wait for one read.
         let mut known = lock(&self.known);
         let stamp = stamp(&self.store(id));
         let is_fresh =
@@ -222,7 +218,7 @@ impl MatchQueue {
             known.insert(id.to_owned(), Known { config, stamp, looked, stored });
         }
         let Some(Known { config, stored, .. }) = known.get(id) else {
-            return Err(ApiError::Internal(format!("match {id} was forgotten")));
+            return Err(ApiError::Internal(format!("match {id} is not in the cache")));
         };
         let (config, stored) = (config.clone(), Arc::clone(stored));
         drop(known);
@@ -246,12 +242,11 @@ impl MatchQueue {
         Ok((view, stored))
     }
 
-    /// The games of a match by number.
     pub(super) fn games(&self, id: &str) -> Result<Vec<Option<GameRecord>>, ApiError> {
         self.read(id, &self.config(id)?).map(|(_, games)| games)
     }
 
-    /// Forgets what was read of matches that are gone.
+    /// Removes deleted matches from the cache.
     pub(super) fn forget_all_but(&self, ids: &[String]) {
         lock(&self.known).retain(|id, _| ids.contains(id));
     }
@@ -270,12 +265,12 @@ impl MatchQueue {
     }
 }
 
-/// Names that we give: nothing else becomes part of a path.
+/// Only ids of this form become part of a path.
 fn is_id(text: &str) -> bool {
     (6..=20).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The length of a file and when it was last written to.
+/// Length and modification time of a file.
 fn stamp(path: &Path) -> Option<(u64, SystemTime)> {
     let file = fs::metadata(path).ok()?;
     Some((file.len(), file.modified().ok()?))

@@ -1,4 +1,4 @@
-//! One game of an agent.
+//! One game of an agent, against itself or an opponent.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,25 +16,24 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::error::ApiError;
 use crate::player::Players;
 
-/// What an illegal move costs; the position stays as it is.
+/// The reward of an illegal move, which does not change the position.
 const ILLEGAL: f64 = -0.1;
 
 static ACTIONS: MoveSpace = MoveSpace::Az4672;
 
-/// One game of an agent.
 pub struct Episode {
     env: Env,
     id: String,
     seed: u64,
     steps: u64,
-    /// Plays the other side; without one the agent plays both.
+    /// Plays the other side; without an opponent the agent plays both.
     opponent: Option<Box<dyn Player>>,
     agent: Option<Color>,
-    /// The opponent's place among those there may be.
-    _seat: Option<OwnedSemaphorePermit>,
+    /// The permit for an opponent; their number is limited.
+    _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// What a reset may say. Fields that are not known are left alone, as upstream does.
+/// The body of a reset. Unknown fields are ignored, as OpenEnv does.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Reset {
@@ -42,22 +41,22 @@ pub struct Reset {
     pub episode_id: Option<String>,
     /// The start position.
     pub fen: Option<String>,
-    /// A player's spec.
+    /// The opponent's player spec.
     pub opponent: Option<String>,
-    /// `white`, `black` or `random`; White when there is an opponent and nothing is said.
+    /// `white`, `black` or `random`; White by default when there is an opponent.
     pub agent_color: Option<String>,
-    /// Cut the game off after so many plies.
+    /// Truncates the game after this many plies.
     pub max_plies: Option<u32>,
 }
 
-/// An action: a move as text or by its number.
+/// An action: a move as text or by its index.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChessAction {
-    /// In UCI or SAN.
+    /// In UCI or SAN notation.
     #[serde(default, rename = "move")]
     pub text: Option<String>,
-    /// In the numbering `az4672`.
+    /// Index in the move space `az4672`.
     #[serde(default)]
     pub action_id: Option<usize>,
     /// Ignored.
@@ -66,7 +65,7 @@ pub struct ChessAction {
     pub metadata: Option<Value>,
 }
 
-/// What a reset or a step leads to.
+/// The result of a reset or a step.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepResult {
     pub observation: Value,
@@ -75,23 +74,23 @@ pub struct StepResult {
 }
 
 impl Reset {
-    /// The spec of the player that has the other side; `None` when the agent plays both.
+    /// The opponent's spec; `None` when the agent plays both sides.
     pub fn opponent(&self) -> Option<&str> {
         self.opponent.as_deref().filter(|text| !matches!(*text, "" | "none" | "self"))
     }
 }
 
 impl Episode {
-    /// Begins a game in which the agent plays both sides.
+    /// Starts a game in which the agent plays both sides.
     pub fn alone(players: &Players) -> Result<Episode, ApiError> {
         Episode::new(&Reset::default(), players, None, &Arc::default())
     }
 
-    /// Begins a game. An opponent with the first move makes it, until it is told to stop.
+    /// Starts a game. If the opponent moves first, it moves now; `stop` ends its search.
     pub fn new(
         reset: &Reset,
         players: &Players,
-        seat: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Episode, ApiError> {
         let bad = |error: &dyn std::fmt::Display| ApiError::Bad(error.to_string());
@@ -124,24 +123,23 @@ impl Episode {
             Some(id) => id.clone(),
             None => crate::secret_name()?,
         };
-        let mut episode = Episode { env, id, seed, steps: 0, opponent, agent, _seat: seat };
-        episode.answer(stop)?;
+        let mut episode = Episode { env, id, seed, steps: 0, opponent, agent, _permit: permit };
+        episode.reply(stop)?;
         Ok(episode)
     }
 
-    /// True when a step may take a while.
     pub fn is_slow(&self) -> bool {
         self.opponent.is_some()
     }
 
-    /// What the agent sees first.
+    /// The first observation.
     pub fn first(&self) -> StepResult {
         let done = self.env.outcome().is_some();
         self.result(None, done, Map::new())
     }
 
-    /// The agent acts, then the opponent, until it is told to stop. What cannot be played changes
-    /// nothing and costs a little.
+    /// The agent moves, then the opponent; `stop` ends its search. An illegal action changes
+    /// nothing and gives a small negative reward.
     pub fn step(
         &mut self,
         action: &ChessAction,
@@ -151,7 +149,7 @@ impl Episode {
             (Some(text), None) => Action::Text(text),
             (None, Some(index)) => Action::Index(index),
             _ => {
-                return Err(ApiError::Bad("an action: expected either move or action_id".into()));
+                return Err(ApiError::Bad("action: expected either move or action_id".into()));
             }
         };
         self.steps += 1;
@@ -167,9 +165,9 @@ impl Episode {
             Ok(transition) => {
                 let mut reward = f64::from(transition.reward);
                 if self.env.outcome().is_none()
-                    && let Some(answer) = self.answer(stop)?
+                    && let Some(opponent_reward) = self.reply(stop)?
                 {
-                    reward = -answer;
+                    reward = -opponent_reward;
                 }
                 let truncated = self.env.outcome().is_some_and(Outcome::is_truncated);
                 let done = self.env.outcome().is_some();
@@ -178,8 +176,8 @@ impl Episode {
         }
     }
 
-    /// The opponent moves if it is its turn; its reward, if it did.
-    fn answer(&mut self, stop: &Arc<AtomicBool>) -> Result<Option<f64>, ApiError> {
+    /// The opponent moves if it is its turn. Returns its reward if it moved.
+    fn reply(&mut self, stop: &Arc<AtomicBool>) -> Result<Option<f64>, ApiError> {
         let is_its_turn = self.agent.is_some_and(|agent| agent != self.env.game().turn());
         let Some(opponent) = self.opponent.as_mut().filter(|_| is_its_turn) else {
             return Ok(None);
@@ -220,7 +218,7 @@ impl Episode {
             "side_to_move": seen.side_to_move,
             "move_count": seen.move_count,
             "result": seen.result,
-            // Upstream's chess client looks for these in here.
+            // OpenEnv's chess client reads these from the observation.
             "done": done,
             "reward": reward,
             "metadata": metadata,
@@ -228,7 +226,6 @@ impl Episode {
         StepResult { observation, reward, done }
     }
 
-    /// Where the game stands.
     pub fn state(&self) -> Value {
         let state = self.env.state();
         json!({
@@ -243,7 +240,7 @@ impl Episode {
         })
     }
 
-    /// The legal moves as text, for tools.
+    /// The legal moves in UCI notation, for tools.
     pub fn legal(&self) -> Vec<String> {
         let position = self.env.game().position();
         match self.env.outcome() {
@@ -276,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn the_scholars_mate_pays_once() {
+    fn the_reward_comes_with_the_mate() {
         let mut episode = begin(&Reset::default());
         assert_eq!(episode.first().reward, None);
         let moves = ["e2e4", "e7e5", "d1h5", "b8c6", "f1c4", "g8f6", "h5f7"];
@@ -293,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_played_changes_nothing() {
+    fn an_illegal_move_changes_nothing() {
         let reset = Reset { episode_id: Some("ep-1".into()), ..Reset::default() };
         let mut episode = begin(&reset);
         let before = episode.state()["fen"].clone();
@@ -310,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_decides_everything_that_is_random() {
+    fn the_same_seed_gives_the_same_game() {
         let game = |seed| {
             let reset = Reset {
                 seed: Some(seed),
@@ -332,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opponent_with_white_moves_first_and_only_if_it_is_its_turn() {
+    fn an_opponent_with_white_moves_first_if_white_is_to_move() {
         let reset = Reset {
             opponent: Some("greedy".into()),
             agent_color: Some("black".into()),
@@ -347,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn an_opponent_that_is_told_to_stop_moves_at_once() {
+    fn a_stopped_opponent_moves_at_once() {
         let reset = Reset {
             opponent: Some("alphabeta:depth=40".into()),
             agent_color: Some("black".into()),

@@ -1,4 +1,4 @@
-//! The endpoints over plain HTTP.
+//! The OpenEnv endpoints over plain HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -21,7 +21,7 @@ use crate::error::ApiError;
 const COOKIE: &str = "openenv_session";
 const SESSION: &str = "x-session-id";
 
-/// What was wrong, in the shape that OpenEnv's clients know.
+/// An error in the format of OpenEnv's clients.
 pub struct Detail(ApiError);
 
 impl From<ApiError> for Detail {
@@ -37,13 +37,12 @@ impl IntoResponse for Detail {
     }
 }
 
-/// Begins a game.
 pub async fn reset(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, Detail> {
-    // Upstream takes no body at all for a reset without wishes.
+    // OpenEnv sends no body for a reset with default settings.
     let reset: Reset = if body.is_empty() { Reset::default() } else { parse(&headers, &body)? };
     let name = session(&headers)?;
     let is_named = name.is_some();
@@ -60,11 +59,11 @@ pub async fn reset(
     Ok(response)
 }
 
-/// A step as it comes over HTTP; fields that are not known are left alone, as upstream does.
+/// The body of a step. Unknown fields are ignored, as OpenEnv does.
 #[derive(Deserialize)]
 struct StepRequest {
     action: ChessAction,
-    /// The longest that the opponent may think.
+    /// The maximum search time of the opponent.
     #[serde(default)]
     timeout_s: Option<f64>,
 }
@@ -77,7 +76,6 @@ impl StepRequest {
     }
 }
 
-/// Acts.
 pub async fn step(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
@@ -94,7 +92,7 @@ pub async fn step(
     Ok(Json(result).into_response())
 }
 
-/// Where the game stands; empty before the first reset.
+/// The state of the game; empty before the first reset.
 pub async fn state(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, Detail> {
     let name = session(&headers)?;
     Ok(Json(match app.episodes.find(name.as_deref()) {
@@ -103,27 +101,25 @@ pub async fn state(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Js
     }))
 }
 
-/// The server is there.
 pub async fn health() -> Json<Value> {
     Json(json!({ "status": "healthy" }))
 }
 
-/// What the environment is.
 pub async fn metadata() -> Json<Value> {
     Json(schema::metadata())
 }
 
-/// What actions, observations and states look like.
+/// Schemas of actions, observations and states.
 pub async fn schemas() -> Json<Value> {
     Json(schema::schemas())
 }
 
-/// What there is, relative to this base.
+/// The OpenAPI document, relative to the base path.
 pub async fn openapi() -> Json<Value> {
     Json(schema::openapi())
 }
 
-/// Tools over JSON-RPC. Faults are told in its own way, with status 200.
+/// Tools over JSON-RPC. Errors are JSON-RPC errors with status 200.
 pub async fn mcp(
     State(app): State<Arc<App>>,
     headers: HeaderMap,
@@ -136,10 +132,10 @@ pub async fn mcp(
 fn parse<T: for<'de> Deserialize<'de>>(headers: &HeaderMap, body: &[u8]) -> Result<T, Detail> {
     check_type(headers)?;
     let parsed = serde_json::from_slice(body);
-    parsed.map_err(|error| Detail(ApiError::Bad(format!("the body: {error}"))))
+    parsed.map_err(|error| Detail(ApiError::Bad(format!("invalid body: {error}"))))
 }
 
-/// What a form of a foreign page can send is no JSON.
+/// HTML forms of other pages cannot send JSON.
 fn check_type(headers: &HeaderMap) -> Result<(), Detail> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next()).unwrap_or_default().trim();
@@ -150,7 +146,7 @@ fn check_type(headers: &HeaderMap) -> Result<(), Detail> {
     Err(Detail(ApiError::Refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, text)))
 }
 
-/// The session that a request names.
+/// The session named by a request's header or cookie.
 fn session(headers: &HeaderMap) -> Result<Option<String>, Detail> {
     let named = headers.get(SESSION).map(|value| value.to_str().unwrap_or_default().to_owned());
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -163,7 +159,7 @@ fn session(headers: &HeaderMap) -> Result<Option<String>, Detail> {
     };
     match name {
         Some(name) if !fits(&name) => {
-            let text = format!("{SESSION}: expected 1 to 64 plain characters");
+            let text = format!("{SESSION}: expected 1 to 64 printable ASCII characters");
             Err(Detail(ApiError::Bad(text)))
         }
         name => Ok(name),

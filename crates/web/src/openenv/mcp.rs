@@ -14,10 +14,9 @@ const PARSE: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
 const NO_METHOD: i64 = -32_601;
 const INVALID_PARAMS: i64 = -32_602;
-/// Our fault.
 const INTERNAL: i64 = -32_603;
 
-/// Answers one request that came over HTTP: its game is that of a session it names, or a new one.
+/// Answers a request over HTTP, in the session it names or in a new game.
 pub async fn answer_http(app: &Arc<App>, body: &[u8]) -> Value {
     let request = match read(body) {
         Ok(request) => request,
@@ -54,7 +53,7 @@ fn create(app: &App) -> Result<String, ApiError> {
     app.episodes.begin(Some(crate::secret_name()?), episode)
 }
 
-/// Answers a request in a game that is under way.
+/// Answers a request in a running game.
 pub fn answer_in(body: &[u8], episode: &mut Episode, stop: &Arc<AtomicBool>) -> Value {
     match read(body) {
         Ok(request) => answer(&request, episode, stop),
@@ -96,7 +95,7 @@ fn tools() -> Value {
     json!([
         {
             "name": "look",
-            "description": "The position, the moves so far and the legal moves.",
+            "description": "Shows the position, the moves so far and the legal moves.",
             "inputSchema": { "type": "object", "properties": {} },
         },
         {
@@ -122,7 +121,11 @@ fn call(request: &Request, episode: &mut Episode, stop: &Arc<AtomicBool>) -> Val
         Some("play_move") => {
             let Some(text) = arguments.and_then(|all| all.get("move")).and_then(Value::as_str)
             else {
-                return failure(&request.id, INVALID_PARAMS, "play_move: expected a move");
+                return failure(
+                    &request.id,
+                    INVALID_PARAMS,
+                    "play_move: expected the argument move",
+                );
             };
             let action =
                 ChessAction { text: Some(text.to_owned()), action_id: None, metadata: None };
@@ -152,7 +155,7 @@ mod tests {
     use crate::player::Players;
 
     #[test]
-    fn tools_are_listed_and_play() {
+    fn tools_are_listed_and_can_be_called() {
         let players = Players::new(Path::new("nowhere"), 2);
         let mut episode = Episode::alone(&players).unwrap();
         let mut ask = |text: &str| answer_in(text.as_bytes(), &mut episode, &Arc::default());

@@ -1,21 +1,19 @@
-//! What OpenEnv's clients and validators read about the environment.
+//! Metadata and schemas for OpenEnv's clients and validators.
 
 use serde_json::{Value, json};
 
-/// The version of OpenEnv's HTTP interface that this follows.
+/// The version of OpenEnv's HTTP interface that is implemented.
 const INTERFACE: &str = "1.0.0";
 
-/// `GET /metadata`.
 pub fn metadata() -> Value {
     json!({
         "name": "selfmate-chess",
-        "description": "Chess with all its draw rules: both sides, or against a player of the arena.",
+        "description": "Chess with all draw rules. The agent plays both sides, or one side against a player of the arena.",
         "version": env!("CARGO_PKG_VERSION"),
         "author": "selfmate",
     })
 }
 
-/// `GET /schema`.
 pub fn schemas() -> Value {
     json!({ "action": action(), "observation": observation(), "state": state() })
 }
@@ -29,7 +27,7 @@ fn action() -> Value {
             "move": { "type": "string", "description": "A move in UCI (e2e4, e7e8q) or SAN (e4, e8=Q)." },
             "action_id": {
                 "type": "integer", "minimum": 0, "maximum": 4671,
-                "description": "A move by its number in az4672, instead of its text.",
+                "description": "A move as an index of the move space az4672, instead of its text.",
             },
             "metadata": { "type": "object" },
         },
@@ -93,7 +91,7 @@ pub fn openapi() -> Value {
             "seed": { "type": ["integer", "null"], "minimum": 0 },
             "episode_id": { "type": ["string", "null"], "maxLength": 255 },
             "fen": { "type": ["string", "null"] },
-            "opponent": { "type": ["string", "null"], "description": "A player such as greedy or alphabeta:depth=2; without one the agent plays both sides." },
+            "opponent": { "type": ["string", "null"], "description": "A player such as greedy or alphabeta:depth=2; without an opponent the agent plays both sides." },
             "agent_color": { "enum": ["white", "black", "random", null] },
             "max_plies": { "type": ["integer", "null"] },
         },
@@ -111,13 +109,13 @@ pub fn openapi() -> Value {
         "openapi": "3.1.0",
         "info": { "title": "selfmate chess environment", "version": INTERFACE },
         "paths": {
-            "/reset": { "post": { "summary": "Begin a game", "requestBody": body(reset), "responses": answer("What the agent sees", result.clone()) } },
-            "/step": { "post": { "summary": "Act", "requestBody": body(step), "responses": answer("What it led to", result) } },
-            "/state": { "get": { "summary": "Where the game stands", "responses": answer("The state", state()) } },
-            "/health": { "get": { "summary": "The server is there", "responses": answer("Its health", json!({ "type": "object" })) } },
-            "/metadata": { "get": { "summary": "What the environment is", "responses": answer("Metadata", json!({ "type": "object" })) } },
+            "/reset": { "post": { "summary": "Start a game", "requestBody": body(reset), "responses": answer("The first observation", result.clone()) } },
+            "/step": { "post": { "summary": "Play a move", "requestBody": body(step), "responses": answer("The observation and the reward", result) } },
+            "/state": { "get": { "summary": "The state of the game", "responses": answer("The state", state()) } },
+            "/health": { "get": { "summary": "Whether the server is running", "responses": answer("The health status", json!({ "type": "object" })) } },
+            "/metadata": { "get": { "summary": "Name and version of the environment", "responses": answer("Metadata", json!({ "type": "object" })) } },
             "/schema": { "get": { "summary": "Schemas of actions, observations and states", "responses": answer("Schemas", json!({ "type": "object" })) } },
-            "/mcp": { "post": { "summary": "Tools over JSON-RPC 2.0", "responses": answer("A response of JSON-RPC", json!({ "type": "object" })) } },
+            "/mcp": { "post": { "summary": "Tools over JSON-RPC 2.0", "responses": answer("A JSON-RPC response", json!({ "type": "object" })) } },
         },
     })
 }

@@ -1,4 +1,4 @@
-//! The games that are being played: over HTTP by name, over WebSockets by number.
+//! Running games: by session name over HTTP, one per WebSocket.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -9,36 +9,36 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::episode::{Episode, Reset};
 use crate::app::App;
-use crate::blocking::{think, work};
+use crate::blocking::{run_blocking, run_on_core};
 use crate::error::ApiError;
 use crate::run::lock;
 
-/// A game that requests take turns at. They wait for each other without a thread.
+/// A game shared by requests. They wait for each other without occupying a thread.
 pub type Shared = Arc<tokio::sync::Mutex<Episode>>;
 
-/// Sessions over HTTP; the one that was idle longest makes room for another.
+/// The maximum number of HTTP sessions; a new one replaces the one that was idle longest.
 const MAX_SESSIONS: usize = 1024;
-/// A session that was idle for so long is gone.
+/// A session is removed after this time without requests.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// WebSockets that may be open at the same time.
+/// The maximum number of open WebSockets.
 pub const MAX_SOCKETS: usize = 256;
-/// Games with an opponent, each of which has a search of its own.
+/// The maximum number of games with an opponent, each of which has its own search.
 const MAX_OPPONENTS: usize = 64;
-/// The longest that an opponent thinks about a move.
+/// The maximum search time of an opponent.
 pub const LONGEST_ANSWER: Duration = Duration::from_secs(5);
 
-/// The games that are being played over HTTP, and how many over WebSockets.
+/// The games over HTTP, and the number of WebSockets.
 pub struct Episodes {
-    table: Mutex<Table>,
+    sessions: Mutex<Sessions>,
     sockets: AtomicUsize,
-    /// A place for each opponent.
+    /// One permit per opponent.
     opponents: Arc<Semaphore>,
 }
 
 #[derive(Default)]
-struct Table {
-    sessions: HashMap<String, Session>,
-    /// The session of those who name none.
+struct Sessions {
+    by_name: HashMap<String, Session>,
+    /// The session of requests that do not name one.
     unnamed: Option<String>,
 }
 
@@ -48,30 +48,32 @@ struct Session {
     has_opponent: bool,
 }
 
-impl Table {
-    /// Removes the session among these that was idle longest; false when there is none.
+impl Sessions {
+    /// Removes the matching session that was idle longest; false if there is none.
     fn drop_oldest(&mut self, is_among: impl Fn(&Session) -> bool) -> bool {
-        let among = self.sessions.iter().filter(|(_, session)| is_among(session));
+        let among = self.by_name.iter().filter(|(_, session)| is_among(session));
         let oldest = among.min_by_key(|(_, session)| session.used).map(|(name, _)| name.clone());
-        oldest.is_some_and(|name| self.sessions.remove(&name).is_some())
+        oldest.is_some_and(|name| self.by_name.remove(&name).is_some())
     }
 }
 
-/// Begins a game: on a core of its own when there is an opponent, who may have the first move.
+/// Starts a game. With an opponent it waits for a core, because the opponent may move first.
 pub async fn begin(app: &Arc<App>, reset: Reset) -> Result<Episode, ApiError> {
     if reset.opponent().is_none() {
-        return work(app, move |app| Episode::new(&reset, &app.players, None, &Arc::default()))
-            .await;
+        return run_blocking(app, move |app| {
+            Episode::new(&reset, &app.players, None, &Arc::default())
+        })
+        .await;
     }
-    let seat = app.episodes.seat()?;
+    let permit = app.episodes.opponent_permit()?;
     let new = move |app: &App, stop: &Arc<AtomicBool>| {
-        Episode::new(&reset, &app.players, Some(seat), stop)
+        Episode::new(&reset, &app.players, Some(permit), stop)
     };
-    think(app, LONGEST_ANSWER, new).await
+    run_on_core(app, LONGEST_ANSWER, new).await
 }
 
-/// Does something in a game: on a core of its own when an opponent may have to answer. Whoever
-/// comes at the same time waits.
+/// Acts in a game. With an opponent it waits for a core, because the opponent may reply. Concurrent
+/// requests wait.
 pub async fn act<T: Send + 'static>(
     app: &Arc<App>,
     episode: Shared,
@@ -80,7 +82,7 @@ pub async fn act<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let mut episode = episode.lock_owned().await;
     if episode.is_slow() {
-        think(app, at_most.min(LONGEST_ANSWER), move |_, stop| task(&mut episode, stop)).await
+        run_on_core(app, at_most.min(LONGEST_ANSWER), move |_, stop| task(&mut episode, stop)).await
     } else {
         task(&mut episode, &Arc::default())
     }
@@ -89,84 +91,83 @@ pub async fn act<T: Send + 'static>(
 impl Default for Episodes {
     fn default() -> Episodes {
         let opponents = Arc::new(Semaphore::new(MAX_OPPONENTS));
-        Episodes { table: Mutex::default(), sockets: AtomicUsize::new(0), opponents }
+        Episodes { sessions: Mutex::default(), sockets: AtomicUsize::new(0), opponents }
     }
 }
 
 impl Episodes {
-    /// A place for an opponent; of games over HTTP the one that was idle longest makes room.
-    fn seat(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+    /// A permit for an opponent. If there is none, the HTTP game that was idle longest is removed.
+    fn opponent_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         let take = || Arc::clone(&self.opponents).try_acquire_owned().ok();
         let free = || {
-            // A game that somebody is just playing keeps its opponent.
+            // A game that is in use keeps its opponent.
             let is_idle = |session: &Session| {
                 session.has_opponent && Arc::strong_count(&session.episode) == 1
             };
-            lock(&self.table).drop_oldest(is_idle).then(take).flatten()
+            lock(&self.sessions).drop_oldest(is_idle).then(take).flatten()
         };
         take().or_else(free).ok_or_else(|| {
             ApiError::Busy(format!("{MAX_OPPONENTS} games have an opponent: try again later"))
         })
     }
 
-    /// Environments in use.
+    /// Games in use, over HTTP and WebSockets.
     pub fn len(&self) -> usize {
-        lock(&self.table).sessions.len() + self.sockets.load(Relaxed)
+        lock(&self.sessions).by_name.len() + self.sockets.load(Relaxed)
     }
 
-    /// Begins a session under a name, or under a new one; returns the name.
+    /// Starts a session under the given name or a new one. Returns the name.
     pub fn begin(&self, name: Option<String>, episode: Episode) -> Result<String, ApiError> {
         let is_unnamed = name.is_none();
         let name = match name {
             Some(name) => name,
             None => crate::secret_name()?,
         };
-        let mut table = lock(&self.table);
+        let mut sessions = lock(&self.sessions);
         let now = Instant::now();
-        table.sessions.retain(|_, session| now.duration_since(session.used) < IDLE);
-        if table.sessions.len() >= MAX_SESSIONS && !table.sessions.contains_key(&name) {
-            table.drop_oldest(|_| true);
+        sessions.by_name.retain(|_, session| now.duration_since(session.used) < IDLE);
+        if sessions.by_name.len() >= MAX_SESSIONS && !sessions.by_name.contains_key(&name) {
+            sessions.drop_oldest(|_| true);
         }
         let has_opponent = episode.is_slow();
         let episode = Arc::new(tokio::sync::Mutex::new(episode));
-        table.sessions.insert(name.clone(), Session { episode, used: now, has_opponent });
+        sessions.by_name.insert(name.clone(), Session { episode, used: now, has_opponent });
         if is_unnamed {
-            table.unnamed = Some(name.clone());
+            sessions.unnamed = Some(name.clone());
         }
         Ok(name)
     }
 
     /// The game of a session.
     pub fn find(&self, name: Option<&str>) -> Result<Shared, ApiError> {
-        let mut table = lock(&self.table);
+        let mut sessions = lock(&self.sessions);
         let name = match name {
             Some(name) => Some(name.to_owned()),
-            None => table.unnamed.clone(),
+            None => sessions.unnamed.clone(),
         };
-        let session = name.and_then(|name| table.sessions.get_mut(&name));
+        let session = name.and_then(|name| sessions.by_name.get_mut(&name));
         let session = session
-            .ok_or_else(|| ApiError::Conflict("there is no game under way: reset first".into()))?;
+            .ok_or_else(|| ApiError::Conflict("there is no game: send a reset first".into()))?;
         session.used = Instant::now();
         Ok(Arc::clone(&session.episode))
     }
 
-    /// Ends a session; false when there is none.
+    /// Ends a session; false if there is none.
     pub fn end(&self, name: &str) -> bool {
-        lock(&self.table).sessions.remove(name).is_some()
+        lock(&self.sessions).by_name.remove(name).is_some()
     }
 
-    /// A place for a WebSocket; `None` when all are taken.
+    /// Takes a place for a WebSocket; false when all are taken.
     pub fn enter(&self) -> bool {
         let enter = |open: usize| (open < MAX_SOCKETS).then_some(open + 1);
         self.sockets.fetch_update(Relaxed, Relaxed, enter).is_ok()
     }
 
-    /// Gives a place back.
+    /// Returns the place of a WebSocket.
     pub fn leave(&self) {
         self.sockets.fetch_sub(1, Relaxed);
     }
 
-    /// WebSockets that are open.
     pub fn sockets(&self) -> usize {
         self.sockets.load(Relaxed)
     }
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_do_not_meet() {
+    fn sessions_are_independent() {
         let episodes = Episodes::default();
         let begin = |name: Option<&str>| {
             let episode = Episode::alone(&players()).unwrap();
@@ -211,12 +212,12 @@ mod tests {
     }
 
     #[test]
-    fn opponents_have_places_and_idle_games_make_room() {
+    fn a_new_opponent_replaces_the_longest_idle_one() {
         let episodes = Episodes::default();
         let reset = Reset { opponent: Some("random".into()), ..Reset::default() };
         let begin = || {
-            let seat = episodes.seat()?;
-            let episode = Episode::new(&reset, &players(), Some(seat), &Arc::default())?;
+            let permit = episodes.opponent_permit()?;
+            let episode = Episode::new(&reset, &players(), Some(permit), &Arc::default())?;
             episodes.begin(None, episode)
         };
         let first = begin().unwrap();
@@ -225,11 +226,12 @@ mod tests {
         }
         assert_eq!(episodes.len(), MAX_OPPONENTS);
         assert!(episodes.find(Some(&first)).is_err(), "it was idle longest");
-        // Games over WebSockets, and those that somebody just plays, keep theirs.
-        lock(&episodes.table).sessions.clear();
-        let seats: Vec<_> = (0..MAX_OPPONENTS).map(|_| episodes.seat().unwrap()).collect();
+        // Games over WebSockets and games in use keep their opponents.
+        lock(&episodes.sessions).by_name.clear();
+        let permits: Vec<_> =
+            (0..MAX_OPPONENTS).map(|_| episodes.opponent_permit().unwrap()).collect();
         assert!(matches!(begin(), Err(ApiError::Busy(_))));
-        drop(seats);
+        drop(permits);
         assert!(begin().is_ok());
     }
 }

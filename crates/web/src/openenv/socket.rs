@@ -1,4 +1,4 @@
-//! The environment over WebSockets: a connection is a session.
+//! The environment over WebSockets: each connection is a session.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,19 +18,17 @@ use super::session::{LONGEST_ANSWER, MAX_SOCKETS, Shared, act, begin};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// The longest message that is read.
+/// The maximum size of a message.
 const MESSAGE_BYTES: usize = 64 << 10;
 
-/// How often a silent peer is asked whether it is there.
+/// How often a silent client is pinged.
 const PING: Duration = Duration::from_secs(20);
 
-/// `GET /ws`.
 pub async fn environment(State(app): State<Arc<App>>, upgrade: WebSocketUpgrade) -> Response {
     let upgrade = upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES);
     upgrade.on_upgrade(|socket| converse(app, socket, Protocol::Environment))
 }
 
-/// `GET /mcp`.
 pub async fn mcp(State(app): State<Arc<App>>, upgrade: WebSocketUpgrade) -> Response {
     let upgrade = upgrade.max_message_size(MESSAGE_BYTES).max_frame_size(MESSAGE_BYTES);
     upgrade.on_upgrade(|socket| converse(app, socket, Protocol::Tools))
@@ -42,10 +40,10 @@ enum Protocol {
     Tools,
 }
 
-/// A place among the sockets, given back in any case.
-struct Place(Arc<App>);
+/// A place for a WebSocket, returned when dropped.
+struct SocketPermit(Arc<App>);
 
-impl Drop for Place {
+impl Drop for SocketPermit {
     fn drop(&mut self) {
         self.0.episodes.leave();
     }
@@ -54,17 +52,17 @@ impl Drop for Place {
 async fn converse(app: Arc<App>, mut socket: WebSocket, protocol: Protocol) {
     if !app.episodes.enter() {
         let data = json!({
-            "message": "all sessions are taken", "code": "CAPACITY_REACHED",
+            "message": "all sessions are in use", "code": "CAPACITY_REACHED",
             "active_sessions": app.episodes.sockets(), "max_sessions": MAX_SOCKETS,
         });
-        // Whether it is heard or not, this ends here.
+        // The connection ends here even if sending fails.
         let _ = socket.send(text(&json!({ "type": "error", "data": data }))).await;
         return;
     }
-    let place = Place(Arc::clone(&app));
+    let place = SocketPermit(Arc::clone(&app));
     let Ok(episode) = Episode::alone(&app.players) else { return };
     let episode: Shared = Arc::new(tokio::sync::Mutex::new(episode));
-    while let Some(body) = hear(&mut socket, app.socket_idle).await {
+    while let Some(body) = receive(&mut socket, app.socket_idle).await {
         let reply = match protocol {
             Protocol::Environment => answer(&app, &body, &episode).await,
             Protocol::Tools => Some(tools(&app, body, &episode).await),
@@ -77,17 +75,17 @@ async fn converse(app: Arc<App>, mut socket: WebSocket, protocol: Protocol) {
     drop(place);
 }
 
-/// The next message; `None` at the end. A peer that is silent is asked now and then whether it is
-/// still there; one that says nothing at all for too long is not.
-async fn hear(socket: &mut WebSocket, idle: Duration) -> Option<Vec<u8>> {
-    let mut heard = Instant::now();
+/// The next message; `None` at the end. A silent client is pinged from time to time; one that does
+/// not react for too long is disconnected.
+async fn receive(socket: &mut WebSocket, idle: Duration) -> Option<Vec<u8>> {
+    let mut last_seen = Instant::now();
     loop {
         match timeout(PING.min(idle / 4), socket.recv()).await {
             Ok(Some(Ok(Message::Text(text)))) => return Some(text.as_bytes().to_vec()),
             Ok(Some(Ok(Message::Binary(bytes)))) => return Some(bytes.to_vec()),
-            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => heard = Instant::now(),
+            Ok(Some(Ok(Message::Ping(_) | Message::Pong(_)))) => last_seen = Instant::now(),
             Ok(Some(Ok(Message::Close(_)) | Err(_)) | None) => return None,
-            Err(_) if heard.elapsed() >= idle => return None,
+            Err(_) if last_seen.elapsed() >= idle => return None,
             Err(_) => socket.send(Message::Ping(Bytes::new())).await.ok()?,
         }
     }
@@ -113,7 +111,7 @@ struct Incoming {
     data: Value,
 }
 
-/// Answers a message; `None` when the client says goodbye.
+/// Answers a message; `None` when the client closes the session.
 async fn answer(app: &Arc<App>, body: &[u8], episode: &Shared) -> Option<Value> {
     let message: Incoming = match serde_json::from_slice(body) {
         Ok(message) => message,
@@ -121,8 +119,8 @@ async fn answer(app: &Arc<App>, body: &[u8], episode: &Shared) -> Option<Value> 
     };
     Some(match message.kind.as_str() {
         "reset" => {
-            let wishes = if message.data.is_null() { json!({}) } else { message.data };
-            match serde_json::from_value::<Reset>(wishes) {
+            let data = if message.data.is_null() { json!({}) } else { message.data };
+            match serde_json::from_value::<Reset>(data) {
                 Err(error) => fault("VALIDATION_ERROR", &error.to_string()),
                 Ok(reset) => match begin(app, reset).await {
                     Err(error) => observed(Err(error)),

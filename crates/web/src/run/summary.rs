@@ -1,46 +1,44 @@
-//! What a run comes to, in a row of a table.
+//! The summary of a run: a row of the table of runs.
 
-use std::time::SystemTime;
-
-use selfmate_run::{Budget, Progress, Rating, Record, RunError, RunReader};
+use selfmate_run::{Rating, Record, RunError, RunReader, RunTotals};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::learner::{Thinking, thinking};
+use crate::learner::{SearchKind, search_kind};
 use crate::training_process::TrainingState;
 
-/// A run that was written to within so many seconds is probably being trained by somebody.
+/// A run with a record within this time is probably being trained by another process.
 const RECENT_S: f64 = 120.0;
-/// Points of the small picture of a run.
+/// Points of the sparkline.
 const SPARK: usize = 60;
 
-/// A run in short.
+/// Summary of a run.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub struct RunSummary {
-    /// Its name.
+    /// Name of the run.
     pub name: String,
-    /// From its config.
+    /// From the config.
     pub learner: Option<String>,
-    /// From its config.
+    /// From the config.
     pub seed: Option<u64>,
-    /// Whether it is being trained.
+    /// Whether the run is being trained.
     pub state: RunState,
-    /// Why its training ended, or failed.
+    /// Why the training ended or failed.
     pub reason: Option<String>,
-    /// Seconds since it was begun.
+    /// Seconds since the run was created.
     pub age_s: Option<f64>,
-    /// Seconds since something was last recorded.
+    /// Seconds since the last record.
     pub recorded_s: Option<f64>,
     /// Seconds of training, as last recorded.
     pub elapsed_s: f64,
-    /// Seconds of training until now: while this server trains the run, the time since the last
-    /// record is counted too.
+    /// Seconds of training until now. While this server trains the run, this includes the time
+    /// since the last record.
     pub trained_s: f64,
-    /// When its last session was to stop; `null` when that is not known.
+    /// The budget of the last session; `null` when unknown.
     pub budget: Option<BudgetView>,
-    /// Threads of its last session; `null` when that is not known.
+    /// Threads of the last session; `null` when unknown.
     pub threads: Option<u64>,
-    /// Generations finished.
+    /// Finished generations.
     pub generation: u64,
     /// Games played.
     pub games: u64,
@@ -48,21 +46,21 @@ pub struct RunSummary {
     pub positions: u64,
     /// Simulations searched.
     pub simulations: u64,
-    /// Batches learned from.
+    /// Training steps.
     pub steps: u64,
-    /// Whether `/api/inside` can show how it searches.
+    /// True when `/api/inside` can show its search.
     pub searches_tree: bool,
-    /// The steps of its checkpoints.
+    /// Steps of the checkpoints.
     pub checkpoints: Vec<u64>,
     /// The newest rating.
     pub rating: Option<RatingView>,
-    /// Alarms so far.
+    /// Number of alarms.
     pub alarm_count: u64,
-    /// A small curve: Elo once there are two ratings, else the loss.
+    /// A sparkline: Elo if there are at least two ratings, otherwise the loss.
     pub spark: Vec<f64>,
-    /// What the small curve shows.
+    /// The metric of the sparkline.
     pub spark_of: &'static str,
-    /// Why it cannot be read.
+    /// Why the run cannot be read.
     pub error: Option<String>,
 }
 
@@ -70,27 +68,27 @@ pub struct RunSummary {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// By this server, which can stop it.
+    /// Trained by this server, which can stop it.
     Training,
-    /// This server has asked it to stop.
+    /// This server has asked the training to stop.
     Stopping,
-    /// By another process, as far as one can see: something was recorded lately.
-    RemoteGames,
-    /// It ended, or was never begun.
+    /// Probably trained by another process: there is a recent record.
+    Elsewhere,
+    /// Ended, or never started.
     #[default]
     Stopped,
 }
 
-/// When a training stops. Without any bound it goes on until it is told to stop.
+/// When a training stops. Without any bound it runs until it is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, ToSchema)]
 pub struct BudgetView {
-    /// Minutes of training, earlier sessions included.
+    /// Minutes of training, including earlier sessions.
     pub minutes: Option<f64>,
-    /// Games, earlier sessions included.
+    /// Games, including earlier sessions.
     pub games: Option<u64>,
-    /// Batches learned from, earlier sessions included.
+    /// Training steps, including earlier sessions.
     pub steps: Option<u64>,
-    /// A bound is reached: a resume has to say how much more.
+    /// True when a bound is reached; resuming then needs a larger one.
     pub is_spent: bool,
 }
 
@@ -99,11 +97,11 @@ pub struct BudgetView {
 pub struct RatingView {
     /// Elo.
     pub elo: f64,
-    /// The lower end of its 95 % interval.
+    /// Lower end of the 95 % interval.
     pub low: f64,
-    /// The upper end.
+    /// Upper end of the 95 % interval.
     pub high: f64,
-    /// The step that was rated.
+    /// Step of the rated checkpoint.
     pub step: u64,
 }
 
@@ -114,7 +112,7 @@ impl From<&Rating> for RatingView {
 }
 
 impl RunSummary {
-    /// Adds up a run.
+    /// Summarises a run.
     pub fn new(
         run: &RunReader,
         records: &[Record],
@@ -129,6 +127,7 @@ impl RunSummary {
                 return Ok(RunSummary::unreadable(&name, &error));
             }
         };
+        let totals = RunTotals::new(run, records)?;
         let mut summary = RunSummary {
             name: run.name(),
             learner: config.get("learner").and_then(toml::Value::as_str).map(str::to_owned),
@@ -136,45 +135,31 @@ impl RunSummary {
                 .get("seed")
                 .and_then(toml::Value::as_integer)
                 .and_then(|seed| u64::try_from(seed).ok()),
-            age_s: run.begun().map(seconds_since),
-            recorded_s: run.recorded().map(seconds_since),
-            checkpoints: run.steps()?,
+            age_s: totals.age_s,
+            recorded_s: totals.recorded_s,
+            elapsed_s: totals.elapsed_s,
+            generation: totals.progress.generation,
+            games: totals.progress.games,
+            positions: totals.progress.positions,
+            simulations: totals.progress.simulations,
+            steps: totals.progress.steps,
+            threads: totals.threads,
+            checkpoints: totals.checkpoints,
+            rating: totals.ratings.last().map(RatingView::from),
+            alarm_count: totals.alarms.len() as u64,
+            reason: totals.ended,
             ..RunSummary::default()
         };
         summary.searches_tree =
-            summary.learner.as_deref().is_some_and(|name| thinking(name) != Thinking::NoTree);
-        let mut session: (Option<u64>, Option<Budget>) = (None, None);
-        let mut progress = &Progress::default();
-        let mut ratings: Vec<&Rating> = Vec::new();
-        for record in records {
-            let seconds = record.elapsed_s().unwrap_or_default();
-            summary.elapsed_s = summary.elapsed_s.max(seconds);
-            summary.reason = None;
-            match record {
-                Record::Start { threads, budget, .. } => session = (Some(*threads), *budget),
-                Record::Resume { threads, budget, .. } => session = (*threads, *budget),
-                Record::Progress(newer) => progress = newer,
-                Record::Rating(rating) => ratings.push(rating),
-                Record::Alarm(_) => summary.alarm_count += 1,
-                Record::End { reason, .. } => summary.reason = Some(reason.clone()),
-            }
-        }
-        summary.generation = progress.generation;
-        summary.games = progress.games;
-        summary.positions = progress.positions;
-        summary.simulations = progress.simulations;
-        summary.steps = progress.steps;
-        let (threads, budget) = session;
-        summary.threads = threads;
-        summary.budget = budget.map(|budget| BudgetView {
+            summary.learner.as_deref().is_some_and(|name| search_kind(name) != SearchKind::NoTree);
+        summary.budget = totals.budget.map(|budget| BudgetView {
             minutes: budget.minutes,
             games: budget.games,
             steps: budget.steps,
             is_spent: budget.is_spent(summary.elapsed_s, summary.games, summary.steps),
         });
-        summary.rating = ratings.last().map(|rating| RatingView::from(*rating));
-        if ratings.len() >= 2 {
-            summary.spark = thin(ratings.iter().map(|rating| rating.elo).collect());
+        if totals.ratings.len() >= 2 {
+            summary.spark = thin(totals.ratings.iter().map(|rating| rating.elo).collect());
             summary.spark_of = "elo";
         } else {
             let loss = records.iter().filter_map(|record| match record {
@@ -184,32 +169,32 @@ impl RunSummary {
             summary.spark = thin(loss.collect());
             summary.spark_of = "loss.value";
         }
-        summary.judge_state(training);
+        summary.set_state(training);
         Ok(summary)
     }
 
-    /// A run that cannot be read, with the reason.
+    /// The summary of a run that cannot be read.
     pub fn unreadable(name: &str, error: &str) -> RunSummary {
         RunSummary { name: name.to_owned(), error: Some(error.to_owned()), ..RunSummary::default() }
     }
 
-    /// A run whose training has not made its folder yet, or never will.
+    /// The summary of a run whose folder does not exist yet.
     pub fn starting(name: &str, training: Option<&TrainingState>) -> RunSummary {
         let mut summary = RunSummary { name: name.to_owned(), ..RunSummary::default() };
-        summary.judge_state(training);
+        summary.set_state(training);
         summary
     }
 
-    fn judge_state(&mut self, training: Option<&TrainingState>) {
+    fn set_state(&mut self, training: Option<&TrainingState>) {
         match training {
             Some(TrainingState::Running(_)) => self.state = RunState::Training,
             Some(TrainingState::Stopping(_)) => self.state = RunState::Stopping,
-            // Newer than what the run's last session had to say.
+            // Newer than the reason recorded by the last session.
             Some(TrainingState::Failed(reason)) => self.reason = Some(reason.clone()),
             Some(TrainingState::Ended) | None => {
                 let recent = self.recorded_s.is_some_and(|seconds| seconds < RECENT_S);
                 if recent && self.reason.is_none() && training.is_none() {
-                    self.state = RunState::RemoteGames;
+                    self.state = RunState::Elsewhere;
                 }
             }
         }
@@ -217,25 +202,20 @@ impl RunSummary {
         if let Some(TrainingState::Running(begun) | TrainingState::Stopping(begun)) = training
             && self.reason.is_none()
         {
-            // What was last recorded may be from an earlier session.
+            // The last record may be from an earlier session.
             let session_s = begun.elapsed().as_secs_f64();
             self.trained_s += self.recorded_s.unwrap_or_default().min(session_s);
         }
     }
 }
 
-/// At most [`SPARK`] points, evenly chosen, the last among them.
+/// At most [`SPARK`] evenly chosen points, including the last.
 fn thin(values: Vec<f64>) -> Vec<f64> {
     if values.len() <= SPARK {
         return values;
     }
     let last = values.len() - 1;
     (0..SPARK).map(|index| values[index * last / (SPARK - 1)]).collect()
-}
-
-fn seconds_since(then: SystemTime) -> f64 {
-    // A file from the future has no age.
-    SystemTime::now().duration_since(then).unwrap_or_default().as_secs_f64()
 }
 
 #[cfg(test)]
@@ -251,27 +231,27 @@ mod tests {
     }
 
     #[test]
-    fn training_time_goes_on_between_records() {
+    fn training_time_advances_between_records() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = selfmate_run::Run::open(folder.path()).unwrap();
         run.write_config("learner = \"zero\"").unwrap();
         let start = Record::Start { version: "1".into(), seed: 1, threads: 1, budget: None };
         run.append_metric(&start).unwrap();
-        let begun = std::time::Instant::now();
-        let running = TrainingState::Running(begun);
+        let started = std::time::Instant::now();
+        let running = TrainingState::Running(started);
         let summary =
             |records: &[Record], training| RunSummary::new(&run, records, training).unwrap();
-        // In the first generation, too.
+        // Also in the first generation.
         let first = summary(std::slice::from_ref(&start), Some(&running));
         assert!(first.elapsed_s == 0.0 && first.trained_s > 0.0, "{first:?}");
-        assert!(first.trained_s <= begun.elapsed().as_secs_f64());
-        // A session that has ended counts as recorded.
+        assert!(first.trained_s <= started.elapsed().as_secs_f64());
+        // For an ended session the recorded time counts.
         let end = Record::End { elapsed_s: 24.0, reason: "stopped".to_owned() };
         assert_eq!(summary(&[start, end], None).trained_s, 24.0);
     }
 
     #[test]
-    fn a_resume_that_fails_says_why() {
+    fn the_reason_of_a_failed_resume_is_shown() {
         let folder = tempfile::tempdir().unwrap();
         let mut run = selfmate_run::Run::open(folder.path()).unwrap();
         run.write_config("learner = \"zero\"").unwrap();

@@ -1,4 +1,4 @@
-//! A finished game to look at, whoever played it.
+//! A finished game of a run or a match.
 
 use selfmate_arena::GameRecord as MatchGame;
 use selfmate_arena::game::Side;
@@ -12,17 +12,17 @@ use utoipa::ToSchema;
 use super::position::{MoveView, OutcomeView};
 use super::thought::value_of;
 
-/// The most likely moves of a policy that are shown.
+/// The number of moves shown of a policy.
 const SHARES: usize = 12;
 
 /// A finished game.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct GameView {
-    /// Its number in the run or the match.
+    /// Number in the run or match.
     pub number: u64,
-    /// Who has White.
+    /// Name of White.
     pub white: String,
-    /// Who has Black.
+    /// Name of Black.
     pub black: String,
     /// The start position as FEN.
     pub start: String,
@@ -42,15 +42,15 @@ pub struct PlyView {
     pub played: MoveView,
     /// The position after it.
     pub fen: String,
-    /// The side to move after it is in check.
+    /// True when the move gives check.
     pub check: bool,
-    /// What White could expect before it, from -1 to 1, as its player saw it.
+    /// White's expected result before the move, from -1 to 1, as its player saw it.
     pub value: Option<f32>,
     /// The probability of a draw.
     pub draw: Option<f32>,
-    /// Milliseconds it took.
+    /// Search time in milliseconds.
     pub ms: Option<u64>,
-    /// The policy before it, the likeliest moves first.
+    /// The policy before the move, most likely moves first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<Share>,
 }
@@ -65,7 +65,7 @@ pub struct Share {
     pub share: f32,
 }
 
-/// A game of self-play, with what the search thought on the way.
+/// A self-play game with the search results of its moves.
 pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
     let mut judged = vec![None; record.moves.len() + 1];
     record.replay(|game, legal, position| {
@@ -98,7 +98,7 @@ pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
     })
 }
 
-/// A game of a match between A and B; `None` when its moves cannot be played.
+/// A game of a match between A and B; `None` when its moves cannot be replayed.
 pub fn matched(record: &MatchGame, a: &str, b: &str) -> Option<GameView> {
     let game = record.played.replay().ok()?;
     let moves: Vec<Move> = game.moves().collect();
@@ -110,7 +110,7 @@ pub fn matched(record: &MatchGame, a: &str, b: &str) -> Option<GameView> {
             return;
         };
         view.ms = Some(thought.ms);
-        // The side to move after it is the other one.
+        // `fen` is the position after the move.
         let mover_is_white = view.fen.split(' ').nth(1) == Some("b");
         let value = match (thought.mate, thought.cp) {
             (Some(moves), _) => Some(if moves > 0 { 1.0 } else { -1.0 }),
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_whites_and_policies_the_likeliest_first() {
+    fn values_are_for_white_and_policies_are_sorted() {
         let mut game = Game::new();
         for text in ["f2f3", "e7e5", "g2g4", "d8h4"] {
             game.play(parse_uci(game.position(), text).unwrap()).unwrap();

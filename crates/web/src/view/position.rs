@@ -1,4 +1,4 @@
-//! A position, the way to it, and what can be played in it.
+//! A position with the moves that led to it and the legal moves.
 
 use selfmate_chess::fen::{parse_game, to_fen};
 use selfmate_chess::notation::{parse_move, san, uci};
@@ -8,23 +8,23 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 
-/// No game that people play is longer.
+/// The maximum number of moves of a game.
 const MAX_MOVES: usize = 2000;
 
-/// A game as a client tells it: where it starts and what was played.
+/// A game sent by a client: its start and its moves.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 pub struct Line {
-    /// The start position; the usual one when it is left out.
+    /// The start position; the standard one by default.
     #[serde(default)]
     pub fen: Option<String>,
-    /// Moves in UCI or SAN.
+    /// Moves from the start, in UCI or SAN notation.
     #[serde(default)]
     #[schema(max_items = 2000)]
     pub moves: Vec<String>,
 }
 
 impl Line {
-    /// Plays it; the error names what is wrong.
+    /// Plays the moves. The error names the first illegal one.
     pub fn game(&self) -> Result<Game, ApiError> {
         if self.moves.len() > MAX_MOVES {
             let count = self.moves.len();
@@ -54,31 +54,31 @@ pub struct PositionView {
     pub fen: String,
     /// `white` or `black`.
     pub turn: &'static str,
-    /// The side to move is in check.
+    /// True when the side to move is in check.
     pub check: bool,
     /// The moves that led here.
     pub played: Vec<MoveView>,
-    /// What can be played; empty when the game is over.
+    /// Legal moves; empty when the game is over.
     pub legal: Vec<MoveView>,
-    /// How the game ended; `null` while it goes on.
+    /// The outcome; `null` while the game is not over.
     pub outcome: Option<OutcomeView>,
 }
 
 /// A move in both notations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct MoveView {
-    /// In UCI.
+    /// UCI notation.
     pub uci: String,
-    /// In SAN.
+    /// SAN notation.
     pub san: String,
 }
 
 /// The end of a game.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct OutcomeView {
-    /// `1-0`, `0-1`, `1/2-1/2`, or `*` when it was cut off.
+    /// `1-0`, `0-1`, `1/2-1/2`, or `*` for a truncated game.
     pub result: String,
-    /// Why.
+    /// Why the game ended.
     pub reason: String,
 }
 
@@ -93,7 +93,7 @@ impl PositionView {
             fen: to_fen(position),
             turn: color(position.turn()),
             check: position.is_check(),
-            played: written(game.start(), &moves),
+            played: move_views(game.start(), &moves),
             legal: match outcome {
                 None => legal.iter().map(|&m| MoveView::new(position, m)).collect(),
                 Some(_) => Vec::new(),
@@ -115,8 +115,8 @@ impl From<Outcome> for OutcomeView {
     }
 }
 
-/// Moves from a position on, each written where it is played. They must be legal.
-pub fn written(start: &Chess, moves: &[Move]) -> Vec<MoveView> {
+/// Moves from a position on, each in the notation of its position. They must be legal.
+pub fn move_views(start: &Chess, moves: &[Move]) -> Vec<MoveView> {
     let mut position = start.clone();
     let view = |&m: &Move| {
         let view = MoveView::new(&position, m);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mate_has_no_moves_and_names_its_end() {
+    fn a_mate_has_no_legal_moves_and_an_outcome() {
         let game = line(None, &["f3", "e7e5", "g2g4", "Qh4"]).game().unwrap();
         let view = PositionView::new(&game);
         assert!(view.check && view.legal.is_empty());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_illegal_move() {
         let error = |line: Line| line.game().unwrap_err().to_string();
         assert!(error(line(None, &["e4", "e4"])).starts_with("move 2: 'e4' is not legal in "));
         assert!(error(line(Some("8/8 w - -"), &[])).starts_with("bad FEN '8/8 w - -': "));

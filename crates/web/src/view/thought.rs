@@ -1,4 +1,4 @@
-//! What a player thinks, for tables, arrows and bars.
+//! Search results of a player, for tables, arrows and bars.
 
 use selfmate_chess::Game;
 use selfmate_search::player::{Score, SearchInfo};
@@ -6,15 +6,15 @@ use selfmate_search::{Choice, Wdl};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::position::{MoveView, written};
+use super::position::{MoveView, move_views};
 
-/// A judgement in centipawns or moves to mate, for the side to move.
+/// A score in centipawns or moves to mate, for the side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ScoreView {
-    /// Hundredths of a pawn.
+    /// Centipawns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cp: Option<i32>,
-    /// Moves until mate; negative when the side to move is mated.
+    /// Moves to mate; negative when the side to move is mated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mate: Option<i32>,
 }
@@ -28,76 +28,76 @@ impl From<Score> for ScoreView {
     }
 }
 
-/// One of the lines a player looks at.
+/// One line of a search.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ThoughtView {
     /// `thought`.
     pub kind: &'static str,
-    /// Its place among the best, from 1: a new round begins with 1.
+    /// Rank among the best lines, from 1; each report starts with 1.
     pub rank: usize,
     /// The moves, at least one.
     pub line: Vec<MoveView>,
-    /// For the side to move; `null` for a move that the search has not visited.
+    /// For the side to move; `null` for a move without visits.
     pub score: Option<ScoreView>,
-    /// Expected result for the side to move, from -1 to 1; `null` where `score` is.
+    /// Expected result for the side to move, from -1 to 1; `null` when `score` is `null`.
     pub value: Option<f32>,
-    /// Chances of the side to move to win, draw and lose, if the player thinks in those.
+    /// Probabilities of win, draw and loss for the side to move, if the player has them.
     pub wdl: Option<[f32; 3]>,
-    /// SimulationStats through the first move, for tree searches.
+    /// Visits of the first move, for tree searches.
     pub visits: Option<u32>,
-    /// The first move's prior, for tree searches.
+    /// Prior of the first move, for tree searches.
     pub prior: Option<f32>,
-    /// Plies.
+    /// Depth in plies.
     pub depth: u32,
-    /// Simulations or nodes so far.
+    /// Simulations (tree search) or nodes (alpha-beta, other engines) so far.
     pub nodes: u64,
     /// Milliseconds so far.
     pub ms: u64,
 }
 
 impl ThoughtView {
-    pub fn new(game: &Game, thought: &SearchInfo) -> ThoughtView {
-        // Of a move without a visit nothing is known, whatever number stands there.
-        let is_known = thought.visits != Some(0);
-        let value = || thought.wdl.map_or_else(|| value_of(thought.score), Wdl::value);
+    pub fn new(game: &Game, info: &SearchInfo) -> ThoughtView {
+        // A move without visits has no meaningful score.
+        let is_known = info.visits != Some(0);
+        let value = || info.wdl.map_or_else(|| value_of(info.score), Wdl::value);
         ThoughtView {
             kind: "thought",
-            rank: thought.rank,
-            line: written(game.position(), &thought.line),
-            score: is_known.then(|| thought.score.into()),
+            rank: info.rank,
+            line: move_views(game.position(), &info.line),
+            score: is_known.then(|| info.score.into()),
             value: is_known.then(value),
-            wdl: thought.wdl.filter(|_| is_known).map(|wdl| [wdl.win, wdl.draw, wdl.loss]),
-            visits: thought.visits,
-            prior: thought.prior,
-            depth: thought.depth,
-            nodes: thought.nodes,
-            ms: u64::try_from(thought.elapsed.as_millis()).unwrap_or(u64::MAX),
+            wdl: info.wdl.filter(|_| is_known).map(|wdl| [wdl.win, wdl.draw, wdl.loss]),
+            visits: info.visits,
+            prior: info.prior,
+            depth: info.depth,
+            nodes: info.nodes,
+            ms: u64::try_from(info.elapsed.as_millis()).unwrap_or(u64::MAX),
         }
     }
 }
 
-/// The move a player has picked.
+/// The chosen move of a player.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct ChoiceView {
     /// `choice`.
     pub kind: &'static str,
     /// The move.
     pub played: MoveView,
-    /// The line it expects, this move first.
+    /// The expected line, starting with this move.
     pub line: Vec<MoveView>,
-    /// For the side to move; `null` for players without an opinion.
+    /// For the side to move; `null` for players without an evaluation.
     pub score: Option<ScoreView>,
     /// Expected result for the side to move, from -1 to 1.
     pub value: Option<f32>,
-    /// Chances of the side to move.
+    /// Probabilities of win, draw and loss for the side to move.
     pub wdl: Option<[f32; 3]>,
-    /// Plies.
+    /// Depth in plies.
     pub depth: Option<u32>,
-    /// Simulations or nodes.
+    /// Simulations (tree search) or nodes (alpha-beta, other engines).
     pub nodes: Option<u64>,
-    /// Milliseconds.
+    /// Search time in milliseconds.
     pub ms: u64,
-    /// Why it is not the newest of its run that has played.
+    /// Why an older checkpoint than the newest was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
 }
@@ -108,7 +108,7 @@ impl ChoiceView {
         ChoiceView {
             kind: "choice",
             played: MoveView::new(game.position(), choice.played),
-            line: written(game.position(), &choice.line),
+            line: move_views(game.position(), &choice.line),
             score: score.map(ScoreView::from),
             value: choice.wdl.map(Wdl::value).or(choice.score.map(value_of)),
             wdl: choice.wdl.map(|wdl| [wdl.win, wdl.draw, wdl.loss]),
@@ -120,7 +120,7 @@ impl ChoiceView {
     }
 }
 
-/// An expected result for a score: the inverse of [`Score::from_value`].
+/// The expected result of a score: the inverse of [`Score::from_value`].
 pub(super) fn value_of(score: Score) -> f32 {
     match score {
         Score::Centipawns(value) => ((f64::from(value) / 90.0).atan() / 1.563_754) as f32,
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_score_and_its_value_are_the_same_opinion() {
+    fn value_of_is_the_inverse_of_from_value() {
         for value in [-0.9, -0.3, 0.0, 0.2, 0.75] {
             assert!((value_of(Score::from_value(value)) - value).abs() < 0.01, "{value}");
         }

@@ -1,4 +1,4 @@
-//! A client that sends what it is told, byte by byte: what no browser would send can be sent too.
+//! A client that sends arbitrary bytes, also those that no browser would send.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use selfmate_web::{Config, Limits, Server};
 use serde_json::Value;
 
-/// The settings of a server over a folder, on a port of its own.
+/// A server for a folder of runs, on a free port.
 pub fn config(runs: &Path) -> Config {
     Config {
         address: "127.0.0.1:0".parse().unwrap(),
@@ -23,12 +23,10 @@ pub fn config(runs: &Path) -> Config {
     }
 }
 
-/// A server over a folder.
 pub fn serve(runs: &Path) -> Server {
     Server::start(config(runs)).unwrap()
 }
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -58,22 +56,23 @@ impl Answer {
     }
 }
 
-/// A server that says nothing for so long has failed: a test says so instead of hanging.
+/// A server that is silent for this long has failed; the test then fails instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection.
 pub fn connect(address: SocketAddr) -> TcpStream {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream
 }
 
-/// Everything that comes until the server closes.
+/// Reads until the server closes the connection.
 pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("it was never closed"),
-        // Whoever is let go in the middle of a request is cut off.
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            panic!("the server did not close the connection")
+        }
+        // A client that is disconnected during a request gets a reset.
         _ => bytes,
     }
 }
@@ -81,7 +80,7 @@ pub fn rest(stream: &mut TcpStream) -> Vec<u8> {
 /// Sends bytes and reads until the server closes.
 pub fn raw(address: SocketAddr, request: &[u8]) -> Answer {
     let mut stream = connect(address);
-    // A server that refuses a body may close before all of it is sent.
+    // A server that rejects a body may close before all of it is sent.
     let _ = stream.write_all(request);
     parse(&rest(&mut stream))
 }
@@ -115,7 +114,7 @@ pub fn get(address: SocketAddr, path: &str) -> Answer {
     get_with(address, path, "")
 }
 
-/// `headers` are whole lines.
+/// `headers` are complete lines.
 pub fn get_with(address: SocketAddr, path: &str, headers: &str) -> Answer {
     let text =
         format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{headers}Connection: close\r\n\r\n");
@@ -134,7 +133,7 @@ pub fn post_with(address: SocketAddr, path: &str, headers: &str, body: &str) -> 
     raw(address, text.as_bytes())
 }
 
-/// A connection whose answer is read line by line, for events.
+/// A connection whose response is read line by line, for events.
 pub struct Lines {
     stream: TcpStream,
     rest: Vec<u8>,
@@ -163,7 +162,7 @@ impl Lines {
         }
     }
 
-    /// Skips to the first line that begins so.
+    /// Skips to the first line with this start.
     pub fn find(&mut self, start: &str) -> String {
         loop {
             let line = self.line().unwrap_or_else(|| panic!("the stream ended before '{start}'"));
@@ -174,7 +173,7 @@ impl Lines {
     }
 }
 
-/// A WebSocket, as far as tests need one.
+/// A minimal WebSocket client.
 pub struct Socket {
     stream: TcpStream,
 }
@@ -198,13 +197,13 @@ impl Socket {
         Socket { stream }
     }
 
-    /// Sends a text and returns the answer.
+    /// Sends a text and returns the reply.
     pub fn ask(&mut self, text: &str) -> Value {
         self.send(text);
         self.hear().expect("an answer")
     }
 
-    /// Sends a text and waits for nothing.
+    /// Sends a text without waiting for a reply.
     pub fn send(&mut self, text: &str) {
         let length = u8::try_from(text.len()).ok().filter(|length| *length < 126).unwrap_or(126);
         let mut frame = vec![0x81, 0x80 | length];
@@ -217,7 +216,7 @@ impl Socket {
         self.stream.write_all(&frame).unwrap();
     }
 
-    /// Begins a text that is to be so long.
+    /// Sends only the head of a text frame of this length.
     pub fn send_claim(&mut self, length: u64) {
         let mut frame = vec![0x81, 0x80 | 127];
         frame.extend(length.to_be_bytes());
@@ -225,7 +224,7 @@ impl Socket {
         self.stream.write_all(&frame).unwrap();
     }
 
-    /// The next text, whatever pings come before it; `None` when the server has closed.
+    /// The next text, skipping pings; `None` when the server has closed.
     pub fn hear(&mut self) -> Option<Value> {
         loop {
             let (kind, payload) = self.frame()?;
@@ -237,11 +236,11 @@ impl Socket {
         }
     }
 
-    /// A frame's kind and what is in it; `None` at the end.
+    /// The opcode and payload of the next frame; `None` at the end.
     fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut head = [0; 2];
         match self.stream.read_exact(&mut head) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer came"),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("there was no reply"),
             read => read.ok()?,
         }
         let length = match head[1] & 0x7F {
@@ -250,7 +249,7 @@ impl Socket {
                 self.stream.read_exact(&mut length).unwrap();
                 usize::from(u16::from_be_bytes(length))
             }
-            127 => panic!("an answer beyond all bounds"),
+            127 => panic!("a reply of more than 64 KB"),
             length => usize::from(length),
         };
         let mut payload = vec![0; length];

@@ -1,5 +1,5 @@
-//! `selfmate bench nets`: how fast the residual networks judge and learn, how much of that a server
-//! for many searches keeps, and how well bytes agree with floats.
+//! `selfmate bench nets`: the speed of residual networks in evaluation and training, the speed of a
+//! server shared by many searches, and how well quantised networks agree with floating point.
 
 use std::time::Duration;
 
@@ -18,26 +18,26 @@ use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Seconds to spend on each figure
+    /// Seconds per measurement
     #[arg(long, default_value_t = 1.0, value_parser = number::seconds)]
     seconds: f64,
     /// The networks (4, 5, 15 and 19 blocks of 32, 64, 192 and 256 filters)
     #[arg(long, value_delimiter = ',', default_value = "toy")]
     network: Vec<Name>,
-    /// Say also how often the network of a run (NAME, NAME@STEP, net:FILE) has the same best move
-    /// in bytes as in floats
+    /// Also measure how often the network of a run (NAME, NAME@STEP, net:FILE) has the same best
+    /// move quantised as in floating point
     #[arg(long, value_name = "RUN")]
     agreement: Option<String>,
-    /// Searches that share a server
+    /// Searches that share one server
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     searches: u16,
-    /// Positions judged at a time
+    /// Positions per evaluated batch
     #[arg(long, value_delimiter = ',', default_value = "1,8,16,32,128", value_parser = clap::value_parser!(u16).range(1..=1024))]
     batch: Vec<u16>,
-    /// Positions learned at a time
+    /// Positions per training batch
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..=4096))]
     training_batch: u16,
-    /// Threads that share a batch [default: one, then all cores]
+    /// Threads per batch [default: one, then all cores]
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Vec<u16>,
 }
@@ -53,7 +53,7 @@ enum Name {
 
 #[derive(Serialize)]
 struct Report {
-    /// The inner loops of floats: portable, avx2 or avx512.
+    /// The floating-point kernel: portable, avx2 or avx512.
     kernel: &'static str,
     networks: Vec<Row>,
     agreement: Option<Agreement>,
@@ -71,8 +71,8 @@ struct Agreement {
 struct Row {
     name: Name,
     parameters: usize,
-    /// `fast` in floats, `int8` with its blocks in bytes, `server` in floats for searches that
-    /// share a server, as many as the batch says.
+    /// `fast` for floating point, `int8` for quantised blocks, `server` for floating point with
+    /// `batch` searches that share a server.
     path: &'static str,
     batch: usize,
     threads: usize,
@@ -87,7 +87,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         threads = vec![1, std::thread::available_parallelism().map_or(1, Into::into)];
         threads.dedup();
     }
-    // First, as it may name a run that is not there.
+    // First, because it may name a run that does not exist.
     let agreement = args.agreement.as_deref().map(agreement).transpose()?;
     let mut networks = Vec::new();
     for &name in &args.network {
@@ -98,8 +98,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     output.report(&report, |report, out| {
         for row in &report.networks {
             let (what, speed) = match (row.inference_per_second, row.training_per_second) {
-                (Some(speed), _) => ("judges", speed),
-                (_, speed) => ("learns", speed.unwrap_or(0)),
+                (Some(speed), _) => ("evaluates", speed),
+                (_, speed) => ("trains", speed.unwrap_or(0)),
             };
             writeln!(
                 out,
@@ -116,8 +116,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         {
             writeln!(
                 out,
-                "{network}: bytes and floats have the same best move in {:.1} % of {positions} \
-                 positions, their values are {value_distance:.4} apart",
+                "{network}: quantised and floating point have the same best move in {:.1} % of {positions} \
+                 positions, their values differ by {value_distance:.4}",
                 100.0 * same_best_move
             )?;
         }
@@ -125,12 +125,13 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     })
 }
 
-/// Compares the bytes of a network with its floats, on positions that it was not rounded by.
+/// Compares a quantised network with floating point, on other positions than those used for
+/// quantisation.
 fn agreement(text: &str) -> anyhow::Result<Agreement> {
     let model = players::model(text, runs::folder(), &|passed| runs::warn(passed))
         .map_err(anyhow::Error::msg)?;
     let Model::Residual(weights) = model else {
-        anyhow::bail!("{text} is no residual network");
+        anyhow::bail!("{text} is not a residual network");
     };
     let positions = |count, seed| bench::positions(weights.config(), count, Seed::new(seed));
     let rounded = Network::quantised(&weights, positions(256, 1).planes());

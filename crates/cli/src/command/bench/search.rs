@@ -1,4 +1,4 @@
-//! The searches' part of the benchmark.
+//! Benchmarks of the searches.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,12 @@ use selfmate_search::mcts::{Limit, Search, SearchParams, run, run_parallel};
 
 use super::{Part, ROOM, per_second};
 
-/// A large tree that knows nothing: the speed of the tree itself, with plain UCT.
+/// A large tree with a uniform evaluator: the speed of the tree itself, with UCT.
 pub fn mcts_uniform(_: Duration) -> Part {
     large_tree("tree alone, 1M simulations, UCT", 1)
 }
 
-/// The same with a thread for each core in the one tree.
+/// The same tree with one thread per core.
 pub fn mcts_uniform_threads(_: Duration) -> Part {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     large_tree("the same, all cores in one tree", threads)
@@ -34,12 +34,12 @@ fn large_tree(label: &'static str, threads: usize) -> Part {
     Part { bytes_per_simulation: Some(bytes), ..part }
 }
 
-/// PUCT with a cheap evaluator, for the time of the part.
+/// PUCT with a cheap evaluator.
 pub fn mcts_material(time: Duration) -> Part {
     timed("PUCT counting material", time, SearchParams::default(), &mut Material)
 }
 
-/// Fresh trees of 800 simulations, as self-play grows them.
+/// New trees of 800 simulations, as in self-play.
 pub fn mcts_800(time: Duration) -> Part {
     let mut search =
         Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() }).expect(ROOM);
@@ -54,7 +54,7 @@ pub fn mcts_800(time: Duration) -> Part {
     per_second("tree alone, 800 simulations, PUCT", simulations, started.elapsed(), "simulations")
 }
 
-/// Random playouts as the `rollout` player has them.
+/// Random playouts as in the `rollout` player.
 pub fn rollout(time: Duration) -> Part {
     let mut evaluator = Rollout::new(Playout::default(), Seed::new(1));
     timed("UCT with capped playouts", time, SearchParams::uct(), &mut evaluator)
@@ -79,7 +79,7 @@ fn timed(
     per_second(label, search.simulations(), started.elapsed(), "simulations")
 }
 
-/// Feeds the signature: small trees of every root rule over the start position.
+/// Adds small trees of every root rule to the signature.
 pub fn fingerprint(add: &mut dyn FnMut(u64)) {
     let rules = [
         SearchParams::default(),

@@ -1,4 +1,4 @@
-//! The `zero` learner's part of the benchmark, with the network that ships with selfmate.
+//! Benchmarks of the `zero` learner, with the network that ships with selfmate.
 
 use std::hint::black_box;
 use std::sync::atomic::AtomicBool;
@@ -13,12 +13,10 @@ use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
 
 use super::{Part, ROOM, Shares, per_second, sample_games};
 
-/// Values of positions.
 pub fn values(time: Duration) -> Part {
     evaluations("network, value", Need::Value, time)
 }
 
-/// Values and priors of positions.
 pub fn policies(time: Duration) -> Part {
     evaluations("network, value and policy", Need::Both, time)
 }
@@ -30,18 +28,18 @@ fn evaluations(label: &'static str, need: Need, time: Duration) -> Part {
     Part { per_second, ..super::per_second(label, 0, time, "evaluations") }
 }
 
-/// Fresh trees of 800 simulations.
+/// New trees of 800 simulations.
 pub fn trees(time: Duration) -> Part {
     let mut network = Network::new(&shipped_weights());
     let (simulations, elapsed) = grow(&mut network, time);
     let part = per_second("trees of 800 with the network", simulations, elapsed, "simulations");
-    // Looking at the clock and keeping leaves takes time too: the shares are measured apart, and
-    // only what a simulation takes is taken over.
+    // Measuring takes time too, so the shares are measured in separate searches and only the times
+    // per simulation are used.
     let mut timed = Timed { network: network.clone(), time: Duration::ZERO };
     let (timed_simulations, _) = grow(&mut timed, time / 4);
-    let mut witness = Witness { network, root_ply: 0, walks: Vec::new() };
-    let (seen, _) = grow(&mut witness, time / 20);
-    let rules = witness.replay();
+    let mut recorder = PathRecorder { network, root_ply: 0, paths: Vec::new() };
+    let (seen, _) = grow(&mut recorder, time / 20);
+    let rules = recorder.replay();
     let whole = elapsed.as_secs_f64() / simulations as f64;
     let network = timed.time.as_secs_f64() / timed_simulations as f64 / whole;
     let rules = rules.as_secs_f64() / seen as f64 / whole;
@@ -67,7 +65,7 @@ fn grow(evaluator: &mut dyn Evaluator, time: Duration) -> (u64, Duration) {
     (simulations, started.elapsed())
 }
 
-/// Games of self-play as they are in the middle of a run.
+/// Self-play games as in the middle of a run.
 pub fn selfplay(time: Duration) -> Part {
     let config = SelfPlayConfig::default();
     let network = Box::new(Network::new(&shipped_weights()));
@@ -78,20 +76,19 @@ pub fn selfplay(time: Duration) -> Part {
     let mut numbers = 0..;
     let next = || numbers.next().filter(|_| started.elapsed() < time);
     player.play(&generation, next, |played| simulations += played.simulations, &stop);
-    per_second("self-play, 80 a move, one core", simulations, started.elapsed(), "simulations")
+    per_second("self-play, 80 per move, one core", simulations, started.elapsed(), "simulations")
 }
 
-/// Positions learned from.
 pub fn training(time: Duration) -> Part {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let samples = bench::samples(16 * 4096, Seed::new(1));
     let trainer = Trainer::new(shipped_weights(), TrainerConfig::default(), threads);
     let speed = trainer.and_then(|mut trainer| bench::training(&mut trainer, &samples, 4096, time));
-    let per_second = speed.expect("random samples can be learned from") as u64;
+    let per_second = speed.expect("random samples are valid training data") as u64;
     Part { per_second, ..super::per_second("training, all cores", 0, time, "positions") }
 }
 
-/// A network that knows how long it took.
+/// A network that measures its own time.
 struct Timed {
     network: Network,
     time: Duration,
@@ -105,21 +102,21 @@ impl Evaluator for Timed {
     }
 }
 
-/// A network that remembers the ways to its leaves.
-struct Witness {
+/// A network that records the paths to its leaves.
+struct PathRecorder {
     network: Network,
     root_ply: usize,
-    /// The root, the moves from there, and what was asked.
-    walks: Vec<(Game, Vec<Move>, Need)>,
+    /// The root, the moves from there, and what was requested.
+    paths: Vec<(Game, Vec<Move>, Need)>,
 }
 
-impl Witness {
-    /// The time that the rules take on these ways: moves played, repetitions counted, and legal
-    /// moves where they were needed.
+impl PathRecorder {
+    /// The time that the rules take on these paths: playing moves, counting repetitions, and
+    /// generating legal moves where needed.
     fn replay(self) -> Duration {
-        let mut walks = self.walks;
+        let mut paths = self.paths;
         let started = Instant::now();
-        for (game, path, need) in &mut walks {
+        for (game, path, need) in &mut paths {
             for &m in &*path {
                 game.play_unchecked(m);
             }
@@ -132,17 +129,17 @@ impl Witness {
     }
 }
 
-impl Evaluator for Witness {
+impl Evaluator for PathRecorder {
     fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
         self.network.evaluate(leaves, evaluations);
         for leaf in leaves {
-            // Only the root is asked for both at once.
+            // Only the root needs both at once.
             if leaf.need == Need::Both {
                 self.root_ply = leaf.game.ply();
             }
             let mut root = leaf.game.clone();
             root.rewind(self.root_ply);
-            self.walks.push((root, leaf.game.moves().skip(self.root_ply).collect(), leaf.need));
+            self.paths.push((root, leaf.game.moves().skip(self.root_ply).collect(), leaf.need));
         }
     }
 

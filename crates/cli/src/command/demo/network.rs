@@ -1,4 +1,4 @@
-//! `selfmate demo network`: what a residual network is made of and what it does with a position.
+//! `selfmate demo network`: shows the layers of a residual network and one forward pass.
 
 use std::io::{self, Write};
 
@@ -18,22 +18,22 @@ use crate::runs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A run or network file; without one, random weights of the shape below
+    /// A run or network file [default: random weights of the given shape]
     network: Option<String>,
     /// The shape: blocks x filters
     #[arg(long, default_value = "5x64", value_parser = shape, conflicts_with = "network")]
     shape: Config,
-    /// The position to look at
+    /// The position to evaluate
     #[arg(long, value_parser = fen_argument, default_value = "startpos")]
     fen: Chess,
 }
 
-/// Reads `15x192`.
+/// Parses a shape such as `15x192`.
 fn shape(text: &str) -> Result<Config, String> {
     let parts = text.split_once('x').and_then(|(blocks, filters)| {
         Some((blocks.parse::<usize>().ok()?, filters.parse::<usize>().ok()?))
     });
-    let (blocks, filters) = parts.ok_or("expected blocks x filters, such as 15x192")?;
+    let (blocks, filters) = parts.ok_or("expected BLOCKSxFILTERS, such as 15x192")?;
     let config = Config { blocks, filters, ..Config::toy() };
     config.check().map_err(|error| error.to_string())?;
     Ok(config)
@@ -44,7 +44,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         None => Weights::random(args.shape, Seed::new(1))?,
         Some(text) => match players::model(text, runs::folder(), &|passed| runs::warn(passed)) {
             Ok(Model::Residual(weights)) => weights,
-            Ok(Model::Sparse(_)) => bail!("network '{text}' is no residual network"),
+            Ok(Model::Sparse(_)) => bail!("network '{text}' is not a residual network"),
             Err(error) => return Err(anyhow!("network '{text}': {error}")),
         },
     };
@@ -89,7 +89,7 @@ fn layers(weights: &Weights, out: &mut dyn Write) -> io::Result<()> {
         "policy",
         "4672".into(),
         count("policy."),
-        "1x1 convolution to 2 planes, a logit for each move",
+        "1x1 convolution to 2 planes, one logit per move",
     )?;
     let what = match config.value {
         ValueHead::Scalar => "1x1 convolution to 1 plane, 256 units, tanh",
@@ -120,9 +120,9 @@ fn forward(weights: &Weights, position: &Chess, out: &mut dyn Write) -> io::Resu
     writeln!(
         out,
         "\n{}\n\n\
-         {on} of {} inputs are not 0. The value head says {:+.3} for the side to move (win {:.0} %,\n\
+         {on} of {} inputs are not 0. The value head gives {:+.3} for the side to move (win {:.0} %,\n\
          draw {:.0} %, loss {:.0} %). The policy head gives 4672 logits; those of the {} legal moves\n\
-         become probabilities, and nothing else is looked at:\n",
+         become probabilities, the others are ignored:\n",
         selfmate_chess::fen::to_fen(position),
         planes.len(),
         wdl.value(),

@@ -1,4 +1,4 @@
-//! `selfmate demo selfplay`: one game as training plays them, move by move.
+//! `selfmate demo selfplay`: shows one self-play game, move by move.
 
 use std::io::Write;
 use std::sync::atomic::AtomicBool;
@@ -20,10 +20,10 @@ pub struct Args {
     /// The network: a run's name, run:NAME@STEP, net:FILE or default
     #[arg(default_value = "default")]
     network: String,
-    /// Simulations for a move [default: what the run would take next; 64 without a run]
+    /// Simulations per move [default: what the run would use next; 64 without a run]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     sims: Option<u64>,
-    /// The game's number: another number, another game
+    /// Number of the game; each number gives another game
     #[arg(long, default_value_t = 0)]
     game: u64,
 }
@@ -38,22 +38,23 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
             Box::new(NetworkEvaluator::new(&residual::Network::new(weights)))
         }
     };
-    let Practice { origin, config, result_weight, seed, sims } = Practice::of(&args.network)?;
+    let SelfPlaySettings { origin, config, result_weight, seed, sims } =
+        SelfPlaySettings::of(&args.network)?;
     let sims = args.sims.unwrap_or(sims);
     writeln!(
         out,
-        "A game of self-play with {origin}. It starts with some random moves, so that no two games\n\
+        "A self-play game with {origin}. It starts with some random moves, so that no two games\n\
          are alike. Then every move is searched with {sims} simulations. {}\n\
-         What the network is to learn from the position is the improved policy over all moves, and\n\
-         a value: {:.0} % of how the game ended, the rest of what the search said.\n",
+         The network is trained towards the improved policy over all moves and towards a value:\n\
+         {:.0} % of it is the result of the game, the rest the value of the search.\n",
         root_text(&config),
         100.0 * result_weight
     )?;
     if config.quick_share > 0.0 {
         writeln!(
             out,
-            "{:.0} % of the moves are searched with {} simulations only; nothing is learned from those,\n\
-             and they are not shown.\n",
+            "{:.0} % of the moves are searched with only {} simulations; they are not used for training\n\
+             and are not shown.\n",
             100.0 * config.quick_share,
             config.quick_sims
         )?;
@@ -65,7 +66,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut played = None;
     let stop = AtomicBool::new(false);
     player.play(&generation, || numbers.next(), |game| played = Some(game), &stop);
-    let played = played.context("a game that nobody stops comes to an end")?;
+    let played = played.context("a game that is not stopped has an end")?;
 
     let record = &played.record;
     let discount = generation.config.discount;
@@ -79,7 +80,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     })?;
     let random = record.positions.first().map_or(0, |first| first.ply);
     writeln!(out, "{random} random plies; then")?;
-    writeln!(out, "  move         search says   to learn   best moves of the improved policy")?;
+    writeln!(out, "  move         search value  target     best moves of the improved policy")?;
     for line in lines {
         writeln!(out, "{line}")?;
     }
@@ -90,7 +91,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         match record.outcome.winner {
             Some(Color::White) => "White won",
             Some(Color::Black) => "Black won",
-            None => "nobody won",
+            None => "no winner",
         },
         record.moves.len(),
         played.simulations
@@ -98,24 +99,22 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How a network plays against itself, and what is learned from that.
-struct Practice {
-    /// Whose settings these are.
+/// The self-play settings of a network and its training targets.
+struct SelfPlaySettings {
+    /// Describes where the settings come from.
     origin: String,
     config: SelfPlayConfig,
-    /// The weight of the result in the value to learn.
+    /// The weight of the result in the value target.
     result_weight: f64,
-    /// The seed of all games.
     seed: Seed,
-    /// Simulations for a move.
     sims: u64,
 }
 
-impl Practice {
-    /// As the run would play next that this text names; the usual settings for other networks.
-    fn of(text: &str) -> anyhow::Result<Practice> {
+impl SelfPlaySettings {
+    /// The settings of the next games of a run; defaults for other networks.
+    fn of(text: &str) -> anyhow::Result<SelfPlaySettings> {
         let name = text.strip_prefix("run:").unwrap_or(text);
-        let usual = |origin: &str| Practice {
+        let usual = |origin: &str| SelfPlaySettings {
             origin: origin.to_owned(),
             config: SelfPlayConfig::default(),
             result_weight: 0.5,
@@ -123,7 +122,7 @@ impl Practice {
             sims: 64,
         };
         if text == "default" || text.starts_with("net:") {
-            return Ok(usual("the settings that zero has by default"));
+            return Ok(usual("the default settings of zero"));
         }
         let (name, step) = match name.split_once('@') {
             Some((name, step)) => (name, step.parse().unwrap_or(u64::MAX)),
@@ -137,8 +136,8 @@ impl Practice {
         let Some((config, result_weight)) = settings.selfplay() else {
             let learner = settings.learner();
             return Ok(usual(&format!(
-                "the settings that zero has by default, because run '{name}' is one of {learner}, \
-                 which does not learn from such games"
+                "the default settings of zero, because run '{name}' is a run of {learner}, \
+                 which does not use such games"
             )));
         };
         let games = run.metrics()?.0.into_iter().rev().find_map(|record| match record {
@@ -146,7 +145,7 @@ impl Practice {
             _ => None,
         });
         let progress = games.unwrap_or(0) as f64 / plan as f64;
-        Ok(Practice {
+        Ok(SelfPlaySettings {
             origin: format!("the settings of run '{name}'"),
             config: config.clone(),
             result_weight: result_weight.at(progress),
@@ -156,25 +155,25 @@ impl Practice {
     }
 }
 
-/// How the root of a search chooses, in words.
+/// Describes the root rule.
 fn root_text(config: &SelfPlayConfig) -> String {
     let plies = config.noisy_plies;
     match config.root {
         Root::Gumbel => format!(
-            "A Gumbel root looks at\n{} moves, drawn by their priors with noise in the first {plies} \
-             plies, halves their number\nagain and again by what the simulations find, and plays the \
-             one that is left.",
+            "A Gumbel root takes\n{} moves, drawn by their priors with noise in the first {plies} \
+             plies, halves their number\nrepeatedly by the results of simulations, and plays the \
+             remaining one.",
             config.candidates
         ),
         Root::Puct => format!(
-            "The root chooses by PUCT,\nwith Dirichlet noise on its priors ({:.0} %); in the first \
-             {plies} plies the move is drawn by visits,\nlater it is the one with the most.",
+            "The root uses PUCT\nwith Dirichlet noise on its priors ({:.0} %). In the first \
+             {plies} plies the move is drawn by visits,\nlater the most visited move is played.",
             100.0 * config.dirichlet_share
         ),
     }
 }
 
-/// A ply in one line.
+/// Formats a ply as one line.
 fn line(
     game: &Game,
     legal: &MoveList,
@@ -196,7 +195,7 @@ fn line(
         .collect();
     let number = game.ply() / 2 + 1;
     let dots = if game.turn() == Color::White { "." } else { "..." };
-    let played = played.map_or("given up".to_owned(), |m| san(game.position(), m));
+    let played = played.map_or("resigned".to_owned(), |m| san(game.position(), m));
     let name = format!("{number}{dots}{played}");
     format!("  {name:12} {:+11.2} {target:+10.2}   {}", judged.value, best.join(", "))
 }

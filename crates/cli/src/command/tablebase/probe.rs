@@ -1,4 +1,4 @@
-//! `selfmate tablebase probe`: what is known of a position.
+//! `selfmate tablebase probe`: looks up a position.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -27,22 +27,22 @@ pub struct Args {
 #[derive(Serialize)]
 struct Report {
     fen: String,
-    /// 1, 0 or -1 for the side to move, with the fifty-move rule; `null` where it is not known
+    /// 1, 0 or -1 for the side to move, under the fifty-move rule; `null` when it is unknown
     /// whether a win comes in time.
     wdl: Option<i32>,
-    /// Plies to mate, negative for the side that loses; `null` for a draw and for endings that we
-    /// do not solve.
+    /// Plies to mate, negative for the losing side; `null` for draws and for endgames that are not
+    /// solved.
     dtm: Option<i32>,
-    /// Plies to the next capture, pawn move or mate, negative for the side that loses; `null`
-    /// without Syzygy tables.
+    /// Plies to the next capture, pawn move or mate, negative for the losing side; `null` without
+    /// Syzygy tables.
     dtz: Option<i32>,
-    /// The true distance may be one ply longer.
+    /// True when the real distance may be one ply longer.
     dtz_is_rounded: bool,
-    /// In words: a cursed win is one but for the fifty-move rule.
+    /// As text. A cursed win would be a win without the fifty-move rule.
     result: Option<String>,
-    /// In UCI; `null` when there is no legal move.
+    /// In UCI notation; `null` when there is no legal move.
     best: Option<String>,
-    /// Best first; empty when not all of them are known.
+    /// Best first; empty unless all moves are known.
     moves: Vec<MoveReport>,
 }
 
@@ -51,7 +51,7 @@ struct MoveReport {
     #[serde(rename = "move")]
     uci: String,
     san: String,
-    /// For the side that makes the move.
+    /// For the side that plays the move.
     wdl: Option<i32>,
     dtm: Option<i32>,
     dtz: Option<i32>,
@@ -61,11 +61,11 @@ struct MoveReport {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let position = &args.fen;
     if !position.castles().is_empty() {
-        bail!("--fen: tablebases know no positions with castling rights");
+        bail!("--fen: tablebases do not contain positions with castling rights");
     }
     let exact = Exact::new();
     let verdict = exact.verdict(position);
-    // An ending that we solve needs no files.
+    // A solved endgame needs no files.
     let tables = match verdict {
         Some(_) if !args.tables.is_named() => None,
         _ => Some(args.tables.open()?),
@@ -73,7 +73,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let pieces = position.board().occupied().count();
     if let Some(tables) = tables.as_ref().filter(|tables| pieces > tables.max_pieces()) {
         bail!(
-            "--fen: a position of {pieces} pieces: the tables know those of up to {}",
+            "--fen: the position has {pieces} pieces: the tables contain positions of up to {}",
             tables.max_pieces()
         );
     }
@@ -84,12 +84,14 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     output.report(&report, print)
 }
 
-/// What the tables know, and the distance to mate where we know it.
+/// The result from the tables, with the distance to mate where it can be solved.
 fn probe(tables: Syzygy, position: &Chess, exact: &Exact) -> anyhow::Result<Report> {
     let result = tables.probe_result(position)?;
     let dtz = tables.probe_dtz(position)?;
     if result.is_none() && dtz.is_none() {
-        bail!("--fen: no table has this position: its own, or one it leads to, is missing");
+        bail!(
+            "--fen: no table contains this position: its own table or one of its successors is missing"
+        );
     }
     let game = Game::from_position(position.clone());
     let ranking = Tables::new(Arc::new(tables)).rank_moves(&game, &game.legal_moves());
@@ -97,7 +99,7 @@ fn probe(tables: Syzygy, position: &Chess, exact: &Exact) -> anyhow::Result<Repo
     let verdicts = exact.moves(position).unwrap_or_default();
     let verdict =
         |played: Move| verdicts.iter().find(|known| known.0 == played).map(|known| known.1);
-    // Of moves that the tables think as good, the quickest mate and the longest resistance first.
+    // Among moves of equal rank, the fastest mate and the longest defence come first.
     ranked.sort_by_key(|m: &RankedMove| (-m.rank, -verdict(m.played).map_or(0, Verdict::rank)));
     Ok(Report {
         dtm: exact.verdict(position).and_then(distance),
@@ -112,7 +114,7 @@ fn probe(tables: Syzygy, position: &Chess, exact: &Exact) -> anyhow::Result<Repo
     })
 }
 
-/// What we know without tables.
+/// The result without tables, by solving the endgame.
 fn solve(position: &Chess, exact: &Exact) -> Report {
     let clock = position.halfmoves();
     let verdict = exact.verdict(position);
@@ -171,8 +173,9 @@ fn distance(verdict: Verdict) -> Option<i32> {
     verdict.plies().map(|plies| i32::from(plies) * verdict.points())
 }
 
-/// The result under the fifty-move rule. Mate may come later than the rule allows and captures or
-/// pawn moves in between save it, which distances to mate do not tell: then `None`.
+/// The result under the fifty-move rule. `None` when mate comes later than the rule allows:
+/// captures or pawn moves in between may still save the win, which the distance to mate does not
+/// show.
 fn in_time(verdict: Verdict, clock: u32) -> Option<TableResult> {
     let is_in_time = verdict.plies().is_none_or(|plies| clock + u32::from(plies) <= 100);
     is_in_time.then_some(match verdict {
@@ -184,7 +187,7 @@ fn in_time(verdict: Verdict, clock: u32) -> Option<TableResult> {
 
 fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", report.fen)?;
-    let unclear = "not certain whether it comes within fifty moves";
+    let unclear = "unknown whether the win comes within fifty moves";
     write!(out, "{}", report.result.as_deref().unwrap_or(unclear))?;
     if let Some(dtm) = report.dtm {
         write!(out, ", mate in {} plies", dtm.unsigned_abs())?;

@@ -1,4 +1,4 @@
-//! `selfmate tablebase solve`: an ending from its mates backwards.
+//! `selfmate tablebase solve`: solves an endgame by retrograde analysis.
 
 use std::io::{self, Write};
 use std::time::Instant;
@@ -12,16 +12,16 @@ use crate::output::{Output, thousands};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The ending: White's pieces, then Black's, such as KRK or KBNK
+    /// The endgame: White's pieces, then Black's, such as KRK or KBNK
     #[arg(value_name = "PIECES")]
     ending: Material,
 }
 
 #[derive(Serialize)]
 struct Report {
-    /// The ending, the stronger side first.
+    /// The endgame, the stronger side first.
     ending: String,
-    /// Time for it and for the smaller ones it leads to, on one core.
+    /// Time for this endgame and the smaller ones it leads to, on one core.
     seconds: f64,
     white_to_move: Side,
     black_to_move: Side,
@@ -32,16 +32,16 @@ struct Side {
     wins: u64,
     draws: u64,
     losses: u64,
-    /// Plies of the longest mate by the side to move; `null` when it never mates.
+    /// Plies of the longest mate by the side to move; `null` without a mate.
     longest: Option<u8>,
-    /// A position where it takes so long.
+    /// A position with the longest mate.
     fen: Option<String>,
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let began = Instant::now();
+    let started = Instant::now();
     let ending = Exact::new().ending(&args.ending)?;
-    let seconds = began.elapsed().as_secs_f64();
+    let seconds = started.elapsed().as_secs_f64();
     let report = Report {
         ending: ending.material().to_string(),
         seconds,

@@ -1,4 +1,4 @@
-//! Training as plain lines, where there is no terminal.
+//! Progress of a training as plain lines.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -10,13 +10,12 @@ use selfmate_run::{Progress, Record};
 /// Time between two lines.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Writes a line now and then.
 #[derive(Default)]
 pub struct Lines {
     last: Option<Instant>,
 }
 
-/// How it ended and what to do next.
+/// The last line: how the training ended and what to do next.
 pub fn closing(name: &str, end: &End, seconds: f64, has_learned: bool) -> String {
     let how = match end {
         End::Stopped => "stopped",
@@ -25,10 +24,10 @@ pub fn closing(name: &str, end: &End, seconds: f64, has_learned: bool) -> String
     let time = clock(seconds);
     let time = time.trim();
     if has_learned {
-        format!("{how} after {time}: play it with `selfmate play run:{name}`")
+        format!("{how} after {time}: play against it with `selfmate play run:{name}`")
     } else {
         format!(
-            "{how} after {time}, before it learned anything: the same command goes on, given more time"
+            "{how} after {time}, before the first training step: run the same command with more time to continue"
         )
     }
 }
@@ -40,12 +39,12 @@ impl Lines {
         }
         self.last = Some(Instant::now());
         if !progress.values.contains_key("simulations_per_second") {
-            return say(&round(progress));
+            return print_line(&round_text(progress));
         }
         let value = |name: &str| progress.values.get(name).copied().unwrap_or(f64::NAN);
-        say(&format!(
+        print_line(&format!(
             "{}  generation {}  games {}  positions {}  steps {}  {:.0} k sims/s  loss {:.3} {:.3}  \
-             draws {:.0} %  capped {:.0} %  {:.0} plies",
+             draws {:.0} %  truncated {:.0} %  {:.0} plies",
             clock(progress.elapsed_s),
             progress.generation,
             progress.games,
@@ -65,7 +64,7 @@ impl Watch for Lines {
     fn record(&mut self, record: &Record) {
         match record {
             Record::Progress(progress) => self.progress(progress),
-            Record::Rating(rating) => say(&format!(
+            Record::Rating(rating) => print_line(&format!(
                 "{}  Elo {:.0} [{:.0}, {:.0}] after {} games",
                 clock(rating.elapsed_s),
                 rating.elo,
@@ -73,7 +72,7 @@ impl Watch for Lines {
                 rating.high,
                 rating.games
             )),
-            Record::Alarm(alarm) => say(&format!(
+            Record::Alarm(alarm) => print_line(&format!(
                 "{}  alarm: {} is {:.3} (bound {:.3}): {}; {}",
                 clock(alarm.elapsed_s),
                 alarm.name,
@@ -83,25 +82,24 @@ impl Watch for Lines {
                 alarm.action
             )),
             Record::Resume { step, generation, .. } => {
-                say(&format!("going on from step {step}, generation {generation}"));
+                print_line(&format!("resuming from step {step}, generation {generation}"));
             }
             Record::Start { .. } | Record::End { .. } => {}
         }
     }
 
     fn note(&mut self, text: &str) {
-        say(&format!("note: {text}"));
+        print_line(&format!("note: {text}"));
     }
 }
 
-/// Says a line. Whoever listened may be gone, such as a page that was closed; the training is not
-/// hurt by that.
-pub fn say(line: &str) {
+/// Prints a line. A closed standard error must not stop the training.
+pub fn print_line(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// A round of a learner that does not play against itself, with all of its own numbers.
-fn round(progress: &Progress) -> String {
+/// Formats a round of a learner without self-play, with all of its metrics.
+fn round_text(progress: &Progress) -> String {
     let Progress { generation, games, steps, .. } = progress;
     let mut text = format!("{}  round {generation}", clock(progress.elapsed_s));
     if *games > 0 {
@@ -115,7 +113,7 @@ fn round(progress: &Progress) -> String {
     text
 }
 
-/// Seconds as minutes and seconds.
+/// Formats seconds as minutes and seconds.
 pub fn clock(seconds: f64) -> String {
     let seconds = seconds as u64;
     format!("{:3}:{:02}", seconds / 60, seconds % 60)
@@ -126,14 +124,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_learned_nothing_is_not_offered_as_a_player() {
-        let said = |has_learned| closing("tonight", &End::Finished, 61.0, has_learned);
-        assert_eq!(said(true), "finished after 1:01: play it with `selfmate play run:tonight`");
-        assert!(said(false).starts_with("finished after 1:01, before it learned anything"));
+    fn a_run_without_training_steps_is_not_offered_as_an_opponent() {
+        let text = |has_learned| closing("tonight", &End::Finished, 61.0, has_learned);
+        assert_eq!(
+            text(true),
+            "finished after 1:01: play against it with `selfmate play run:tonight`"
+        );
+        assert!(text(false).starts_with("finished after 1:01, before the first training step"));
     }
 
     #[test]
-    fn a_round_tells_its_own_numbers() {
+    fn a_round_is_printed_with_its_metrics() {
         let values = [("exam.score", 0.875), ("states", 1234.0), ("round_seconds", 2.5)];
         let progress = Progress {
             elapsed_s: 61.0,
@@ -144,7 +145,7 @@ mod tests {
             ..Progress::default()
         };
         assert_eq!(
-            round(&progress),
+            round_text(&progress),
             "  1:01  round 3  games 96  steps 7  exam.score 0.875  states 1234"
         );
     }

@@ -1,7 +1,7 @@
-//! Training as a live picture on the terminal.
+//! The live view of a training on the terminal.
 //!
-//! A thread of its own has the terminal and the keys, so that the picture answers while the
-//! learner is silent, and the learner never waits for the terminal.
+//! A separate thread draws and reads keys, so that the view reacts while the learner is busy, and
+//! the learner never waits for the terminal.
 
 mod draw;
 mod game;
@@ -22,23 +22,23 @@ use selfmate_run::{GameRecord, Record};
 use crate::screen::{self, Key, Screen};
 pub use scene::{Scene, Title};
 
-/// Time between two pictures, and between two reports of where the run stands.
+/// Time between two frames, and between two status reports.
 const PAUSE: Duration = Duration::from_millis(200);
-/// A game stays this long, or nobody could look at it.
+/// A game is shown for at least this long.
 const GAME_PAUSE: Duration = Duration::from_secs(3);
 
-/// Watches a run for the terminal.
+/// Sends the events of a run to the thread of the view.
 pub struct View {
-    /// Gone when the view ends.
+    /// `None` once the view ends.
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
-    /// When a status and a game were last passed on.
+    /// The last status and when a status and a game were last sent.
     last_status: Option<Status>,
     last_time: Option<Instant>,
     last_game: Option<Instant>,
 }
 
-/// What the thread of the terminal gets to know.
+/// Events for the thread of the view.
 pub enum Message {
     Status(Status),
     Record(Record),
@@ -47,7 +47,7 @@ pub enum Message {
 }
 
 impl View {
-    /// Takes the terminal; `None` where there is none.
+    /// Opens the view; `None` without a usable terminal.
     pub fn open(scene: Scene, stop: &Arc<AtomicBool>) -> Option<View> {
         let screen = Screen::open()?;
         let (sender, receiver) = channel();
@@ -64,7 +64,7 @@ impl View {
     }
 
     fn send(&self, message: Message) {
-        // The picture is a courtesy: the run goes on without it.
+        // The view is optional: the run continues without it.
         let _ = self.sender.as_ref().map(|sender| sender.send(message));
     }
 }
@@ -72,7 +72,7 @@ impl View {
 impl Drop for View {
     fn drop(&mut self) {
         self.sender = None;
-        // A panic of the thread has been told already.
+        // A panic of the thread has already been printed.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -94,7 +94,7 @@ impl Watch for View {
         if self.last_game.is_none_or(|last| last.elapsed() >= GAME_PAUSE) {
             self.last_game = Some(Instant::now());
             let (start, moves) = (game.start.clone(), game.moves.clone());
-            // What the search thought is most of a game, and not shown.
+            // Search results are most of a game record and are not shown.
             let game = GameRecord { start, moves, positions: Vec::new(), ..*game };
             self.send(Message::Game(game));
         }
@@ -105,15 +105,15 @@ impl Watch for View {
     }
 }
 
-/// Draws until there is nobody left to tell.
+/// Draws until the sender is dropped.
 fn show(mut screen: Screen, mut scene: Scene, messages: &Receiver<Message>, stop: &AtomicBool) {
-    let mut heard = Instant::now();
+    let mut last_status = Instant::now();
     loop {
         loop {
             match messages.try_recv() {
                 Ok(message) => {
                     if matches!(message, Message::Status(_)) {
-                        heard = Instant::now();
+                        last_status = Instant::now();
                     }
                     scene.take(message);
                 }
@@ -121,7 +121,7 @@ fn show(mut screen: Screen, mut scene: Scene, messages: &Receiver<Message>, stop
                 Err(TryRecvError::Disconnected) => return,
             }
         }
-        scene.silent_s = heard.elapsed().as_secs_f64();
+        scene.silent_s = last_status.elapsed().as_secs_f64();
         scene.is_stopping = stop.load(Relaxed);
         screen.draw(|frame| draw::draw(frame, &scene));
         match screen.wait(PAUSE) {

@@ -1,47 +1,42 @@
-// The arena: rating lists, matches, their games.
+// The arena: rating lists, matches and their games.
 
 import { failure, get, post } from '../api';
 import type { Game, Ladder, Match, MatchDetail, MatchReport } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { count, percent, signed } from '../format';
 import { PlayerChoice } from '../part/opponent';
-import { Poll } from '../part/poll';
+import { pollShowingErrors } from '../part/poll';
 import { Replay } from '../part/replay';
 import { bar } from '../part/spark';
 
 const PAUSE = 2500;
-/** A share of fewer games is told as so many of so many; of fewest, no Elo is told. */
+/** With fewer games a share is shown as counts; with very few games no Elo is shown. */
 const FEW_GAMES = 20;
 const TOO_FEW_GAMES = 10;
 
 const limits: [string, string][] = [
-  ['movetime_ms:20', '0.02 s a move'],
-  ['movetime_ms:100', '0.1 s a move'],
-  ['movetime_ms:500', '0.5 s a move'],
+  ['movetime_ms:20', '0.02 s per move'],
+  ['movetime_ms:100', '0.1 s per move'],
+  ['movetime_ms:500', '0.5 s per move'],
   ['sims:100', '100 simulations or nodes'],
   ['sims:800', '800 simulations or nodes'],
   ['', 'each player’s own limit'],
 ];
-/** The same time for all: their own limits differ by a factor of a thousand. */
-const USUAL_LIMIT = 'movetime_ms:100';
+/** The same time for all players: their own limits differ by a factor of a thousand. */
+const DEFAULT_LIMIT = 'movetime_ms:100';
 
 export function arenaPage(root: HTMLElement): () => void {
   const control = new AbortController();
   const problem = h('div');
   const ladders = h('div');
   const matches = h('div');
-  const poll = new Poll(async () => {
-    try {
-      const [lists, all] = await Promise.all([
-        get<Ladder[]>('/api/ladders', control.signal),
-        get<Match[]>('/api/matches', control.signal),
-      ]);
-      replace(problem);
-      replace(ladders, ...lists.map(ladderView));
-      replace(matches, all.length === 0 ? h('p', { class: 'hint' }, 'No match has been played here yet.') : matchTable(all));
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+  const poll = pollShowingErrors(problem, async () => {
+    const [lists, all] = await Promise.all([
+      get<Ladder[]>('/api/ladders', control.signal),
+      get<Match[]>('/api/matches', control.signal),
+    ]);
+    replace(ladders, ...lists.map(ladderView));
+    replace(matches, all.length === 0 ? h('p', { class: 'hint' }, 'No matches have been played yet.') : matchTable(all));
   }, PAUSE);
 
   root.append(
@@ -62,7 +57,7 @@ function form(done: () => void): HTMLElement {
   const choices = [new PlayerChoice('First player'), new PlayerChoice('Second player', { wanted: 'greedy' })];
   const more = h('textarea', { rows: 2, spellcheck: 'false', maxlength: 5000, placeholder: 'random' });
   const games = h('input', { type: 'number', min: 2, max: 10_000, step: 2, value: 20, required: true });
-  const limit = select(limits, USUAL_LIMIT);
+  const limit = select(limits, DEFAULT_LIMIT);
   const problem = h('div');
   return h(
     'form',
@@ -79,7 +74,7 @@ function form(done: () => void): HTMLElement {
         post<string[]>('/api/matches', order)
           .then((ids) => {
             replace(problem);
-            announce(`${ids.length} matches begin`);
+            announce(`${ids.length} matches queued`);
             done();
           })
           .catch((error: unknown) => replace(problem, failure(error)));
@@ -87,8 +82,8 @@ function form(done: () => void): HTMLElement {
     },
     h('h2', {}, 'New match'),
     ...choices.map((choice) => choice.element),
-    field('More players', more, 'One a line; each meets each'),
-    h('div', { class: 'columns' }, field('Games of each pair', games), field('Time to think', limit, 'A limit in a player’s spec comes first')),
+    field('More players', more, 'One per line; all players play each other'),
+    h('div', { class: 'columns' }, field('Games per pair', games), field('Limit per move', limit, 'A limit in a player’s spec takes precedence')),
     problem,
     h('button', { type: 'submit', class: 'primary' }, 'Start'),
   );
@@ -103,8 +98,8 @@ function ladderView(ladder: Ladder): HTMLElement {
     h(
       'caption',
       {},
-      ladder.limit === '-' ? 'Players as they are' : `Limit: ${ladder.limit}`,
-      ladder.repeated > 0 && ` · ${count(ladder.repeated)} games repeat others and do not count`,
+      ladder.limit === '-' ? 'Limit: each player’s own' : `Limit: ${ladder.limit}`,
+      ladder.repeated > 0 && ` · ${count(ladder.repeated)} repeated games do not count`,
     ),
     h('thead', {}, h('tr', {}, ...['Player', 'Elo', '±', 'Games'].map((text) => h('th', { scope: 'col' }, text)), h('td', {}))),
     h(
@@ -116,7 +111,7 @@ function ladderView(ladder: Ladder): HTMLElement {
           {},
           h('th', { scope: 'row' }, breakable(player.name)),
           h('td', {}, count(player.elo)),
-          h('td', {}, player.is_anchor ? 'given' : count(player.elo_error)),
+          h('td', {}, player.is_anchor ? 'fixed' : count(player.elo_error)),
           h('td', {}, count(player.games)),
           h('td', { class: 'meter-cell' }, bar(player.elo, player.is_anchor ? 0 : player.elo_error, low, high)),
         ),
@@ -149,16 +144,16 @@ function matchTable(all: Match[]): HTMLElement {
   );
 }
 
-/** A player's spec, with places where a line may end. */
+/** A player's spec with possible line breaks. */
 function breakable(spec: string): HTMLElement {
   const parts = spec.split(/(?<=[:@,])/);
   return h('span', {}, ...parts.flatMap((part, index) => (index === 0 ? [part] : [h('wbr'), part])));
 }
 
-/** The interval, which is all that few games say; the best guess only where they show a spread. */
+/** The 95 % interval; the estimate itself only if the results show a variance. */
 function eloText({ games, elo, elo_error: error, elo_low: low, elo_high: high }: MatchReport): string {
   const write = (value: number): string => signed(value, 0);
-  // The spread of a few pairs of games says nothing of how uncertain their mean is.
+  // The variance of a few pairs does not show how uncertain their mean is.
   if (error !== null && games < TOO_FEW_GAMES) return 'too few games';
   if (elo === null || (low === null && high === null)) return '–';
   if (low === null) return `${write(high as number)} or less`;
@@ -175,41 +170,35 @@ export function matchPage(root: HTMLElement, parts: string[]): () => void {
   const id = parts[0] ?? '';
   const control = new AbortController();
   const problem = h('div');
-  const refusal = h('div');
+  const actionError = h('div');
   const head = h('div');
   const list = h('div', { class: 'game-list', tabindex: 0, role: 'region', 'aria-label': 'Games' });
   const replay = new Replay({ isMatch: true });
   replay.element.hidden = true;
   let known = -1;
-  root.append(h('p', {}, h('a', { href: '#/arena' }, '← Arena')), problem, refusal, head, h('div', { class: 'split' }, list, replay.element));
+  root.append(h('p', {}, h('a', { href: '#/arena' }, '← Arena')), problem, actionError, head, h('div', { class: 'split' }, list, replay.element));
 
   const open = async (number: number): Promise<void> => {
-    try {
-      const game = await get<Game>(`/api/matches/${id}/games/${number}`, control.signal);
-      replay.element.hidden = false;
-      replay.show(game);
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+    const game = await get<Game>(`/api/matches/${id}/games/${number}`, control.signal);
+    replay.element.hidden = false;
+    replay.show(game);
+  };
+  const choose = (number: number): void => {
+    open(number).catch((error: unknown) => replace(problem, failure(error)));
   };
 
   const acted = (error?: unknown): void => {
-    replace(refusal, error !== undefined && failure(error));
+    replace(actionError, error !== undefined && failure(error));
     void poll.now();
   };
-  const poll = new Poll(async () => {
-    try {
-      const detail = await get<MatchDetail>(`/api/matches/${id}`, control.signal);
-      replace(problem);
-      replace(head, ...matchHead(detail, acted));
-      if (detail.games.length !== known) {
-        known = detail.games.length;
-        replace(list, gameTable(detail, (number) => void open(number)));
-        const [first] = detail.games;
-        if (replay.element.hidden && first !== undefined) await open(first.number);
-      }
-    } catch (error) {
-      replace(problem, failure(error));
+  const poll = pollShowingErrors(problem, async () => {
+    const detail = await get<MatchDetail>(`/api/matches/${id}`, control.signal);
+    replace(head, ...matchHead(detail, acted));
+    if (detail.games.length !== known) {
+      known = detail.games.length;
+      replace(list, gameTable(detail, choose));
+      const [first] = detail.games;
+      if (replay.element.hidden && first !== undefined) await open(first.number);
     }
   }, PAUSE);
   return () => {
@@ -231,14 +220,14 @@ function matchHead(detail: MatchDetail, acted: (error?: unknown) => void): HTMLE
       {},
       h('strong', {}, `+${report.wins} =${report.draws} −${report.losses}`),
       ` · ${pointsText(report)} · Elo difference (95\u00a0%): ${eloText(report)} · game ${report.games} of ${detail.total}`,
-      report.elo_error !== null && report.games >= TOO_FEW_GAMES && ` · the first is the stronger with a likelihood of ${percent(report.los, 1)}`,
+      report.elo_error !== null && report.games >= TOO_FEW_GAMES && ` · probability that the first player is stronger: ${percent(report.los, 1)}`,
     ),
     h(
       'div',
       { class: 'row' },
       isOpen ? act('Stop', 'stop') : null,
-      state === 'stopped' ? act('Go on', 'resume') : null,
-      report.games > 0 && h('a', { class: 'button', href: `/api/matches/${id}/pgn`, download: true, 'data-key': 'pgn' }, 'Games as PGN'),
+      state === 'stopped' ? act('Resume', 'resume') : null,
+      report.games > 0 && h('a', { class: 'button', href: `/api/matches/${id}/pgn`, download: true, 'data-key': 'pgn' }, 'Download PGN'),
     ),
     ...(detail.error === null ? [] : [h('p', { class: 'problem' }, detail.error)]),
   ];
@@ -248,7 +237,7 @@ function gameTable(detail: MatchDetail, open: (number: number) => void): HTMLEle
   return h(
     'table',
     { class: 'numbers' },
-    h('thead', {}, h('tr', {}, ...['Game', 'First has', 'Points', 'Plies', 'End'].map((text) => h('th', { scope: 'col' }, text)))),
+    h('thead', {}, h('tr', {}, ...['Game', 'First player', 'Points', 'Plies', 'Reason'].map((text) => h('th', { scope: 'col' }, text)))),
     h(
       'tbody',
       {},

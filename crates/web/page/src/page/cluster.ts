@@ -1,9 +1,9 @@
-// A run on many machines: its workers, how fast and how far behind they are, what was refused.
+// A distributed run: workers with their speed and lag, rejected games and bans.
 
-import { failure, get } from '../api';
+import { get } from '../api';
 import { h, replace } from '../dom';
 import { count, short, span } from '../format';
-import { Poll } from '../part/poll';
+import { pollShowingErrors } from '../part/poll';
 import { fact } from './runs';
 
 interface Worker {
@@ -33,7 +33,7 @@ interface Cluster {
 }
 
 const PAUSE = 2000;
-/** A worker speaks every five seconds; one that has missed several may be gone. */
+/** Workers send a message every five seconds; after this many seconds one counts as gone. */
 const SILENT = 20;
 
 export function clusterPage(root: HTMLElement): () => void {
@@ -41,14 +41,8 @@ export function clusterPage(root: HTMLElement): () => void {
   const problem = h('div');
   const body = h('div');
   root.append(h('h1', {}, 'Cluster'), problem, body);
-  const poll = new Poll(async () => {
-    try {
-      const cluster = await get<Cluster>('/api/cluster', control.signal);
-      replace(problem);
-      replace(body, ...parts(cluster));
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+  const poll = pollShowingErrors(problem, async () => {
+    replace(body, ...parts(await get<Cluster>('/api/cluster', control.signal)));
   }, PAUSE);
   return () => {
     control.abort();
@@ -65,30 +59,30 @@ function parts(cluster: Cluster): HTMLElement[] {
     'dl',
     { class: 'tiles' },
     fact('Run', cluster.run),
-    fact('Generation', cluster.generation === null ? 'learning' : count(cluster.generation)),
-    fact('Missing', count(cluster.missing)),
-    fact('Games taken', count(cluster.games)),
-    fact('Games a second', short(speed)),
+    fact('Generation', cluster.generation === null ? 'training' : count(cluster.generation)),
+    fact('Missing games', count(cluster.missing)),
+    fact('Accepted games', count(cluster.games)),
+    fact('Games per second', short(speed)),
     fact('Waiting at the broker', cluster.waiting === null ? '–' : count(cluster.waiting)),
     fact('Workers', count(cluster.members)),
-    // While the learner learns there is no network to have.
-    fact('With the network', cluster.network === null ? '–' : `${count(current)} of ${count(cluster.members)}`),
+    // While the learner trains there is no current network.
+    fact('With the newest network', cluster.network === null ? '–' : `${count(current)} of ${count(cluster.members)}`),
     fact('Network', cluster.network?.slice(0, 8) ?? '–'),
   );
   const found: HTMLElement[] = [tiles];
-  if (workers.length === 0) found.push(h('p', { class: 'hint' }, 'No worker has spoken yet.'));
+  if (workers.length === 0) found.push(h('p', { class: 'hint' }, 'No worker has connected yet.'));
   else found.push(table('Workers', workerColumns, workers.map((worker) => workerRow(worker, cluster.network !== null))));
   const refused = Object.entries(cluster.refused);
   if (refused.length > 0) {
-    found.push(table('Games that were not taken', ['Reason', 'Games'], refused.map(([kind, games]) => [kind, count(games)])));
+    found.push(table('Rejected games', ['Reason', 'Games'], refused.map(([kind, games]) => [kind, count(games)])));
   }
   const bans = Object.entries(cluster.bans);
-  if (bans.length > 0) found.push(table('Workers that are refused', ['Worker', 'Reason'], bans));
+  if (bans.length > 0) found.push(table('Banned workers', ['Worker', 'Reason'], bans));
   return found;
 }
 
 const workerColumns = [
-  'Worker', 'Threads', 'Games', 'A second', 'Has to play', 'Played again', 'Twice', 'Not taken', 'Network', 'Last heard of',
+  'Worker', 'Threads', 'Games', 'Per second', 'In progress', 'Verified', 'Duplicates', 'Rejected', 'Network', 'Last message',
 ];
 
 function workerRow(worker: Worker, hasNetwork: boolean): string[] {

@@ -1,4 +1,4 @@
-// Endings of three pieces: what a run has learned about every square, beside what is true.
+// Three-piece endgames: learned values of every square beside tablebase values.
 
 import { failure, get } from '../api';
 import type { Ending, EndingMove, EndingPosition, Heat } from '../api';
@@ -14,25 +14,25 @@ const NEWEST = 'newest';
 const names: Record<string, string> = {
   K: 'White’s king', k: 'Black’s king', R: 'White’s rook', Q: 'White’s queen', P: 'White’s pawn',
 };
-/** Where pieces stand at first; a third one is for Black's king. */
-const usual: Record<string, string> = { K: 'e3', k: 'e6', R: 'd4', Q: 'd4', P: 'd4' };
+/** Initial squares of the pieces. */
+const initialSquares: Record<string, string> = { K: 'e3', k: 'e6', R: 'd4', Q: 'd4', P: 'd4' };
 
 export function endgamePage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
   const control = new AbortController();
   const problem = h('div');
-  const body = h('div', {}, h('p', { class: 'hint' }, 'Looking…'));
+  const body = h('div', {}, h('p', { class: 'hint' }, 'Loading…'));
   root.append(
     h('h1', {}, 'Endgame'),
     h(
       'p',
       { class: 'lead' },
-      'In endings this small everything is known: a solver tells how many moves every position is from mate. Beside it stands what a run has found out by playing against itself. Two pieces stand still, the third is put on every square.',
+      'Endgames this small can be solved: a tablebase contains the exact result of every position and the number of moves to mate. Here you can compare it with what a run has learned by playing against itself. Two pieces are fixed, and the third is tried on every square.',
     ),
     problem,
     body,
   );
   let leave: (() => void) | null = null;
-  // Until there is one: a training may just have been started.
+  // Repeats until there is an endgame: a training may just have been started.
   const poll = new Poll(async () => {
     try {
       const endings = await get<Ending[]>('/api/endgames', control.signal);
@@ -60,9 +60,9 @@ function nothing(): HTMLElement {
   return h(
     'div',
     { class: 'card empty' },
-    h('h2', {}, 'No ending has been learned yet'),
-    h('p', {}, 'Train one of the learners krk (king and rook against king), kqk or kpk: a few minutes are enough to see a difference.'),
-    h('a', { class: 'button primary', href: '#/runs' }, 'To the runs'),
+    h('h2', {}, 'No endgame has been trained yet'),
+    h('p', {}, 'Train one of the learners krk (king and rook against king), kqk (king and queen) or kpk (king and pawn). A few minutes are enough to see a difference.'),
+    h('a', { class: 'button primary', href: '#/runs' }, 'Go to the runs'),
   );
 }
 
@@ -80,9 +80,9 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     boards.forEach((entry) => entry.mark(square));
     void look();
   };
-  const learned = new HeatBoard('Learned', 'what the network expects for White', choose);
-  const truth = new HeatBoard('True', 'what best play comes to for White', choose);
-  const difference = new HeatBoard('Difference', 'learned less true: blue is too hopeful', choose);
+  const learned = new HeatBoard('Learned', 'the network’s expected result for White', choose);
+  const truth = new HeatBoard('Tablebase', 'the result of best play for White', choose);
+  const difference = new HeatBoard('Difference', 'learned minus tablebase: blue means too optimistic for White', choose);
   const boards = [learned, truth, difference];
   let inputs = new Map<string, HTMLInputElement>();
   let chosen: string | null = null;
@@ -91,39 +91,39 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   const ending = (): Ending => endings.find((entry) => entry.run === run.value) ?? (endings[0] as Ending);
   const chooseRun = (): void => {
     const { pieces, steps } = ending();
-    replace(step, h('option', { value: NEWEST }, 'the newest'), ...steps.slice().reverse().map((value) => h('option', { value: String(value) }, `step ${count(value)}`)));
+    replace(step, h('option', { value: NEWEST }, 'newest'), ...steps.slice().reverse().map((value) => h('option', { value: String(value) }, `step ${count(value)}`)));
     const [, weak = 'k'] = pieces;
     const kept = pieces.includes(roaming.value) ? roaming.value : weak;
     replace(roaming, ...pieces.map((piece) => h('option', { value: piece, selected: piece === kept }, names[piece] ?? piece)));
-    chooseMan();
+    choosePiece();
   };
-  const chooseMan = (): void => {
+  const choosePiece = (): void => {
     const before = inputs;
     inputs = new Map();
     for (const piece of ending().pieces.filter((other) => other !== roaming.value)) {
       const input = h('input', { type: 'text', required: true, pattern: '[a-h][1-8]', maxlength: 2, autocomplete: 'off', spellcheck: 'false' });
-      input.value = before.get(piece)?.value ?? usual[piece] ?? 'a1';
+      input.value = before.get(piece)?.value ?? initialSquares[piece] ?? 'a1';
       input.addEventListener('change', () => void draw());
       inputs.set(piece, input);
     }
     replace(squares, ...[...inputs].map(([piece, input]) => field(`${names[piece] ?? piece} on`, input)));
     chosen = null;
     boards.forEach((entry) => entry.mark(null));
-    replace(detail, h('p', { class: 'hint' }, 'Choose a square to see its position and the moves.'));
+    replace(detail, h('p', { class: 'hint' }, 'Choose a square to see the position and its moves.'));
     void draw();
   };
   run.addEventListener('change', chooseRun);
-  roaming.addEventListener('change', chooseMan);
+  roaming.addEventListener('change', choosePiece);
   for (const input of [step, turn]) input.addEventListener('change', () => void draw());
 
-  /** What is asked for, with the third piece on a square or without him. */
+  /** The query parameters, with the third piece on a square or without it. */
   const asked = (square: string | null): string => {
     const pieces = [...inputs].map(([piece, input]) => `${piece}${input.value.trim().toLowerCase()}`);
     const parameters = new URLSearchParams({ turn: turn.value });
     if (step.value !== NEWEST) parameters.set('step', step.value);
     if (square !== null) {
       pieces.push(`${roaming.value}${square}`);
-      // Of the network on the boards, also when there is a newer one by now.
+      // Use the network shown on the boards, even if there is a newer one.
       if (heat !== null) parameters.set('step', String(heat.step));
     }
     parameters.set('place', pieces.join(','));
@@ -148,7 +148,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
       values: known,
       pieces,
       text: percent,
-      describe: (square, value) => `true, ${distance(plies[index(square)] ?? null, value)}`,
+      describe: (square, value) => `tablebase, ${distance(plies[index(square)] ?? null, value)}`,
     });
     const apart = found.map((value, place) => {
       const right = known[place] ?? null;
@@ -156,7 +156,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     });
     difference.show({ values: apart, pieces, text: percent, describe: () => 'difference' });
     const total = known.filter((value) => value !== null).length;
-    replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. Numbers are hundredths: 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - heat.discount) * 100).toFixed(0)}\u00a0% less.`);
+    replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - heat.discount) * 100).toFixed(0)}\u00a0% less.`);
     if (chosen !== null) await look();
   };
 
@@ -181,7 +181,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     h(
       'form',
       { class: 'card', onsubmit: (event: Event) => { event.preventDefault(); void draw(); } },
-      h('div', { class: 'columns' }, field('Run', run), field('Checkpoint', step), field('On every square', roaming), field('To move', turn)),
+      h('div', { class: 'columns' }, field('Run', run), field('Checkpoint', step), field('Piece on every square', roaming), field('To move', turn)),
       squares,
     ),
     mean,
@@ -189,16 +189,16 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     detail,
   );
   chooseRun();
-  // A run that goes on has a newer network now and then.
+  // A training run has a newer network from time to time.
   const poll = new Poll(async () => {
     if (document.hidden || step.value !== NEWEST) return;
-    // It had learned nothing yet when it was looked at.
+    // There was no checkpoint yet.
     if (heat === null) return draw();
     try {
       const newer = await get<Heat>(address(`heat?${asked(null)}`), signal);
       if (newer.step !== heat.step) await draw();
     } catch {
-      // What is wrong is told when something is chosen.
+      // Errors are shown when the user chooses something.
     }
   }, PAUSE);
   return () => {
@@ -207,7 +207,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   };
 }
 
-/** Whether the network likes a move better than another, for the side that makes it. */
+/** Whether the network prefers a move to another, for the side that plays it. */
 function better(move: EndingMove, other: EndingMove, turn: 'white' | 'black'): boolean {
   return turn === 'white' ? move.learned > other.learned : move.learned < other.learned;
 }
@@ -216,7 +216,7 @@ function better(move: EndingMove, other: EndingMove, turn: 'white' | 'black'): b
 function distance(plies: number | null, truth: number): string {
   if (plies === null || truth === 0) return 'a draw';
   const side = truth > 0 ? 'White' : 'Black';
-  if (plies === 0) return `${side} has mated`;
+  if (plies === 0) return `${side} has given mate`;
   const moves = Math.ceil(plies / 2);
   return `${side} mates in ${moves} ${moves === 1 ? 'move' : 'moves'}`;
 }
@@ -226,14 +226,14 @@ function positionView(piece: string, square: string, position: EndingPosition): 
   const sorted = moves.slice().sort((a, b) => Number(b.is_best) - Number(a.is_best) || (turn === 'white' ? b.truth - a.truth : a.truth - b.truth));
   return [
     h('h2', {}, `${symbols[piece] ?? piece} on ${square}, ${turn === 'white' ? 'White' : 'Black'} to move`),
-    h('p', {}, h('strong', {}, `Learned ${signed(learned)}, true ${signed(truth)}`), `: ${distance(plies, truth)}.`),
+    h('p', {}, h('strong', {}, `Learned ${signed(learned)}, tablebase ${signed(truth)}`), `: ${distance(plies, truth)}.`),
     outcome !== null
       ? h('p', { class: 'hint' }, `The game is over: ${outcome.reason}.`)
       : h(
           'table',
           { class: 'numbers' },
-          h('caption', {}, 'Moves, the best first; values for White'),
-          h('thead', {}, h('tr', {}, ...['Move', 'True', 'Learned', 'Comes to'].map((text) => h('th', { scope: 'col' }, text)))),
+          h('caption', {}, 'Moves, best first; values are for White'),
+          h('thead', {}, h('tr', {}, ...['Move', 'Tablebase', 'Learned', 'Result'].map((text) => h('th', { scope: 'col' }, text)))),
           h(
             'tbody',
             {},
@@ -249,6 +249,6 @@ function positionView(piece: string, square: string, position: EndingPosition): 
             ),
           ),
         ),
-    h('p', { class: 'hint' }, 'Green arrows are best moves, the blue one is the network’s favourite.'),
+    h('p', { class: 'hint' }, 'Green arrows show the best moves, the blue arrow the network’s favourite.'),
   ];
 }

@@ -1,4 +1,4 @@
-// The games of a run: by generation, one by one.
+// The games of a run, by generation.
 
 import { failure, get, run } from '../api';
 import type { Game, GameRow, Generations } from '../api';
@@ -22,8 +22,8 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
   );
   const fail = (error: unknown): void => replace(problem, failure(error));
 
-  /** What was asked for before gives way to what is asked for now. */
-  const anew = (): AbortSignal => {
+  /** Aborts the previous request. */
+  const nextSignal = (): AbortSignal => {
     control.abort();
     control = new AbortController();
     return control.signal;
@@ -31,7 +31,7 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
 
   const open = async (generation: number, number: number): Promise<void> => {
     try {
-      const game = await get<Game>(run(name, `/games/${generation}/${number}`), anew());
+      const game = await get<Game>(run(name, `/games/${generation}/${number}`), nextSignal());
       replay.element.hidden = false;
       replay.show(game);
       for (const button of list.querySelectorAll('button')) {
@@ -46,7 +46,7 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
 
   const choose = async (generation: number): Promise<void> => {
     try {
-      const games = await get<GameRow[]>(run(name, `/games/${generation}`), anew());
+      const games = await get<GameRow[]>(run(name, `/games/${generation}`), nextSignal());
       replace(list, table(games, (number) => void open(generation, number)));
       const [first] = games;
       if (first !== undefined) await open(generation, first.number);
@@ -59,13 +59,13 @@ export function gamesPage(root: HTMLElement, parts: string[]): () => void {
     .then(({ sealed, open: playing, open_games: soFar }) => {
       const all = [...sealed, ...(playing === null || soFar === 0 ? [] : [playing])];
       if (all.length === 0) {
-        replace(list, h('p', { class: 'hint' }, 'No game is kept here yet; some learners keep none.'));
+        replace(list, h('p', { class: 'hint' }, 'There are no stored games yet. Some learners do not store games.'));
         return;
       }
       const last = all.at(-1) ?? 0;
       const input = h('input', { type: 'number', min: all[0] ?? 0, max: last, value: last });
       input.addEventListener('change', () => void choose(Number(input.value)));
-      replace(picker, field('Generation', input, `${all[0]} to ${last}${playing === last ? '; the last one is not full yet' : ''}`));
+      replace(picker, field('Generation', input, `${all[0]} to ${last}${playing === last ? '; the last one is still being played' : ''}`));
       void choose(last);
     })
     .catch(fail);
@@ -79,7 +79,7 @@ function table(games: GameRow[], open: (number: number) => void): HTMLElement {
   return h(
     'table',
     { class: 'numbers' },
-    h('thead', {}, h('tr', {}, ...['Game', 'Result', 'Plies', 'End'].map((text) => h('th', { scope: 'col' }, text)))),
+    h('thead', {}, h('tr', {}, ...['Game', 'Result', 'Plies', 'Reason'].map((text) => h('th', { scope: 'col' }, text)))),
     h(
       'tbody',
       {},

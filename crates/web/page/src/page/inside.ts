@@ -1,5 +1,5 @@
-// Inside a search: how it changes with its simulations, PUCT beside Gumbel, the policy on the board,
-// and the tree, one node at a time.
+// Inside a search: how it changes with the number of simulations, PUCT beside Gumbel, priors or visits
+// on the board, and the tree node by node.
 
 import { failure, get, post, stream } from '../api';
 import type { Branch, Position, Proof, Ready, Side, Snapshot, TreeNode } from '../api';
@@ -11,16 +11,16 @@ import { PlayerChoice } from '../part/opponent';
 type Rule = 'puct' | 'gumbel';
 
 const rules: Record<Rule, { title: string; hint: string }> = {
-  puct: { title: 'PUCT', hint: 'visits go where value and prior promise most; the most visited move is played' },
-  gumbel: { title: 'Gumbel', hint: 'a few candidates get equal visits, the worse half leaves after each round' },
+  puct: { title: 'PUCT', hint: 'visits the moves with the best mix of value and prior; plays the most visited move' },
+  gumbel: { title: 'Gumbel', hint: 'gives a few candidates equal visits and drops the worse half after each round' },
 };
 
 export function insidePage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
-  const player = new PlayerChoice('Whose search', { wanted: query.get('player'), onlyTrees: true });
+  const player = new PlayerChoice('Player to inspect', { wanted: query.get('player'), onlyTrees: true });
   const sims = select(['64', '256', '1024', '4096', '16384'].map((text) => [text, count(Number(text))]), '1024');
-  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 200, placeholder: 'the usual start' });
+  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 200, placeholder: 'standard start position' });
   fen.value = query.get('fen') ?? '';
-  const colour = select([['prior', 'the priors'], ['visits', 'the visits'], ['none', 'nothing']]);
+  const colour = select([['prior', 'priors'], ['visits', 'visits'], ['none', 'nothing']]);
   const slider = h('input', { type: 'range', min: 0, max: 0, value: 0, step: 1 });
   const shownSims = h('output', {});
   const problem = h('div');
@@ -33,7 +33,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
   const fail = (error: unknown): void => replace(problem, failure(error));
   const line = (): { fen: string | null; moves: string[] } => ({ fen: fen.value.trim() || null, moves });
 
-  /** Shows the position that was asked for; false when there is none. */
+  /** Shows the position; false if it is invalid. */
   const update = async (): Promise<boolean> => {
     try {
       position = await post<Position>('/api/position', line(), control.signal);
@@ -48,7 +48,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
       void update();
     });
     board.arrows([]);
-    board.warm(new Map());
+    board.heat(new Map());
     return true;
   };
 
@@ -58,7 +58,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
     control = mine;
     if (!(await update()) || position === null) return;
     if (position.outcome !== null) {
-      replace(problem, h('p', { class: 'problem' }, 'The game is over here: there is nothing to search.'));
+      replace(problem, h('p', { class: 'problem' }, 'The game is over in this position: there is nothing to search.'));
       return;
     }
     const { turn } = position;
@@ -86,7 +86,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
       await Promise.all([grow('puct'), grow('gumbel')]);
     } catch (error) {
       if (mine.signal.aborted) return;
-      // One has failed: the other is of no use alone.
+      // If one search fails, the comparison is useless.
       mine.abort();
       for (const column of Object.values(columns)) column.empty();
       fail(error);
@@ -100,7 +100,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
     shownSims.textContent = snapshot === undefined ? '' : `at most ${count(snapshot.sims)} simulations`;
     slider.setAttribute('aria-valuetext', shownSims.textContent);
     if (snapshot === undefined) return;
-    board.warm(colour.value === 'none' ? new Map() : heat(snapshot.moves, colour.value as 'prior' | 'visits'));
+    board.heat(colour.value === 'none' ? new Map() : heat(snapshot.moves, colour.value as 'prior' | 'visits'));
     const arrows = (['puct', 'gumbel'] as Rule[]).flatMap((rule) => {
       const best = columns[rule].at(index)?.best;
       return best === undefined ? [] : [{ uci: best.uci, brush: rule === 'puct' ? 'blue' : 'green' }];
@@ -115,7 +115,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
     h(
       'p',
       { class: 'lead' },
-      'A search looks ahead along moves that the network finds promising. Each simulation goes one step further; what it finds comes back up and changes where the next one goes.',
+      'A tree search looks ahead along moves that the network finds promising. Each simulation adds one position to the tree. Its value is passed back up and changes which moves the next simulation tries.',
     ),
     problem,
     h(
@@ -133,7 +133,7 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
         },
         player.element,
         field('Simulations', sims),
-        field('Position (FEN)', fen, 'Or play moves on the board'),
+        field('Position (FEN)', fen, 'You can also play moves on the board'),
         h(
           'div',
           { class: 'row' },
@@ -178,11 +178,11 @@ export function insidePage(root: HTMLElement, _: string[], query: URLSearchParam
   };
 }
 
-/** One rule's findings. */
+/** The results of one root rule. */
 class Column {
   readonly element: HTMLElement;
   snapshots: Snapshot[] = [];
-  /** Who is to move at the root: all values are those of this side. */
+  /** The side to move at the root; all values are for this side. */
   private turn: Side = 'white';
   private readonly table = h('div');
   private readonly tree = h('div');
@@ -228,7 +228,7 @@ class Column {
       proof === null && `mean of all simulations ${signed(value)}`,
       proof !== null && `proven ${proofText(proof, this.turn)}`,
     ].filter((text) => text !== false);
-    const ended = simulations < sims ? ` of ${count(sims)}: ${proof === null ? 'it ended early' : 'the result is proven, so it ended'}` : '';
+    const ended = simulations < sims ? ` of ${count(sims)}: ${proof === null ? 'the search ended early' : 'the result is proven, so the search stopped'}` : '';
     replace(
       this.table,
       h('p', {}, h('strong', {}, `Plays ${best.san}`), ` · ${facts.join(' · ')}`),
@@ -237,13 +237,13 @@ class Column {
     );
   }
 
-  /** Lets the tree of the last search be opened. */
+  /** Shows the tree of the last search. */
   open(tree: string): void {
     replace(this.tree, h('h3', {}, 'The tree'), h('ul', { class: 'tree' }, nodeView(tree, this.turn, [], 'root', null)));
   }
 }
 
-/** What Q means, and whose it is. */
+/** Explains Q and its side. */
 function scaleText(side: Side): string {
   return `Q and mean: the result that ${colour(side)} expects, from −1 (lost) to +1 (won).`;
 }
@@ -252,7 +252,7 @@ function colour(side: Side): string {
   return side === 'white' ? 'White' : 'Black';
 }
 
-/** What is proven for this side, in words. */
+/** A proven result of this side as text. */
 function proofText(proof: Proof, side: Side): string {
   if (proof === 'draw') return 'draw';
   const winner: Side = (proof === 'win') === (side === 'white') ? 'white' : 'black';
@@ -283,7 +283,7 @@ function branches(moves: Branch[], best: string, turn: Side): HTMLElement {
   );
 }
 
-/** A node that opens when it is asked to. `turn` is the side to move at the root, whose values these are. */
+/** A node that can be opened. `turn` is the side to move at the root; values are for this side. */
 function nodeView(tree: string, turn: Side, line: string[], label: string, branch: Branch | null): HTMLElement {
   const children = h('ul', { hidden: true });
   const other: Side = turn === 'white' ? 'black' : 'white';
@@ -306,7 +306,7 @@ function nodeView(tree: string, turn: Side, line: string[], label: string, branc
         replace(
           children,
           ...visited.map((move) => nodeView(tree, turn, [...line, move.uci], move.san, move)),
-          visited.length === 0 && h('li', { class: 'hint' }, 'A leaf: no simulation has gone further.'),
+          visited.length === 0 && h('li', { class: 'hint' }, 'A leaf: no simulation went further.'),
         );
       })
       .catch((error: unknown) => {
@@ -317,7 +317,7 @@ function nodeView(tree: string, turn: Side, line: string[], label: string, branc
   return item;
 }
 
-/** Where moves go, as shares of the largest. */
+/** Target squares of the moves, relative to the largest value. */
 function heat(moves: Branch[], by: 'prior' | 'visits'): Map<string, number> {
   const squares = new Map<string, number>();
   for (const move of moves) {

@@ -1,6 +1,6 @@
-// A game against any player: by mouse, by keyboard, with hints, takeback and a review after it.
+// A game against any player, with hints, takeback and a review.
 //
-// The game changes only when the server has accepted the change: what is refused leaves it as it was.
+// The game changes only after the server has accepted the change.
 
 import { failure, post, stream } from '../api';
 import type { Choice, Effort, Game, PlayerInfo, Ply, Position, Side, Thought, Verdict } from '../api';
@@ -17,22 +17,22 @@ import type { SavedGame } from '../part/saved';
 import { ranked, takeThought, thoughtTable, withPlayed } from '../part/thoughts';
 
 const HINT: Effort = { movetime_ms: 600 };
-const JUDGE = 'default';
+const REVIEWER = 'default';
 const REVIEW: Effort = { movetime_ms: 80 };
-/** Lines of the opponent's thoughts. */
+/** Lines of the opponent's search. */
 const LINES = 4;
 
 const strengths: [string, string][] = [
-  ['sims:1', '1 simulation: the network alone'],
+  ['sims:1', '1 simulation: the network without search'],
   ['sims:16', '16 simulations'],
   ['sims:100', '100 simulations'],
   ['sims:800', '800 simulations'],
   ['sims:6400', '6400 simulations'],
-  ['movetime_ms:100', '0.1 s a move'],
-  ['movetime_ms:500', '0.5 s a move'],
-  ['movetime_ms:2000', '2 s a move'],
-  ['movetime_ms:10000', '10 s a move'],
-  ['', 'as the player says'],
+  ['movetime_ms:100', '0.1 s per move'],
+  ['movetime_ms:500', '0.5 s per move'],
+  ['movetime_ms:2000', '2 s per move'],
+  ['movetime_ms:10000', '10 s per move'],
+  ['', 'the player’s own limit'],
 ];
 
 export function playPage(root: HTMLElement, _: string[], query: URLSearchParams): () => void {
@@ -42,27 +42,27 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   const wanted = (name: string, known: string | null | undefined): string => query.get(name) ?? known ?? '';
   const opponent = new PlayerChoice('Opponent', { wanted: wanted('player', saved?.rival) });
   const strength = select(strengths, saved === null ? 'movetime_ms:500' : paceText(saved.pace));
-  const side = select([['white', 'White'], ['black', 'Black'], ['random', 'either']], wanted('side', saved?.human));
-  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 200, placeholder: 'the usual start' });
+  const side = select([['white', 'White'], ['black', 'Black'], ['random', 'random']], wanted('side', saved?.human));
+  const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 200, placeholder: 'standard start position' });
   fen.value = query.toString() === '' ? (saved?.start ?? '') : wanted('fen', null);
   const typed = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 20, 'data-test': 'move' });
   const showThoughts = h('input', { type: 'checkbox', id: 'show-thoughts', checked: true });
   const problem = h('div');
   const warning = h('p', { class: 'hint', role: 'status', hidden: true });
-  const refusal = h('div');
+  const formError = h('div');
   const status = h('p', { class: 'game-status', role: 'status' });
   const moves = h('p', { class: 'move-text', tabindex: 0, role: 'region', 'aria-label': 'Moves' });
   const thoughts = h('div');
   const review = h('div');
 
   let game: SavedGame | null = null;
-  /** The game of this tab until it is on the board; the server may not answer. */
+  /** The saved game of this tab until it is on the board; the server may not answer. */
   let unrestored = saved;
   let position: Position | null = null;
-  /** Ends what is going on in this position; `leaving` ends everything. */
+  /** Aborts requests for this position; `leaving` aborts everything. */
   let control = new AbortController();
   const leaving = new AbortController();
-  /** A hint, or the opponent's thoughts after its move: neither is part of the game. */
+  /** A hint or the opponent's lines after its move; neither is part of the game. */
   let beside: AbortController | null = null;
   let attempts = 0;
   let replay: Replay | null = null;
@@ -74,16 +74,16 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   const line = (of: SavedGame): { fen: string | null; moves: string[] } => ({ fen: of.start, moves: of.played });
   const result = (): string | null => position?.outcome?.result ?? game?.resigned ?? null;
   const rival = (): string => (game ?? unrestored)?.rival ?? '';
-  /** Whether there is a game that somebody would miss. */
+  /** Whether there is an unfinished game that the user would lose. */
   const isUnderWay = (): boolean => {
     const at = game ?? unrestored;
     if (at === null || at.resigned !== null || result() !== null) return false;
     const first: Side = (position?.start ?? at.start)?.split(' ')[1] === 'b' ? 'black' : 'white';
     return at.played.length > (at.human === first ? 0 : 1);
   };
-  /** Says what went wrong. `again` and `goOn` are offered when nothing else goes on. */
+  /** Shows an error with buttons to retry and to let the opponent move. */
   const fail = (error: unknown, again?: () => void, goOn?: () => void): void => {
-    // The buttons go with the message: a second click must not do it twice.
+    // The buttons disappear with the message, so that a second click has no effect.
     const offer = (label: string, act: (() => void) | undefined): HTMLElement | false =>
       act !== undefined && h('button', { type: 'button', onclick: () => { replace(problem); act(); } }, label);
     replace(problem, failure(error), offer('Try again', again), ' ', offer('Let the opponent move', goOn));
@@ -95,18 +95,18 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     replace(review);
   };
 
-  /** Ends searches for the position. */
+  /** Aborts searches of this position. */
   const interrupt = (): void => {
     beside?.abort();
     control.abort();
     control = new AbortController();
   };
 
-  /** Begins the game of the form, once the server has accepted its position and its player. */
+  /** Starts the game of the form after the server has accepted its position and player. */
   const begin = async (): Promise<void> => {
     attempts += 1;
     const attempt = attempts;
-    replace(refusal);
+    replace(formError);
     const chosen = side.value === 'random' ? (Math.random() < 0.5 ? 'white' : 'black') : side.value;
     const next: SavedGame = {
       start: fen.value.trim() === '' ? null : fen.value.trim(),
@@ -125,20 +125,20 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
         post<PlayerInfo>('/api/player', { player: next.rival, effort: next.pace }, leaving.signal),
       ]);
       if (attempt !== attempts) return;
-      const question = `The game against ${rival()} is not over. Give it up for a new one?`;
-      if (isUnderWay() && !(await ask(question, 'Begin a new game', 'Go on with this one'))) return;
+      const question = `The game against ${rival()} is not over. Start a new game anyway?`;
+      if (isUnderWay() && !(await ask(question, 'Start a new game', 'Continue this game'))) return;
       next.searchesTree = player.searches_tree;
       open(next, found);
     } catch (error) {
       if (attempt !== attempts) return;
-      replace(refusal, failure(error));
-      if (game === null) status.textContent = 'There is no game yet.';
+      replace(formError, failure(error));
+      if (game === null) status.textContent = 'No game yet.';
     }
   };
 
-  /** Shows a game from here on. */
+  /** Switches to a game. */
   const open = (next: SavedGame, found: Position): void => {
-    // The address has had its effect: reloading brings this game back.
+    // The URL was used; reloading must restore this game.
     history.replaceState(null, '', '#/play');
     interrupt();
     replace(problem);
@@ -151,11 +151,11 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     enter(found);
   };
 
-  /** Goes on with the game of this tab; false if it could not be put on the board. */
+  /** Restores the saved game of this tab; false if that failed. */
   const restore = async (old: SavedGame): Promise<boolean> => {
     try {
       const found = await post<Position>('/api/position', line(old), leaving.signal);
-      // A new game has begun meanwhile.
+      // A new game was started meanwhile.
       if (game !== null) return false;
       open(old, found);
       return true;
@@ -167,7 +167,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
 
   const start = async (): Promise<void> => {
     if (saved !== null && !(await restore(saved))) return;
-    // An address with a player or a position wants a new game; that of the tab is kept until it is given up.
+    // A URL with a player or a position starts a new game; the saved one is kept until the user agrees.
     if (saved === null || query.toString() !== '') await begin();
   };
 
@@ -176,7 +176,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     bar.turn(below);
   };
 
-  /** Goes to the position after these moves, once the server has accepted them. */
+  /** Plays these moves after the server has accepted them. */
   const go = async (played: string[], resigned: string | null = null): Promise<void> => {
     if (game === null) return;
     const { signal } = control;
@@ -187,25 +187,25 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
       enter(found);
     } catch (error) {
       if (signal.aborted) return;
-      // The piece goes back to where it was.
+      // The piece goes back.
       if (position !== null) show(position);
-      // Taking back and resigning have ended the opponent's search.
+      // Taking back and resigning have aborted the opponent's search.
       const isRivalsTurn = result() === null && position !== null && position.turn !== game.human;
-      if (isRivalsTurn) status.textContent = `It is the turn of ${rival()}.`;
+      if (isRivalsTurn) status.textContent = `It is ${rival()}’s turn.`;
       fail(error, () => void go(played, resigned), isRivalsTurn ? () => void engineMove() : undefined);
     }
   };
 
-  /** Ends a hint and clears what it has shown: it is of no use in the next position. */
+  /** Aborts and clears a hint, which belongs to the previous position. */
   const dropHint = (): void => {
     beside?.abort();
     replace(thoughts);
   };
 
-  /** The position is there: shows it and goes on. */
+  /** Shows a new position and continues the game. */
   const enter = (found: Position): void => {
     if (game === null) return;
-    // A hint may have been asked for while the move was on its way.
+    // A hint may have been requested while the move was being sent.
     dropHint();
     position = found;
     saveGame(game);
@@ -220,16 +220,16 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     const last = found.played.at(-1)?.uci ?? null;
     board.show({ fen: found.fen, lastMove: last, check: found.check });
     board.arrows([]);
-    // Word by word, or the browser would break O-O in two.
+    // Word by word, so that the browser does not break O-O.
     const words = numbered(found.played, found.start).split(' ').filter(Boolean);
-    replace(moves, ...(words.length === 0 ? ['No move yet.'] : words.flatMap((word) => [h('span', {}, word), ' '])));
+    replace(moves, ...(words.length === 0 ? ['No moves yet.'] : words.flatMap((word) => [h('span', {}, word), ' '])));
     if (result() === null && found.turn === game?.human) {
       status.textContent = found.check ? 'Check! Your move.' : 'Your move.';
       board.allow(found.legal, (uci) => void humanMove(uci));
     }
   };
 
-  /** The result once there is one, else the newest judgement of this line. */
+  /** The result if there is one, otherwise the newest evaluation of this game. */
   const showBar = (): void => {
     const ended = result();
     const known = game?.values.slice(0, game.played.length + 1) ?? [];
@@ -237,8 +237,8 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     bar.show(ended === null ? newest : ended === '1-0' ? 1 : ended === '0-1' ? -1 : 0);
   };
 
-  /** Remembers what the side to move expects after so many moves. */
-  const judge = (of: SavedGame, ply: number, value: number | null, mover: Side): void => {
+  /** Stores the evaluation of the side to move after `ply` moves. */
+  const setValue = (of: SavedGame, ply: number, value: number | null, mover: Side): void => {
     if (value === null) return;
     while (of.values.length < ply) of.values.push(null);
     of.values[ply] = mover === 'white' ? value : -value;
@@ -256,9 +256,9 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     const mover = from.turn;
     const round = new Map<number, Thought>();
     let chosen: Choice | null = null;
-    status.textContent = `${at.rival} thinks…`;
+    status.textContent = `${at.rival} is thinking…`;
     try {
-      // Alpha-beta plays weaker when it has to find several lines: those are asked for afterwards.
+      // Alpha-beta plays weaker when it searches several lines; they are requested after its move.
       const lines = at.searchesTree ? LINES : 1;
       await stream<Thought | Choice>(
         '/api/think',
@@ -267,35 +267,35 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
           if (message.kind === 'choice') chosen = message;
           else {
             takeThought(round, message);
-            if (message.rank === 1) judge(at, at.played.length, message.value, mover);
-            if (showThoughts.checked) showLines(ranked(round), mover, `${at.rival} thinks`);
+            if (message.rank === 1) setValue(at, at.played.length, message.value, mover);
+            if (showThoughts.checked) showLines(ranked(round), mover, at.rival);
           }
         },
         signal,
       );
-      if (chosen === null) throw new Error(`${at.rival} gave no move.`);
+      if (chosen === null) throw new Error(`${at.rival} did not return a move.`);
     } catch (error) {
       if (signal.aborted) return;
-      status.textContent = `${at.rival} has no move.`;
+      status.textContent = `${at.rival} did not move.`;
       fail(error, () => void go(at.played));
       return;
     }
     if (signal.aborted) return;
-    // The stream has filled it in a callback, which the compiler does not see.
+    // Set in the callback of the stream, which the compiler does not see.
     const choice = chosen as Choice;
-    judge(at, at.played.length, choice.value, mover);
+    setValue(at, at.played.length, choice.value, mover);
     warning.hidden = choice.warning === undefined;
     warning.textContent = choice.warning ?? '';
     announce(`${at.rival} plays ${choice.played.san}`);
     await go([...at.played, choice.played.uci]);
     if (signal.aborted || game?.played.length !== at.played.length + 1) return;
-    judge(game, game.played.length, choice.value, mover);
+    setValue(game, game.played.length, choice.value, mover);
     saveGame(game);
-    if (showThoughts.checked && choice.score !== null) void think(at, from, choice, ranked(round));
+    if (showThoughts.checked && choice.score !== null) void showSearch(at, from, choice, ranked(round));
   };
 
-  /** Shows what the opponent thought, and looks for the other lines of one that knows only one. */
-  const think = async (at: SavedGame, from: Position, choice: Choice, lines: Thought[]): Promise<void> => {
+  /** Shows the opponent's lines. If its search has only one, a second search finds the others. */
+  const showSearch = async (at: SavedGame, from: Position, choice: Choice, lines: Thought[]): Promise<void> => {
     let whose = `${at.rival} before ${numbered([choice.played], from.fen)}`;
     const showThem = (found: Thought[]): void => {
       if (showThoughts.checked) replace(thoughts, thoughtTable(withPlayed(found, choice).slice(0, LINES), from.turn, whose, choice.played.uci));
@@ -308,17 +308,17 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     try {
       await stream<Thought | Choice>(
         '/api/think',
-        // With another seed it is another player, so that the one that plays knows nothing of it.
+        // Another seed means another player instance, so that the opponent itself is not affected.
         { ...line(at), player: at.rival, effort: at.pace, lines: LINES, seed: at.seed + 1 },
         (message) => {
           if (message.kind === 'thought') takeThought(round, message);
         },
         asked.signal,
       );
-      whose += ', the others by a search of their own';
+      whose += '; other lines from a separate search';
       showThem(ranked(round));
     } catch {
-      // Nobody misses them: the game goes on.
+      // The lines are optional.
     }
   };
 
@@ -342,18 +342,18 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     beside?.abort();
     const asked = new AbortController();
     beside = asked;
-    status.textContent = 'Looking for a good move…';
+    status.textContent = 'Searching for a good move…';
     try {
       await stream<Thought | Choice>(
         '/api/think',
-        { ...line(at), player: JUDGE, effort: HINT, lines: 3 },
+        { ...line(at), player: REVIEWER, effort: HINT, lines: 3 },
         (message) => {
           if (message.kind !== 'thought') return;
           takeThought(round, message);
           const found = ranked(round);
-          if (message.rank === 1) judge(at, at.played.length, message.value, mover);
+          if (message.rank === 1) setValue(at, at.played.length, message.value, mover);
           board.arrows(found.map(({ line: [first] }, index) => ({ uci: first?.uci ?? 'a1a1', brush: index === 0 ? 'green' : 'paleGreen' })));
-          replace(thoughts, thoughtTable(found, mover, `Hint by ${JUDGE}`));
+          replace(thoughts, thoughtTable(found, mover, `Hint by ${REVIEWER}`));
         },
         asked.signal,
       );
@@ -373,14 +373,14 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     interrupt();
     closeReview();
     replace(thoughts);
-    // Back to the last position in which it was the player's move.
+    // Back to the last position where the user was to move.
     const back = position?.turn === game.human ? 2 : 1;
     await go(game.played.slice(0, Math.max(0, game.played.length - back)));
   };
 
   const resign = async (): Promise<void> => {
     if (game === null || result() !== null) return;
-    if (!(await ask('Resign this game?', 'Resign', 'Go on'))) return;
+    if (!(await ask('Resign this game?', 'Resign', 'Keep playing'))) return;
     if (result() !== null) return;
     interrupt();
     await go(game.played, game.human === 'white' ? '0-1' : '1-0');
@@ -390,33 +390,33 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     const reason = position?.outcome?.reason ?? 'resignation';
     const won = result() === (game?.human === 'white' ? '1-0' : '0-1');
     const lost = result() === (game?.human === 'white' ? '0-1' : '1-0');
-    status.textContent = `${result()} by ${reason}. ${won ? 'You have won.' : lost ? 'You have lost.' : ''}`;
+    status.textContent = `${result()} by ${reason}. ${won ? 'You won.' : lost ? 'You lost.' : ''}`;
     replace(review, h('button', { type: 'button', class: 'primary', onclick: () => void openReview() }, 'Review the game'));
   };
 
   const openReview = async (): Promise<void> => {
     if (game === null) return;
     const at = game;
-    const text = h('p', { class: 'hint', role: 'status' }, 'Looking at every position…');
+    const text = h('p', { class: 'hint', role: 'status' }, 'Reviewing every position…');
     replace(review, text);
     const verdicts: Verdict[] = [];
     try {
-      await stream<Verdict>('/api/review', { ...line(at), player: JUDGE, effort: REVIEW }, (verdict) => {
+      await stream<Verdict>('/api/review', { ...line(at), player: REVIEWER, effort: REVIEW }, (verdict) => {
         verdicts.push(verdict);
-        text.textContent = `Looking at every position: ${verdicts.length} of ${at.played.length + 1}`;
+        text.textContent = `Reviewing every position: ${verdicts.length} of ${at.played.length + 1}`;
       }, control.signal);
       const whole = reviewed(verdicts);
       replay?.close();
       replay = new Replay();
       replace(review, h('h2', {}, 'Review'), turns(whole, verdicts), replay.element);
-      // Where it turned first.
+      // At the first turning point.
       replay.show(whole, turningPoints(verdicts.map(({ value }) => value), whole.start.split(' ')[1] !== 'b')[0] ?? 0);
     } catch (error) {
       replace(review, failure(error));
     }
   };
 
-  /** The game with the judge's values. */
+  /** The game with the reviewer's values. */
   const reviewed = (verdicts: Verdict[]): Game => {
     const plies = verdicts.flatMap(({ played: move, fen: after, check }, index): Ply[] =>
       move === null ? [] : [{ ...move, fen: after, check, value: verdicts[index - 1]?.value ?? null, draw: null, ms: null }],
@@ -465,7 +465,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
             onsubmit: (event: Event) => {
               event.preventDefault();
               if (board.type(typed.value)) typed.value = '';
-              else status.textContent = `'${typed.value}' cannot be played here.`;
+              else status.textContent = `'${typed.value}' is not a legal move.`;
             },
           },
           field('Type a move', typed, 'e4, Nf3, O-O, e8=Q, or e2e4'),
@@ -476,12 +476,12 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
           { class: 'row' },
           h('button', { type: 'button', onclick: () => void takeBack() }, 'Take back'),
           h('button', { type: 'button', onclick: () => void hint() }, 'Hint'),
-          h('button', { type: 'button', onclick: () => turn(board.below === 'white' ? 'black' : 'white') }, 'Turn the board'),
+          h('button', { type: 'button', onclick: () => turn(board.below === 'white' ? 'black' : 'white') }, 'Flip the board'),
           h('button', { type: 'button', onclick: () => void resign() }, 'Resign'),
           h('button', { type: 'button', onclick: () => void save() }, 'Save as PGN'),
         ),
         moves,
-        h('div', { class: 'row' }, showThoughts, h('label', { for: 'show-thoughts' }, 'Show what the opponent thinks')),
+        h('div', { class: 'row' }, showThoughts, h('label', { for: 'show-thoughts' }, 'Show the opponent’s search')),
         thoughts,
         h(
           'form',
@@ -495,8 +495,8 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
           h('h2', {}, 'New game'),
           opponent.element,
           h('div', { class: 'columns' }, field('Strength', strength), field('You play', side)),
-          field('From a position (FEN)', fen),
-          refusal,
+          field('Start position (FEN)', fen),
+          formError,
           h('button', { type: 'submit', class: 'primary' }, 'New game'),
         ),
       ),
@@ -512,7 +512,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   };
 }
 
-/** How long the opponent thinks, as the form writes it. */
+/** The opponent's limit as a value of the form. */
 function paceText(pace: Effort): string {
   const [found] = Object.entries(pace);
   return found === undefined ? '' : `${found[0]}:${found[1]}`;
@@ -523,7 +523,7 @@ function turns(game: Game, verdicts: Verdict[]): HTMLElement {
   const values = verdicts.map(({ value }) => value);
   const firstIsWhite = game.start.split(' ')[1] !== 'b';
   const found = turningPoints(values, firstIsWhite);
-  if (found.length === 0) return h('p', {}, 'No single move turned this game.');
+  if (found.length === 0) return h('p', {}, 'No single move decided this game.');
   return h(
     'ul',
     {},
@@ -531,7 +531,7 @@ function turns(game: Game, verdicts: Verdict[]): HTMLElement {
       const text = numbered([game.plies[ply - 1] as Ply], game.plies[ply - 2]?.fen ?? game.start);
       const [before, after] = [values[ply - 1] ?? 0, values[ply] ?? 0];
       const best = verdicts[ply - 1]?.best?.san;
-      return h('li', {}, h('strong', {}, text), `: what White expects went from ${signed(before)} to ${signed(after)}`, best !== undefined && `; ${best} was better`, '.');
+      return h('li', {}, h('strong', {}, text), `: White’s expected result went from ${signed(before)} to ${signed(after)}`, best !== undefined && `; ${best} was better`, '.');
     }),
   );
 }

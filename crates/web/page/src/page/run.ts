@@ -1,4 +1,4 @@
-// One run: live curves, alarms, the newest game, checkpoints, config.
+// One run: live curves, alarms, newest games, checkpoints, config.
 
 import { failure, get, run } from '../api';
 import type { Alarm, Curves, Game, Generations, Live, Progress, Rating, Record_, RunDetail } from '../api';
@@ -16,32 +16,32 @@ const PAUSE = 4000;
 interface Plan {
   title: string;
   hint: string;
-  /** Curve and label. */
+  /** Metric and label. */
   lines: [string, string][];
   zero?: boolean;
   digits?: (value: number) => string;
-  /** Learners for whom the same names mean something else. */
+  /** Learners for which these metrics mean something else. */
   learners?: Record<string, { title: string; hint: string }>;
 }
 
-/** The charts there are. A chart without numbers is not shown. */
+/** All charts. A chart without numbers is not shown. */
 const plans: Plan[] = [
   {
     title: 'Loss',
-    hint: 'how far the network is from what the games taught',
+    hint: 'how far the network is from its training targets',
     lines: [['loss.value', 'value'], ['loss.policy', 'policy']],
     zero: true,
     learners: {
       reinforce: {
         title: 'Value loss and policy objective',
-        hint: 'value: squared error; policy: −advantage · ln π(move), whose size says little',
+        hint: 'value: squared error; policy: −advantage · ln π(move), whose size means little',
       },
     },
   },
   {
-    title: 'Draws and games cut off',
-    hint: 'drawn: of the games that were finished; cut off: of all games of a generation',
-    lines: [['draw_share', 'drawn'], ['capped_share', 'cut off']],
+    title: 'Draws and truncated games',
+    hint: 'drawn: share of finished games; truncated: share of all games of a generation that reached the move limit',
+    lines: [['draw_share', 'drawn'], ['capped_share', 'truncated']],
     zero: true,
     digits: (value) => percent(value),
   },
@@ -52,28 +52,28 @@ const plans: Plan[] = [
     lines: [['simulations_per_second', 'simulations/s']],
     zero: true,
   },
-  { title: 'Games per second', hint: 'learning included', lines: [['games_per_second', 'games/s']], zero: true },
+  { title: 'Games per second', hint: 'including training time', lines: [['games_per_second', 'games/s']], zero: true },
   {
     title: 'Value spread',
-    hint: 'near 0 the network expects the same of every position',
+    hint: 'near 0 the network expects the same result in every position',
     lines: [['value_spread', 'spread']],
     zero: true,
   },
   {
     title: 'Policy',
-    hint: 'nats: how open the search leaves it, and how far the network is from that',
+    hint: 'in nats: entropy of the search’s move choice, and how far the network is from it',
     lines: [['target_entropy', 'entropy'], ['policy_divergence', 'divergence']],
     zero: true,
   },
   {
     title: 'Resignations',
-    hint: 'share of games given up, and of those wrongly',
-    lines: [['resigned_share', 'given up'], ['wrong_resignations', 'wrongly']],
+    hint: 'share of games resigned, and share of those that were not lost',
+    lines: [['resigned_share', 'resigned'], ['wrong_resignations', 'wrong']],
     zero: true,
     digits: (value) => percent(value, value > 0 && value < 0.1 ? 1 : 0),
   },
 ];
-/** A share of fewer games is told as so many of so many. */
+/** With fewer games a share is shown as counts. */
 const FEW_GAMES = 50;
 const colors = ['curve-1', 'curve-2', 'curve-3'];
 
@@ -82,8 +82,8 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   const control = new AbortController();
   const head = h('div', {}, h('h1', {}, name));
   const problem = h('div');
-  const refusal = h('div');
-  const silence = h('div', { role: 'status' });
+  const actionError = h('div');
+  const feedStatus = h('div', { role: 'status' });
   const tiles = h('dl', { class: 'tiles' });
   const first = h('p', { class: 'hint', role: 'status', hidden: true });
   const alarms = h('div');
@@ -91,7 +91,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   const playing = h('div', { class: 'playing' });
   const live = h('div', { class: 'live' });
   const details = h('div');
-  root.append(head, problem, refusal, tiles, first, alarms, silence, charts, playing, live, details);
+  root.append(head, problem, actionError, tiles, first, alarms, feedStatus, charts, playing, live, details);
 
   const elo = new Chart(
     'Elo',
@@ -134,14 +134,14 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
           ],
     );
     showTiles();
-    // Of each kind the last one.
+    // Only the last alarm of each name.
     replace(alarms, ...[...new Map(alarmList.map((alarm) => [alarm.name, alarm])).values()].map(alarmView));
   };
 
   let known: RunDetail | null = null;
   const showTiles = (): void => {
     if (curves === null || known === null) return;
-    // The feed tells a new record before the next look at the run does.
+    // The feed delivers a new record before the run is read again.
     const trained = { ...known, trained_s: Math.max(known.trained_s, curves.elapsed_s.at(-1) ?? 0) };
     const left = known.state === 'training' ? leftText(trained) : null;
     const isFirst = curves.generation.length === 0;
@@ -152,20 +152,20 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
         ['Games', curves.games],
         ['Positions', curves.positions],
         ['Simulations', curves.simulations],
-        ['Batches', curves.steps],
+        ['Training steps', curves.steps],
       ] as [string, number[]][]).map(([label, values]) => fact(label, isFirst ? '–' : short(values.at(-1) ?? 0))),
       fact('Trained', trainedText(trained)),
-      left !== null && fact('Left', left),
+      left !== null && fact('Remaining', left),
       fact('Elo', ratings.length === 0 ? '–' : count(ratings.at(-1)?.elo ?? 0)),
     );
     first.hidden = !isFirst || !isTraining;
   };
 
-  /** Until the first generation is over there is nothing but its games to count. */
+  /** During the first generation there is only the number of its games to show. */
   const lookAtFirst = async (): Promise<void> => {
     if (!isTraining || curves === null || curves.generation.length > 0) return;
     const { open_games: soFar } = await get<Generations>(run(name, '/games'), control.signal);
-    first.textContent = `The first generation is under way${soFar > 0 ? `: ${count(soFar)} games are over` : ''}. The numbers come at its end.`;
+    first.textContent = `The first generation is being played${soFar > 0 ? `: ${count(soFar)} games are finished` : ''}. Curves appear when it is complete.`;
   };
 
   const take = (record: Record_): void => {
@@ -178,10 +178,10 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   };
 
   let isTraining = false;
-  /** The page's own polling; begins once the run is there. */
+  /** Polls the run; starts once the run exists. */
   let poll: Poll | null = null;
   const acted = (error?: unknown): void => {
-    replace(refusal, error !== undefined && failure(error));
+    replace(actionError, error !== undefined && failure(error));
     void poll?.now();
   };
 
@@ -192,10 +192,10 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
       showHead(detail);
       showDetails(detail);
       if (detail.config === null) {
-        // The training has just been started; its folder comes in a moment, unless it has failed.
+        // The training has just been started; its folder appears in a moment unless it failed.
         if (detail.state !== 'stopped') timer = window.setTimeout(() => void start(), 1000);
         else {
-          replace(problem, h('p', { class: 'problem' }, 'The training ended before there was a run.'));
+          replace(problem, h('p', { class: 'problem' }, 'The training ended before it created the run.'));
           polls.forEach((each) => each.stop());
         }
         return;
@@ -212,32 +212,32 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
       poll = new Poll(refresh, PAUSE);
     } catch (error) {
       replace(problem, failure(error));
-      // The server may be back in a moment.
+      // The server may answer again in a moment.
       if (!control.signal.aborted) timer = window.setTimeout(() => void start(), PAUSE);
     }
   };
 
-  /** Where the feed goes on when it is opened again. */
+  /** Where the feed continues when it is opened again. */
   let place = '0';
   let waiting = 0;
   let feedTimer = 0;
   const listen = (): void => {
     feed?.close();
     clearTimeout(feedTimer);
-    // A browser opens few connections to one server; a page that nobody sees needs none.
+    // Browsers limit the connections to a server; a hidden page needs none.
     if (document.hidden || control.signal.aborted) return;
     feed = new EventSource(run(name, `/feed?after=${place}`));
-    feed.addEventListener('open', () => replace(silence));
+    feed.addEventListener('open', () => replace(feedStatus));
     feed.addEventListener('error', () => {
-      replace(silence, h('p', { class: 'hint' }, 'The curves stand still: the server does not answer. Trying again…'));
-      // The browser tries again by itself unless it was refused.
+      replace(feedStatus, h('p', { class: 'hint' }, 'The curves are not updated because the server does not answer. Trying again…'));
+      // The browser reconnects by itself unless the request was rejected.
       if (feed?.readyState === EventSource.CLOSED) feedTimer = window.setTimeout(listen, PAUSE);
     });
     feed.addEventListener('record', (event) => {
       const message = event as MessageEvent<string>;
       place = message.lastEventId;
       take(JSON.parse(message.data) as Record_);
-      // Many records may come at once: they are drawn together.
+      // Many records may arrive at once; they are drawn together.
       cancelAnimationFrame(waiting);
       waiting = requestAnimationFrame(draw);
     });
@@ -249,7 +249,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     });
   };
 
-  /** What the feed does not tell: state, checkpoints, what the training says. */
+  /** Reads what the feed does not contain: state, checkpoints, output of the training. */
   const refresh = async (): Promise<void> => {
     try {
       const detail = await get<RunDetail>(run(name), control.signal);
@@ -280,7 +280,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   };
 
   const folds = new Map<string, { element: HTMLElement; title: HTMLElement; body: HTMLElement; seen: string }>();
-  /** A part that can be opened. It is drawn anew when it has changed, so that it can be read. */
+  /** A collapsible section. It is redrawn only when it has changed, so that it can be read. */
   const fold = (key: string, title: string, seen: string | null, fill: (body: HTMLElement) => void): void => {
     let entry = folds.get(key);
     if (seen === null) {
@@ -309,26 +309,26 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     fold('checkpoints', `Checkpoints (${steps.length})`, steps.length === 0 ? null : steps.join(), (body) => replace(body, checkpoints(name, detail)));
     fold('notes', 'Notes', notes.length === 0 ? null : notes.join('\n'), (body) => replace(body, h('ul', {}, ...notes.map((note) => h('li', {}, note)))));
     const lines = said.join('\n');
-    fold('said', 'What the training says', said.length === 0 ? null : lines, text(lines));
+    fold('said', 'Output of the training', said.length === 0 ? null : lines, text(lines));
     const settings = JSON.stringify(config, null, 2);
     fold('config', 'Config', config === null ? null : settings, text(settings));
   };
 
-  /** Boards of the games that are being played, each in its place. */
+  /** Boards of the games being played, by place. */
   const glances = new Map<number, { glance: Glance; text: HTMLElement }>();
   const glance = async (): Promise<void> => {
     try {
       const games = await get<Live[]>(run(name, '/live'), control.signal);
-      // Between two generations nobody plays; the boards stay until the training ends.
+      // Between two generations no games are played; the boards stay until the training ends.
       const isPause = games.length === 0 && isTraining;
       if (games.length !== glances.size && !isPause) {
         glances.forEach((entry) => entry.glance.close());
         glances.clear();
         games.forEach((_, place) => {
-          glances.set(place, { glance: new Glance(`Game being played, board ${place + 1}`), text: h('p', { class: 'hint' }) });
+          glances.set(place, { glance: new Glance(`Game in progress, board ${place + 1}`), text: h('p', { class: 'hint' }) });
         });
         const boards = [...glances.values()].map((entry) => h('div', {}, entry.glance.element, entry.text));
-        replace(playing, games.length > 0 && h('h2', {}, 'Being played'), games.length > 0 && h('div', { class: 'glances' }, ...boards));
+        replace(playing, games.length > 0 && h('h2', {}, 'Games in progress'), games.length > 0 && h('div', { class: 'glances' }, ...boards));
       }
       games.forEach((game, place) => {
         const entry = glances.get(place);
@@ -336,7 +336,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
         replace(entry?.text ?? h('p'), `Game ${count(game.number)}, ply ${game.plies}`, game.value !== null && `, White expects ${signed(game.value)} (−1 to +1)`);
       });
     } catch {
-      // The folder comes in a moment, or the page is being left.
+      // The folder does not exist yet, or the page is being left.
     }
   };
 
@@ -349,17 +349,17 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   const watch = async (): Promise<void> => {
     try {
       const game = await get<Game | null>(run(name, '/games/latest'), control.signal);
-      // Whoever is looking at a game is left with it.
+      // Do not replace a game that the user is looking at.
       const isInUse = board.element.contains(document.activeElement);
       if (game !== null && game.number !== shown && !isInUse) {
-        if (shown < 0) replace(live, h('h2', {}, 'The game that ended last'), board.element);
+        if (shown < 0) replace(live, h('h2', {}, 'Latest finished game'), board.element);
         shown = game.number;
         const isCalm = matchMedia('(prefers-reduced-motion: reduce)').matches;
         board.show(game, isCalm ? game.plies.length : 0);
         if (!isCalm) board.play(450);
       }
     } catch {
-      // No game yet, or the page is being left: the next look tells.
+      // No game yet, or the page is being left.
     }
   };
 
@@ -381,7 +381,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   };
 }
 
-/** A curve by its name; some follow from others. */
+/** The values of a metric; some are computed from others. */
 function column(curves: Curves, key: string): Column {
   if (key === 'games_per_second' && curves.values[key] === undefined) return rate(curves, curves.games);
   return curves.values[key] ?? curves.elapsed_s.map(() => null);
@@ -395,11 +395,11 @@ function rate(curves: Curves, totals: number[]): Column {
   });
 }
 
-/** The last share of a few games as so many of so many: a percentage would look more certain than it is. */
+/** The last share of a few games as counts: a percentage would look more certain than it is. */
 function fewWords(curves: Curves, key: string): string | null {
   const [share, capped] = [curves.values[key]?.at(-1), curves.values['capped_share']?.at(-1) ?? 0];
   const last = curves.games.length - 1;
-  // Of a longer curve some records are left out: what lies between two of them is then no generation.
+  // Long curves are thinned: the difference of two records may then span several generations.
   const isNext = (curves.generation[last] ?? 0) - (curves.generation[last - 1] ?? 0) === 1;
   const games = (curves.games[last] ?? 0) - (curves.games[last - 1] ?? 0);
   if (share == null || capped === null || !isNext) return null;
@@ -408,7 +408,7 @@ function fewWords(curves: Curves, key: string): string | null {
   return key === 'draw_share' && finished < FEW_GAMES ? `${Math.round(share * finished)} of ${finished}` : null;
 }
 
-/** Adds a record to the columns, which stay equally long. */
+/** Adds a record to all columns. */
 function add(curves: Curves | null, record: Progress): void {
   if (curves === null) return;
   const length = curves.elapsed_s.length;
@@ -446,7 +446,7 @@ function checkpoints(name: string, detail: RunDetail): HTMLElement {
           'li',
           {},
           `step ${count(step)} `,
-          h('a', { href: links.play, 'aria-label': `Play step ${step}` }, 'play'),
+          h('a', { href: links.play, 'aria-label': `Play against step ${step}` }, 'play'),
           ' ',
           links.inside !== null && h('a', { href: links.inside, 'aria-label': `Look inside step ${step}` }, 'inside'),
         );

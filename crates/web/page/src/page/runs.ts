@@ -1,10 +1,10 @@
-// All runs, and how to start one.
+// All runs, with forms to start and resume a training.
 
 import { about, failure, get, post, run } from '../api';
 import type { About, RunState, RunSummary } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { count, span } from '../format';
-import { Poll } from '../part/poll';
+import { pollShowingErrors } from '../part/poll';
 import { spark } from '../part/spark';
 
 const PAUSE = 3000;
@@ -13,14 +13,14 @@ const LEAST_MINUTES = 0.05;
 export const stateNames: Record<RunState, string> = {
   training: 'training',
   stopping: 'stopping',
-  elsewhere: 'trained elsewhere',
+  elsewhere: 'trained by another process',
   stopped: 'stopped',
 };
 
 export function runsPage(root: HTMLElement): () => void {
-  const list = h('div', { class: 'cards', 'aria-live': 'off' }, h('p', { class: 'hint' }, 'Looking…'));
+  const list = h('div', { class: 'cards', 'aria-live': 'off' }, h('p', { class: 'hint' }, 'Loading…'));
   const problem = h('div');
-  const refusal = h('div');
+  const actionError = h('div');
   root.append(
     h(
       'div',
@@ -29,22 +29,17 @@ export function runsPage(root: HTMLElement): () => void {
       h('button', { type: 'button', class: 'primary', onclick: () => openForm() }, 'New training'),
     ),
     problem,
-    refusal,
+    actionError,
     list,
   );
   const control = new AbortController();
   const acted = (error?: unknown): void => {
-    replace(refusal, error !== undefined && failure(error));
+    replace(actionError, error !== undefined && failure(error));
     void poll.now();
   };
-  const poll = new Poll(async () => {
-    try {
-      const runs = await get<RunSummary[]>('/api/runs', control.signal);
-      replace(problem);
-      replace(list, ...(runs.length === 0 ? [nothing()] : runs.map((summary) => card(summary, acted))));
-    } catch (error) {
-      replace(problem, failure(error));
-    }
+  const poll = pollShowingErrors(problem, async () => {
+    const runs = await get<RunSummary[]>('/api/runs', control.signal);
+    replace(list, ...(runs.length === 0 ? [nothing()] : runs.map((summary) => card(summary, acted))));
   }, PAUSE);
   return () => {
     control.abort();
@@ -60,7 +55,7 @@ function nothing(): HTMLElement {
     h(
       'p',
       {},
-      'A training plays chess against itself, starting from nothing but the rules, and learns from its own games. Ten minutes are enough to see it beat random moves.',
+      'A run plays chess against itself, knowing only the rules, and learns from its own games. After ten minutes it already beats random moves.',
     ),
     h('button', { type: 'button', class: 'primary', onclick: () => openForm() }, 'Start the first training'),
   );
@@ -73,7 +68,7 @@ function card(summary: RunSummary, acted: Acted): HTMLElement {
       'article',
       { class: 'card' },
       h('h2', {}, summary.name),
-      h('p', { class: 'problem' }, `It cannot be read: ${summary.error}`),
+      h('p', { class: 'problem' }, `This run cannot be read: ${summary.error}`),
     );
   }
   const { rating } = summary;
@@ -103,12 +98,12 @@ function card(summary: RunSummary, acted: Acted): HTMLElement {
   );
 }
 
-/** `12 min of 20 min`, as far as the training has a budget of time. */
+/** `12 min of 20 min`, or `12 min` without a time budget. */
 export function trainedText({ trained_s: seconds, budget }: RunSummary): string {
   return budget?.minutes == null ? span(seconds) : `${span(seconds)} of ${span(60 * budget.minutes)}`;
 }
 
-/** What is left of the budget while a training goes on; null when it has none. */
+/** The remaining budget of a training; null without a budget. */
 export function leftText({ trained_s: seconds, budget, games }: RunSummary): string | null {
   if (budget?.minutes != null) return span(Math.max(0, 60 * budget.minutes - seconds));
   return budget?.games == null ? null : `${count(Math.max(0, budget.games - games))} games`;
@@ -118,36 +113,36 @@ export function fact(name: string, value: string): HTMLElement {
   return h('div', {}, h('dt', {}, name), h('dd', {}, value));
 }
 
-/** Called when something was done, or could not be. */
+/** Called after an action, with its error if it failed. */
 export type Acted = (error?: unknown) => void;
 
-/** The learners that have a page of their own, and where a game against them begins. */
+/** Endgame learners and the start position of games against them. */
 const endings: Record<string, string> = {
   krk: '8/8/4k3/8/3R4/4K3/8/8 w - - 0 1',
   kqk: '8/8/4k3/8/3Q4/4K3/8/8 w - - 0 1',
   kpk: '8/8/4k3/8/3P4/4K3/8/8 w - - 0 1',
 };
 
-/** Where a trained player is played with, and where its search is seen if it has one. */
+/** Links to play against a trained player and to look inside its search, if it has one. */
 export function playerLinks(player: string, run: RunSummary): { play: string; inside: string | null } {
   const ending = endings[run.learner ?? ''];
   const query = new URLSearchParams({ player });
   if (ending !== undefined) query.set('fen', ending);
   const inside = run.searches_tree ? `#/inside?${query}` : null;
-  // Whoever has learned an ending has learned to win it.
+  // The trained side is White, which has the winning material.
   if (ending !== undefined) query.set('side', 'black');
   return { play: `#/play?${query}`, inside };
 }
 
-/** What can be done with a run. */
+/** The buttons of a run. */
 export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
-  const act = (label: string, rest: string, said: string): HTMLElement => {
+  const act = (label: string, rest: string, announcement: string): HTMLElement => {
     const button = h('button', { type: 'button', 'data-key': `${label} ${summary.name}` }, label);
     button.addEventListener('click', () => {
       button.disabled = true;
       post(run(summary.name, rest), {})
         .then(() => {
-          announce(`${summary.name}: ${said}`);
+          announce(`${summary.name}: ${announcement}`);
           acted();
         })
         .catch(acted);
@@ -161,7 +156,7 @@ export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
   }
   if (summary.checkpoints.length > 0) {
     const links = playerLinks(`run:${summary.name}`, summary);
-    buttons.push(h('a', { class: 'button', href: links.play, 'data-key': `play ${summary.name}` }, 'Play it'));
+    buttons.push(h('a', { class: 'button', href: links.play, 'data-key': `play ${summary.name}` }, 'Play against it'));
     if (links.inside !== null) {
       buttons.push(h('a', { class: 'button', href: links.inside, 'data-key': `inside ${summary.name}` }, 'Look inside'));
     }
@@ -173,28 +168,28 @@ export function actions(summary: RunSummary, acted: Acted): HTMLElement[] {
   return buttons;
 }
 
-/** Asks how long a run is to go on. */
+/** Asks how long the run should continue. */
 function openResume(summary: RunSummary, acted: Acted): void {
   about()
     .then((info) => showResume(summary, info, acted))
     .catch(acted);
 }
 
-/** Says which bounds of the last budget still apply; null when none does. */
+/** Describes the bounds of the last budget that still apply; null if there are none. */
 function keptBounds({ budget, games, steps }: RunSummary): string | null {
   const bounds: string[] = [];
   if (budget?.games != null && budget.games > games) bounds.push(`${count(budget.games)} games`);
   if (budget?.steps != null && budget.steps > steps) bounds.push(`${count(budget.steps)} steps`);
-  return bounds.length === 0 ? null : `It also ends at ${bounds.join(' or ')}, as before.`;
+  return bounds.length === 0 ? null : `It also stops at ${bounds.join(' or ')}, as before.`;
 }
 
 function showResume(summary: RunSummary, info: About, acted: Acted): void {
   const planned = summary.budget?.minutes ?? null;
   const left = planned === null ? 0 : planned - summary.trained_s / 60;
-  // What is left of the budget; when it is spent, as much again.
-  const usual = left >= LEAST_MINUTES ? left : (planned ?? 10);
-  // Rounded down: no more than the budget has.
-  const minutes = h('input', { type: 'number', min: LEAST_MINUTES, step: 'any', value: Math.floor(100 * usual) / 100, required: true });
+  // The rest of the budget; if it is used up, the same amount again.
+  const suggested = left >= LEAST_MINUTES ? left : (planned ?? 10);
+  // Rounded down, so that it does not exceed the budget.
+  const minutes = h('input', { type: 'number', min: LEAST_MINUTES, step: 'any', value: Math.floor(100 * suggested) / 100, required: true });
   const threads = h('input', { type: 'number', min: 1, max: info.cores, value: Math.min(info.cores, summary.threads ?? info.cores), required: true });
   const kept = keptBounds(summary);
   const problem = h('div');
@@ -209,7 +204,7 @@ function showResume(summary: RunSummary, info: About, acted: Acted): void {
           post(run(summary.name, '/resume'), { more_minutes: Number(minutes.value), threads: Number(threads.value) })
             .then(() => {
               dialog.close();
-              announce(`${summary.name}: going on`);
+              announce(`${summary.name}: resumed`);
               acted();
             })
             .catch((error: unknown) => replace(problem, failure(error)));
@@ -221,7 +216,7 @@ function showResume(summary: RunSummary, info: About, acted: Acted): void {
       h(
         'div',
         { class: 'columns' },
-        field('Minutes more', minutes, left >= LEAST_MINUTES ? 'What is left of the budget, unless you change it' : 'From now on'),
+        field('More minutes', minutes, left >= LEAST_MINUTES ? 'The rest of the budget; change it if you like' : 'Counted from now'),
         field('Threads', threads, info.cores === 1 ? 'This machine has one core' : `This machine has ${info.cores} cores`),
       ),
       problem,
@@ -229,7 +224,7 @@ function showResume(summary: RunSummary, info: About, acted: Acted): void {
         'div',
         { class: 'row end' },
         h('button', { type: 'button', onclick: () => dialog.close() }, 'Cancel'),
-        h('button', { type: 'submit', class: 'primary' }, 'Go on'),
+        h('button', { type: 'submit', class: 'primary' }, 'Resume'),
       ),
     ),
   );
@@ -294,16 +289,16 @@ function showForm(info: About): void {
       },
       h('h2', { id: 'new-training' }, 'New training'),
       field('Name', name, 'Letters, digits, - and _'),
-      field('Minutes', minutes, 'It can go on later'),
+      field('Minutes', minutes, 'You can resume it later'),
       h(
         'div',
         { class: 'columns' },
         field('Learner', learner),
-        field('Settings', preset),
+        field('Preset', preset),
         field('Seed', seed, 'The same seed gives the same games'),
         field('Threads', threads, info.cores === 1 ? 'This machine has one core' : `This machine has ${info.cores} cores`),
       ),
-      field('Single settings', settings, 'key=value, separated by spaces; may stay empty'),
+      field('Extra settings', settings, 'Optional: key=value, separated by spaces'),
       problem,
       h(
         'div',

@@ -1,8 +1,8 @@
-// A question before something is lost.
+// A dialog that asks for confirmation.
 
 import { h } from '../dom';
 
-/** Asks and waits for the answer. Escape and leaving the page mean no. */
+/** Asks and resolves to the answer. Escape and leaving the page mean no. */
 export function ask(question: string, yes: string, no: string): Promise<boolean> {
   return new Promise((resolve) => {
     const dialog = h(

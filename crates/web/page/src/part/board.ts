@@ -1,4 +1,4 @@
-// A board: chessground, made playable by mouse, touch and keyboard alike.
+// A chessground board that is playable by mouse, touch and keyboard.
 
 import { Chessground } from 'chessground';
 import type { Api } from 'chessground/api';
@@ -7,6 +7,7 @@ import type { Color, Key } from 'chessground/types';
 
 import type { Move } from '../api';
 import { announce, h } from '../dom';
+import { ARROW_STEPS } from './keys';
 
 export interface Shown {
   fen: string;
@@ -16,7 +17,7 @@ export interface Shown {
 
 export interface Arrow {
   uci: string;
-  /** green, red, blue or yellow; pale… for less. */
+  /** green, red, blue or yellow, or paleGreen and so on. */
   brush: string;
   label?: string;
 }
@@ -32,12 +33,12 @@ export class Board {
   private play: ((uci: string) => void) | null = null;
   private cursor: Key = 'e2';
   private selected: Key | null = null;
-  private heat = new Map<Key, string>();
+  private colours = new Map<Key, string>();
   private orientation: Color = 'white';
   private pieces = '';
   private readonly watcher: ResizeObserver;
 
-  /** A picture is looked at: nothing on it can be moved, and the keys are left to the page. */
+  /** With `isPicture` the board is not playable and does not handle keys. */
   constructor(private readonly label: string, private readonly options: { isPicture?: boolean } = {}) {
     const place = h('div', { class: 'board' });
     this.frame = options.isPicture === true ? h('div', { class: 'board-frame', role: 'img' }, place) : h(
@@ -47,7 +48,7 @@ export class Board {
         tabindex: 0,
         role: 'application',
         'aria-roledescription': 'chess board',
-        'aria-label': `${label}. Arrow keys go from square to square, Enter takes and puts down a piece, Escape lets go.`,
+        'aria-label': `${label}. Arrow keys move from square to square, Enter picks up and puts down a piece, Escape cancels.`,
         onkeydown: (event: KeyboardEvent) => this.key(event),
         onblur: () => this.showCursor(false),
         onfocus: () => this.showCursor(this.frame.matches(':focus-visible')),
@@ -66,29 +67,29 @@ export class Board {
       disableContextMenu: true,
       viewOnly: options.isPicture === true,
     });
-    // The size is known once the board is on the page.
+    // The size is known only when the board is on the page.
     requestAnimationFrame(() => {
       if (place.clientWidth > 0) this.ground.redrawAll();
     });
     this.watcher = new ResizeObserver(() => {
-      // Off the page there is nothing to draw.
+      // A board that is not on the page has no size.
       if (place.clientWidth > 0) this.ground.redrawAll();
     });
     this.watcher.observe(place);
   }
 
-  /** The board has just been put on the page: only now has it a size. */
+  /** Call this after adding the board to the page: only then does it have a size. */
   placed(): void {
     this.ground.redrawAll();
   }
 
-  /** Lets go of everything that the board listens to. */
+  /** Removes all listeners. */
   close(): void {
     this.watcher.disconnect();
     this.ground.destroy();
   }
 
-  /** Shows a position; nobody can move until `allow` is called. */
+  /** Shows a position; it is not playable until `allow` is called. */
   show(shown: Shown): void {
     this.pieces = shown.fen;
     this.legal = [];
@@ -106,7 +107,7 @@ export class Board {
     if (this.options.isPicture === true) this.frame.setAttribute('aria-label', `${this.label}. ${this.describePieces()}`);
   }
 
-  /** Where the pieces stand, in words. */
+  /** The squares of all pieces as text. */
   private describePieces(): string {
     const side = (color: Color): string => {
       const pieces = [...this.ground.state.pieces].filter(([, piece]) => piece.color === color);
@@ -158,16 +159,16 @@ export class Board {
   }
 
   /** Colours squares by numbers from 0 to 1. */
-  warm(squares: Map<string, number>): void {
-    this.heat = new Map();
+  heat(squares: Map<string, number>): void {
+    this.colours = new Map();
     for (const [square, value] of squares) {
       const step = Math.min(9, Math.ceil(value * 9));
-      if (step > 0) this.heat.set(square as Key, `heat heat-${step}`);
+      if (step > 0) this.colours.set(square as Key, `heat heat-${step}`);
     }
     this.mark();
   }
 
-  /** Plays a move that was typed; false when it is none of the legal ones. */
+  /** Plays a typed move; false if it is not legal. */
   type(text: string): boolean {
     const plain = (san: string): string => san.replace(/[+#=x]/g, '').toLowerCase();
     const wanted = text.trim();
@@ -202,7 +203,7 @@ export class Board {
     play?.(uci);
   }
 
-  /** Asks what a pawn becomes. */
+  /** Asks for the promotion piece. */
   private promote(moves: Move[]): void {
     const fen = this.pieces;
     const dialog = h('dialog', { class: 'promotion', 'aria-label': 'Promote to' });
@@ -230,7 +231,7 @@ export class Board {
         this.done(dialog.returnValue);
         return;
       }
-      // Thought better of it: the pawn goes back.
+      // Cancelled: the pawn goes back.
       this.show({ fen });
       if (play !== null) this.allow(legal, play);
     });
@@ -239,13 +240,7 @@ export class Board {
   }
 
   private key(event: KeyboardEvent): void {
-    const steps: Record<string, [number, number]> = {
-      ArrowLeft: [-1, 0],
-      ArrowRight: [1, 0],
-      ArrowUp: [0, 1],
-      ArrowDown: [0, -1],
-    };
-    const step = steps[event.key];
+    const step = ARROW_STEPS[event.key];
     if (step !== undefined) {
       const sign = this.orientation === 'white' ? 1 : -1;
       const file = clamp(FILES.indexOf(this.cursor.charAt(0)) + sign * step[0]);
@@ -267,7 +262,7 @@ export class Board {
 
   private press(): void {
     if (this.play === null) {
-      announce('It is not your move.');
+      announce('It is not your turn.');
       return;
     }
     const { cursor, selected } = this;
@@ -280,9 +275,9 @@ export class Board {
       this.selected = cursor;
       this.ground.selectSquare(cursor, true);
       const goals = this.legal.filter(({ uci }) => uci.startsWith(cursor));
-      announce(`${this.describe(cursor)} taken: ${goals.map(({ uci }) => uci.slice(2, 4)).join(', ')}`);
+      announce(`${this.describe(cursor)} selected. Moves to: ${goals.map(({ uci }) => uci.slice(2, 4)).join(', ')}`);
     } else {
-      announce(`${this.describe(cursor)}: nothing to play from here.`);
+      announce(`${this.describe(cursor)}: no legal move from here.`);
     }
     this.showCursor(true);
   }
@@ -298,7 +293,7 @@ export class Board {
   }
 
   private mark(): void {
-    const marks = new Map(this.heat);
+    const marks = new Map(this.colours);
     if (this.frame.classList.contains('with-cursor')) {
       marks.set(this.cursor, `${marks.get(this.cursor) ?? ''} cursor`.trim());
     }
@@ -306,7 +301,7 @@ export class Board {
   }
 }
 
-/** A small board to look at. */
+/** A small board that is not playable. */
 export class Glance {
   readonly element: HTMLElement;
   private readonly ground: Api;

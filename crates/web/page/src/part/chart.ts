@@ -1,4 +1,4 @@
-// A chart: uPlot in the colours of the page, as wide as its place, with its last numbers as text.
+// A uPlot chart in the page's colours and width, with its last numbers as text.
 
 import uPlot from 'uplot';
 
@@ -8,15 +8,15 @@ import { color, onTheme } from '../theme';
 
 export interface Line {
   label: string;
-  /** A name of the style sheet's colours. */
+  /** A colour name of the style sheet. */
   color: string;
-  /** Drawn as the border of a band, without a line of its own. */
+  /** Drawn as the border of a band, without a line. */
   isBand?: boolean;
 }
 
 export type Column = (number | null)[];
 
-/** A unit in which the numbers of an axis are easy to read. */
+/** The unit of the time axis. */
 function unitFor(seconds: number): { name: string; seconds: number } {
   if (seconds <= 180) return { name: 's', seconds: 1 };
   return seconds <= 10_800 ? { name: 'min', seconds: 60 } : { name: 'h', seconds: 3600 };
@@ -30,7 +30,7 @@ export class Chart {
   private plot: uPlot | null = null;
   private data: Column[] = [];
   private unit = unitFor(0);
-  private readonly forget: () => void;
+  private readonly removeListener: () => void;
   private readonly watcher: ResizeObserver;
 
   constructor(
@@ -46,7 +46,7 @@ export class Chart {
       this.latest,
     );
     this.describe(title, options.hint);
-    this.forget = onTheme(() => this.draw());
+    this.removeListener = onTheme(() => this.draw());
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.place);
   }
@@ -56,8 +56,8 @@ export class Chart {
   }
 
   /**
-   * New numbers: x first (seconds), then a column for each line. `words` are the last numbers as
-   * text, where there is a better one than the number itself.
+   * Sets the data: x first (seconds), then one column per line. `words` replace the text of the last
+   * numbers where they are not null.
    */
   update(data: Column[], words: (string | null)[] = []): void {
     const [seconds = [], ...columns] = data;
@@ -80,7 +80,7 @@ export class Chart {
   }
 
   close(): void {
-    this.forget();
+    this.removeListener();
     this.watcher.disconnect();
     this.plot?.destroy();
   }
@@ -117,7 +117,7 @@ export class Chart {
             stroke: color(line.color),
             width: line.isBand === true ? 0 : 1.75,
             spanGaps: true,
-            // Asked for whenever it is drawn: a live curve soon has more points than can be told apart.
+            // Evaluated at every draw: a live curve soon has too many points to show them.
             points: { show: (plot: uPlot) => plot.data[0].length < 40 && line.isBand !== true, size: 5 },
           })),
         ],

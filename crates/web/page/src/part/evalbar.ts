@@ -1,4 +1,4 @@
-// The evaluation bar: White's part of the expected points, on White's side of the board.
+// The evaluation bar: White's share of the expected points, on White's side of the board.
 
 import type { Side } from '../api';
 import { h } from '../dom';
@@ -11,7 +11,7 @@ export class EvalBar {
     this.show(null);
   }
 
-  /** White's expected result from -1 to 1; null when nobody has judged the game yet. */
+  /** White's expected result from -1 to 1; null without an evaluation. */
   show(white: number | null): void {
     const share = ((white ?? 0) + 1) / 2;
     this.element.style.setProperty('--white', `${(100 * share).toFixed(1)}%`);

@@ -1,20 +1,21 @@
-// The course of a game: what White could expect at each ply, to be clicked on.
+// White's expected result at each ply of a game; clicking goes to the ply.
 
 import { svg } from '../dom';
 import { signed } from '../format';
 
 const [WIDTH, HEIGHT] = [600, 100];
 
-/** What there is to draw: values from -1 to 1. */
+/** The data of the graph. */
 export interface Course {
+  /** From -1 to 1. */
   values: (number | null)[];
-  /** Who thinks at even plies is not who thinks at odd ones: each has a curve of its own. */
+  /** True when even and odd plies come from two players; each then has its own curve. */
   hasTwo: boolean;
-  /** Plies worth a mark. */
+  /** Plies to mark. */
   turns: number[];
 }
 
-/** A picture of it. */
+/** Draws the graph. */
 export function evalGraph({ values, hasTwo, turns }: Course, current: number, go: (ply: number) => void): SVGElement {
   const last = Math.max(1, values.length - 1);
   const x = (ply: number): number => (ply / last) * WIDTH;
@@ -38,11 +39,11 @@ export function evalGraph({ values, hasTwo, turns }: Course, current: number, go
       preserveAspectRatio: 'none',
       class: 'eval-graph',
       role: 'img',
-      'aria-label': `What White could expect, move by move. At the end ${signed(known.at(-1)?.value ?? 0)}.`,
+      'aria-label': `White’s expected result, move by move. At the end ${signed(known.at(-1)?.value ?? 0)}.`,
     },
     svg('line', { x1: 0, x2: WIDTH, y1: HEIGHT / 2, y2: HEIGHT / 2, class: 'zero' }),
     ...curves,
-    // Round ends of a line without a length stay round however wide the picture is.
+    // A line of length zero with round ends stays round at any width.
     ...turns.map((ply) => {
       const [left, top] = [x(ply), y(values[ply] ?? 0)];
       return svg('line', { x1: left, x2: left, y1: top, y2: top, class: 'turn' });
@@ -57,7 +58,7 @@ export function evalGraph({ values, hasTwo, turns }: Course, current: number, go
   return drawing;
 }
 
-/** Plies whose move cost its side a good part of what it could expect. */
+/** Plies whose move lost at least 0.3 of the expected result. */
 export function turningPoints(values: (number | null)[], firstIsWhite: boolean): number[] {
   const turns: number[] = [];
   for (let ply = 1; ply < values.length; ply += 1) {

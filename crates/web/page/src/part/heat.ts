@@ -1,24 +1,25 @@
-// A board of numbers: a value for each square, as text and as colour, to be looked through square by
-// square with the mouse or the arrow keys.
+// A board with a number and a colour on each square. Squares can be chosen with the mouse or the
+// arrow keys.
 
 import { h } from '../dom';
+import { ARROW_STEPS } from './keys';
 
 const FILES = 'abcdefgh';
 
-/** Men as they are written, White's in capitals. */
+/** Symbols of the pieces by FEN letter. */
 export const symbols: Record<string, string> = {
   K: '♔', Q: '♕', R: '♖', B: '♗', N: '♘', P: '♙',
   k: '♚', q: '♛', r: '♜', b: '♝', n: '♞', p: '♟',
 };
 
 export interface Heated {
-  /** By square, a1 first; null where there is no position. */
+  /** In the order a1, b1, …; null for illegal positions. */
   values: (number | null)[];
-  /** Men that stand, by square. */
+  /** The fixed pieces by square. */
   pieces: Map<string, string>;
-  /** The text of a value. */
+  /** Formats a value. */
   text: (value: number) => string;
-  /** What a square's number means, to those who hear it; it follows the number. */
+  /** Explains a square's number to screen readers; follows the number. */
   describe: (square: string, value: number) => string;
 }
 
@@ -56,12 +57,12 @@ export class HeatBoard {
       cell.classList.toggle('heat-chosen', square === this.marked);
       cell.style.setProperty('--size', `${Math.round(100 * size)}%`);
       cell.textContent = piece !== undefined ? (symbols[piece] ?? piece) : value === null ? '' : text(value);
-      const words = piece !== undefined ? 'stands here' : value === null ? 'no position' : describe(square, value);
+      const words = piece !== undefined ? 'is here' : value === null ? 'illegal position' : describe(square, value);
       cell.setAttribute('aria-label', `${square}: ${cell.textContent} ${words}`);
     }
   }
 
-  /** Marks the square that is looked at. */
+  /** Marks the chosen square. */
   mark(square: string | null): void {
     this.marked = square;
     for (const [name, cell] of this.cells) {
@@ -76,7 +77,7 @@ export class HeatBoard {
     this.choose(square);
   }
 
-  /** One cell at a time is a stop of the tab key. */
+  /** Only one cell can be reached with the tab key. */
   private point(square: string): void {
     this.cells.get(this.cursor)?.setAttribute('tabindex', '-1');
     this.cursor = square;
@@ -84,13 +85,7 @@ export class HeatBoard {
   }
 
   private key(event: KeyboardEvent): void {
-    const steps: Record<string, [number, number]> = {
-      ArrowLeft: [-1, 0],
-      ArrowRight: [1, 0],
-      ArrowUp: [0, 1],
-      ArrowDown: [0, -1],
-    };
-    const step = steps[event.key];
+    const step = ARROW_STEPS[event.key];
     if (step !== undefined) {
       const file = Math.max(0, Math.min(7, FILES.indexOf(this.cursor.charAt(0)) + step[0]));
       const rank = Math.max(1, Math.min(8, Number(this.cursor.charAt(1)) + step[1]));

@@ -1,4 +1,4 @@
-// Choosing a player: the kinds there are, the runs, or a spec by hand.
+// A form field to choose a player: a run, a kind of player, or a spec.
 
 import { about, get } from '../api';
 import type { RunSummary } from '../api';
@@ -17,10 +17,10 @@ export class PlayerChoice {
   private readonly customField: HTMLElement;
 
   constructor(label: string, options: { wanted?: string | null; onlyTrees?: boolean; change?: () => void } = {}) {
-    // What is wanted counts at once, before the others are known.
+    // The wanted player is shown at once, before the list is loaded.
     const first = options.wanted || 'default';
     this.list = select([[first, first]]);
-    this.customField = field('Player spec', this.custom, 'As on the command line; docs/arena.md explains it');
+    this.customField = field('Player spec', this.custom, 'As on the command line; see docs/arena.md');
     this.customField.hidden = true;
     this.element = h('div', {}, field(label, this.list), this.customField);
     const change = (): void => {
@@ -54,7 +54,7 @@ export class PlayerChoice {
     const groups = [
       group('Runs', trained.map((summary) => [`run:${summary.name}`, `run ${summary.name}`])),
       group('Players', kinds.map(({ name, description }) => [usual[name] ?? name, `${name}: ${description}`])),
-      h('option', { value: '' }, 'another one…'),
+      h('option', { value: '' }, 'other…'),
     ];
     this.list.replaceChildren(...groups.filter((entry) => entry !== null));
     this.list.value = 'default';

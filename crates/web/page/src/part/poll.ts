@@ -1,4 +1,7 @@
-// Something that is done again and again, one at a time, while somebody looks at the page.
+// Repeats a task while the page is visible, one at a time.
+
+import { failure } from '../api';
+import { replace } from '../dom';
 
 export class Poll {
   private timer = 0;
@@ -10,7 +13,7 @@ export class Poll {
     else void this.now();
   };
 
-  /** The task tells its own failures. */
+  /** The task must handle its own errors. */
   constructor(
     private readonly task: () => Promise<void>,
     private readonly pause: number,
@@ -20,7 +23,7 @@ export class Poll {
     if (!document.hidden) void this.now();
   }
 
-  /** Does it now; whoever asks while it is under way has it done once more. */
+  /** Runs the task now. If it is already running, it runs once more afterwards. */
   async now(): Promise<void> {
     clearTimeout(this.timer);
     if (this.isBusy || this.isStopped) {
@@ -33,7 +36,7 @@ export class Poll {
       await this.task();
     } while (this.isWanted && !this.isStopped);
     this.isBusy = false;
-    // A tab that nobody sees asks for nothing; it is brought up to date when it is seen again.
+    // A hidden tab sends no requests; it is updated when it becomes visible again.
     if (!this.isStopped && !document.hidden) this.timer = window.setTimeout(() => void this.now(), this.pause);
   }
 
@@ -42,4 +45,17 @@ export class Poll {
     clearTimeout(this.timer);
     document.removeEventListener('visibilitychange', this.seen);
   }
+}
+
+/** A poll that shows the error of its task in `problem` until the task succeeds. */
+export function pollShowingErrors(problem: HTMLElement, task: () => Promise<void>, pause: number): Poll {
+  const shown = async (): Promise<void> => {
+    try {
+      await task();
+      replace(problem);
+    } catch (error) {
+      replace(problem, failure(error));
+    }
+  };
+  return new Poll(shown, pause);
 }

@@ -1,4 +1,4 @@
-// A game to go through: board, moves, what was thought.
+// Replays a game: board, moves and search results.
 
 import type { Game, Ply } from '../api';
 import { h, replace } from '../dom';
@@ -18,7 +18,7 @@ export class Replay {
   private timer = 0;
   private readonly player = h('button', { type: 'button', onclick: () => this.toggle() }, 'Play');
 
-  /** In a match each side has an opinion of its own. */
+  /** In a match each side has its own evaluation. */
   constructor(private readonly options: { isMatch?: boolean } = {}) {
     const step = (text: string, label: string, go: () => void): HTMLElement =>
       h('button', { type: 'button', 'aria-label': label, onclick: go }, text);
@@ -39,13 +39,13 @@ export class Replay {
         { class: 'replay-side' },
         h(
           'div',
-          { class: 'row', role: 'group', 'aria-label': 'Go through the game' },
-          step('«', 'To the start', () => this.go(0)),
-          step('‹', 'One move back', () => this.go(this.ply - 1)),
+          { class: 'row', role: 'group', 'aria-label': 'Replay controls' },
+          step('«', 'Go to the start', () => this.go(0)),
+          step('‹', 'Previous move', () => this.go(this.ply - 1)),
           this.player,
-          step('›', 'One move on', () => this.go(this.ply + 1)),
-          step('»', 'To the end', () => this.go(this.game?.plies.length ?? 0)),
-          step('⇅', 'Turn the board', () => this.board.flip()),
+          step('›', 'Next move', () => this.go(this.ply + 1)),
+          step('»', 'Go to the end', () => this.go(this.game?.plies.length ?? 0)),
+          step('⇅', 'Flip the board', () => this.board.flip()),
         ),
         this.moves,
         this.thought,
@@ -87,7 +87,7 @@ export class Replay {
     this.go(ply);
   }
 
-  /** Plays from the start, a move every moment. */
+  /** Plays on, one move per `pause` milliseconds. */
   play(pause = 700): void {
     this.stop();
     this.player.textContent = 'Pause';
@@ -103,7 +103,7 @@ export class Replay {
     this.player.textContent = 'Play';
   }
 
-  /** Nobody looks any more. */
+  /** Stops the replay and removes the board. */
   close(): void {
     this.stop();
     this.board.close();
@@ -137,25 +137,25 @@ export class Replay {
     });
     this.showThought(game.plies[this.ply]);
     const values = game.plies.map((played) => played.value);
-    // Players without an opinion have no course to draw.
+    // Players without an evaluation have nothing to draw.
     if (values.filter((value) => value !== null).length > values.length / 2) {
       const firstIsWhite = game.start.split(' ')[1] !== 'b';
       const hasTwo = this.options.isMatch === true && game.white !== game.black;
-      // Two players who see it differently have not turned the game.
+      // Different evaluations of two players are not turning points.
       const turns = hasTwo ? [] : turningPoints(values, firstIsWhite);
       const sides = firstIsWhite ? [game.white, game.black] : [game.black, game.white];
       replace(
         this.graph,
         evalGraph({ values, hasTwo, turns }, this.ply, (place) => this.go(place)),
         hasTwo &&
-          h('p', { class: 'chart-latest' }, ...sides.map((name, side) => h('span', { class: `key key-curve-${side + 1}` }, `${name} thinks`))),
+          h('p', { class: 'chart-latest' }, ...sides.map((name, side) => h('span', { class: `key key-curve-${side + 1}` }, `evaluation of ${name}`))),
       );
     } else {
       replace(this.graph);
     }
   }
 
-  /** What the player of the next move thought of it. */
+  /** The search result for the next move. */
   private showThought(next: Ply | undefined): void {
     const policy = next?.policy ?? [];
     const best = policy[0]?.share ?? 1;
@@ -172,7 +172,7 @@ export class Replay {
           'p',
           {},
           `Before ${next.san}: ${expected(next.value, 'white')}`,
-          next.draw !== null && `, a draw with ${percent(next.draw)}`,
+          next.draw !== null && `, draw probability ${percent(next.draw)}`,
           '.',
         ),
       policy.length > 0 &&

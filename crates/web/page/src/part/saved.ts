@@ -1,24 +1,24 @@
-// The game under way, kept in this tab: leaving the page and coming back does not lose it.
+// The current game, saved in this tab, so that leaving the page does not lose it.
 
 import type { Effort, Side } from '../api';
 
 const KEY = 'selfmate-game';
 
 export interface SavedGame {
-  /** The start position; null for the usual one. */
+  /** The start position; null for the standard one. */
   start: string | null;
-  /** Moves in UCI. */
+  /** Moves in UCI notation. */
   played: string[];
   human: Side;
-  /** The opponent's spec and how long it thinks, as they were when the game began. */
+  /** The opponent's spec and limit at the start of the game. */
   rival: string;
   pace: Effort;
-  /** The opponent searches a tree: it tells several lines at no cost. */
+  /** True for tree search, which reports several lines at no cost. */
   searchesTree: boolean;
   seed: number;
-  /** The result of a resignation. */
+  /** The result after a resignation. */
   resigned: string | null;
-  /** White's expected result after so many moves, where somebody has judged it. */
+  /** White's expected result by ply, where it is known. */
   values: (number | null)[];
 }
 
@@ -35,6 +35,6 @@ export function saveGame(game: SavedGame): void {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(game));
   } catch {
-    // Without room the game is played all the same.
+    // If there is no space, the game is not saved.
   }
 }

@@ -4,7 +4,7 @@ import { svg } from '../dom';
 
 const [WIDTH, HEIGHT] = [120, 28];
 
-/** A curve without axes; its title says what it is. */
+/** A small curve without axes. */
 export function spark(values: number[], title: string): SVGElement {
   const low = Math.min(...values);
   const range = Math.max(...values) - low || 1;
@@ -20,7 +20,7 @@ export function spark(values: number[], title: string): SVGElement {
   );
 }
 
-/** A rating with its error bar on a scale that several share. */
+/** A rating with its error bar on a common scale. */
 export function bar(value: number, error: number, low: number, high: number): SVGElement {
   const x = (elo: number): number => ((elo - low) / (high - low || 1)) * 196 + 2;
   const [left, right] = [x(value - error), x(value + error)];

@@ -1,21 +1,21 @@
-// What a player looks at, as a table. Scores are in pawns as White sees them.
+// The lines of a search as a table. Scores are in pawns, from White's point of view.
 
 import type { Choice, Side, Thought } from '../api';
 import { h } from '../dom';
 import { count, percent, score } from '../format';
 
-/** Puts a line in its place. It may have stood in another one a moment ago. */
+/** Adds a line at its rank and removes it from its previous rank. */
 export function takeThought(round: Map<number, Thought>, thought: Thought): void {
   for (const [rank, { line }] of round) if (line[0]?.uci === thought.line[0]?.uci) round.delete(rank);
   round.set(thought.rank, thought);
 }
 
-/** The lines of a round, best first. */
+/** The lines of a report, best first. */
 export function ranked(round: Map<number, Thought>): Thought[] {
   return [...round.values()].sort((a, b) => a.rank - b.rank);
 }
 
-/** The lines with the move that was played before the others, which another search may have found. */
+/** The lines with the played move first. The others may come from a separate search. */
 export function withPlayed(lines: Thought[], choice: Choice): Thought[] {
   const isPlayed = (thought: Thought): boolean => thought.line[0]?.uci === choice.played.uci;
   const own = lines.find(isPlayed);
@@ -26,7 +26,7 @@ export function withPlayed(lines: Thought[], choice: Choice): Thought[] {
   return [own?.visits != null ? own : played, ...lines.filter((thought) => !isPlayed(thought))];
 }
 
-/** `whose` says whose thoughts these are; `played` is the move that was chosen. */
+/** `whose` is the caption; `played` is the chosen move. */
 export function thoughtTable(lines: Thought[], turn: Side, whose: string, played?: string): HTMLElement {
   const isTree = lines.some(({ visits }) => visits !== null);
   const columns = ['Move', 'Score (pawns, White)', ...(isTree ? ['Visits', 'Prior'] : ['Depth (plies)']), 'Line'];

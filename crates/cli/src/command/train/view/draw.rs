@@ -1,4 +1,4 @@
-//! The picture: a pure function of the scene, for any size of terminal.
+//! Draws the scene, as a pure function, for any size of terminal.
 
 mod board;
 mod number;
@@ -19,14 +19,14 @@ use number::{digits, percent, short, whole};
 const DIM: Style = Style::new().fg(Color::DarkGray);
 const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
 
-/// Rows of a section's title.
+/// Rows of a section title.
 const RULE: u16 = 1;
-/// Columns that the game needs beside the numbers.
+/// Columns for the game beside the numbers.
 const GAME_WIDTH: u16 = 30;
-/// Columns that the numbers need beside the game.
+/// Columns for the numbers beside the game.
 const NUMBERS_WIDTH: u16 = 44;
 
-/// A curve by its name: what people call it, and how it is written.
+/// A curve: label, metric name and format.
 type Row = (&'static str, &'static str, fn(f64) -> String);
 const ROWS: [Row; 9] = [
     ("value loss", "loss.value", digits),
@@ -34,13 +34,12 @@ const ROWS: [Row; 9] = [
     ("divergence", "policy_divergence", digits),
     ("value spread", "value_spread", digits),
     ("draws", "draw_share", percent),
-    ("capped", "capped_share", percent),
+    ("truncated", "capped_share", percent),
     ("resigned", "resigned_share", percent),
-    ("plies a game", "plies", digits),
+    ("plies/game", "plies", digits),
     ("entropy", "target_entropy", digits),
 ];
 
-/// Draws a scene.
 pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
     let mut rest = frame.area();
     let area = take(&mut rest, 1);
@@ -63,7 +62,7 @@ pub fn draw(frame: &mut Frame<'_>, scene: &Scene) {
     numbers(frame, scene, rest);
 }
 
-/// Takes rows from the top of what is left, as many as there are.
+/// Takes rows from the top of the rest, at most as many as there are.
 fn take(rest: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(rest.height);
     let area = Rect { height: rows, ..*rest };
@@ -71,7 +70,7 @@ fn take(rest: &mut Rect, rows: u16) -> Rect {
     area
 }
 
-/// The same from the bottom.
+/// Takes rows from the bottom.
 fn take_last(rest: &mut Rect, rows: u16) -> Rect {
     rest.height -= rows.min(rest.height);
     let bottom = rest.bottom();
@@ -84,7 +83,7 @@ fn take_left(area: &mut Rect, columns: u16) {
     *area = Rect { x: area.x + columns, width: area.width - columns, ..*area };
 }
 
-/// A section with a line and its title above; what is left for its content.
+/// Draws a section with its title and returns the area for its content.
 fn section(frame: &mut Frame<'_>, title: &str, area: Rect) -> Rect {
     let title = Span::styled(format!(" {title} "), STRONG.fg(Color::Cyan));
     let block = Block::new().borders(Borders::TOP).border_style(DIM).title(title);
@@ -110,7 +109,7 @@ fn header(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let time = Line::from(time).right_aligned();
     let mut name = Line::styled(format!(" {}", title.run), STRONG);
     let about = format!("  {}, seed {}, {} threads", title.learner, title.seed, title.threads);
-    // The time matters most, then the name.
+    // The time has priority, then the name.
     let room = usize::from(area.width).saturating_sub(time.width() + name.width());
     if about.len() < room {
         name.push_span(Span::raw(about));
@@ -121,7 +120,7 @@ fn header(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     }
 }
 
-/// What the run does, and how far that is.
+/// The current stage and its progress.
 fn stage(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let status = &scene.status;
     let (generation, color) = match status.stage {
@@ -133,7 +132,7 @@ fn stage(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let text = format!(" {:8}  generation {}  ", status.stage.name(), thousands(generation));
     let mut line = Line::from(Span::styled(text, STRONG.fg(color)));
     let room = usize::from(area.width).saturating_sub(line.width() + 7);
-    // Rating games do not say how many are over.
+    // Rating games do not report their progress.
     if matches!(status.stage, Stage::Play | Stage::Learn) && room >= 4 {
         let done = status.done.clamp(0.0, 1.0);
         let full = (done * room as f64).round() as usize;
@@ -148,10 +147,10 @@ fn stage(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
 
 fn footer(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let line = if scene.is_stopping {
-        let text = " stopping as soon as everything is saved; Ctrl-C ends at once";
+        let text = " stopping when everything is saved; press Ctrl-C to stop at once";
         Line::styled(text, STRONG.fg(Color::Yellow))
     } else {
-        Line::styled(" q  stops and saves; the same command goes on", DIM)
+        Line::styled(" q  stop and save; run the same command again to resume", DIM)
     };
     frame.render_widget(line, area);
 }
@@ -163,7 +162,7 @@ fn messages(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut names = Vec::new();
     for alarm in scene.alarms.iter().rev() {
-        // The newest of each kind says it all.
+        // Only the newest of each name.
         if names.contains(&&alarm.name) {
             continue;
         }
@@ -182,7 +181,7 @@ fn messages(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), inner);
 }
 
-/// Totals, strength and curves, as many as fit.
+/// Totals, ratings and curves, as many as fit.
 fn numbers(frame: &mut Frame<'_>, scene: &Scene, mut rest: Rect) {
     let area = take(&mut rest, RULE + 4);
     totals(frame, scene, area);
@@ -200,8 +199,8 @@ fn totals(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let inner = section(frame, "Progress", area);
     let status = &scene.status;
     let value = |name: &str, text: fn(f64) -> String| scene.latest(name).map_or("-".into(), text);
-    // Generations may be over too soon to be measured while they are played.
-    let (games, simulations) = match scene.pace.per_second() {
+    // Short generations cannot be measured while they are played.
+    let (games, simulations) = match scene.speed.per_second() {
         Some((games, simulations)) => (short(games), short(simulations)),
         None => (value("games_per_second", short), value("simulations_per_second", short)),
     };
@@ -228,9 +227,9 @@ fn elo(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let title = &scene.title;
     let nodes = title.rating_nodes;
     let how = if inner.width >= 76 {
-        format!("at {nodes} nodes a move, against selfmate's own rungs")
+        format!("at {nodes} nodes per move, against built-in rungs")
     } else {
-        format!("{nodes} nodes, own rungs")
+        format!("{nodes} nodes, built-in rungs")
     };
     let mut lines = Vec::new();
     match scene.ratings.last() {
@@ -247,7 +246,7 @@ fn elo(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
                 Some((low, high)) if elos.len() > 1 => {
                     format!(" {} ratings, from {low:.0} to {high:.0}", elos.len())
                 }
-                _ => " the first rating".to_owned(),
+                _ => " first rating".to_owned(),
             };
             let (width, height) = (inner.width.saturating_sub(2), inner.height.saturating_sub(2));
             for row in spark(&elos, width.into(), height.into()) {
@@ -266,7 +265,7 @@ fn elo(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
 }
 
 fn learning(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
-    let mut rest = section(frame, "Curves, a number for each generation", area);
+    let mut rest = section(frame, "Curves, one number per generation", area);
     let shown = ROWS.iter().filter(|(_, key, _)| scene.curves.contains_key(*key));
     let height = (rest.height / ROWS.len() as u16).clamp(1, 3);
     for &(name, key, text) in shown {
@@ -294,6 +293,6 @@ fn learning(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
         frame.render_widget(Paragraph::new(lines), area);
     }
     if scene.curves.is_empty() && rest.height > 0 {
-        frame.render_widget(Line::styled(" they begin with the first generation", DIM), rest);
+        frame.render_widget(Line::styled(" curves appear after the first generation", DIM), rest);
     }
 }

@@ -1,16 +1,14 @@
-//! The last finished game, ready to be shown.
+//! The last finished game, prepared for drawing.
 
 use selfmate_chess::notation::san;
 use selfmate_chess::{Chess, Color, Move, Outcome, Position};
 use selfmate_run::{GameRecord, RecordError};
 
-/// A finished game.
 pub struct LastGame {
-    /// Its number in the run.
+    /// Number in the run.
     pub number: u64,
-    /// Where it ended.
+    /// The final position.
     pub position: Chess,
-    /// The last move, if there was one.
     pub last: Option<Move>,
     /// The moves with their numbers.
     pub moves: Vec<String>,
@@ -19,7 +17,7 @@ pub struct LastGame {
 }
 
 impl LastGame {
-    /// Plays a game again.
+    /// Replays a game.
     pub fn new(game: &GameRecord) -> Result<LastGame, RecordError> {
         let mut position = game.start_game()?.position().clone();
         let mut moves = Vec::new();
@@ -37,7 +35,7 @@ impl LastGame {
         Ok(LastGame { number, position, last: game.moves.last().copied(), moves, plies, outcome })
     }
 
-    /// The last moves in so many lines of this width.
+    /// The last moves, in at most `height` lines of this width.
     pub fn tail(&self, width: usize, height: usize) -> Vec<String> {
         let mut lines = vec![String::new()];
         for name in &self.moves {

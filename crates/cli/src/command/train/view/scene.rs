@@ -1,4 +1,4 @@
-//! What the picture shows, as plain data.
+//! The data of the live view.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,28 +8,27 @@ use selfmate_run::{Alarm, Rating, Record};
 use super::Message;
 use super::game::LastGame;
 
-/// Everything that the picture shows.
 #[derive(Default)]
 pub struct Scene {
     pub title: Title,
     pub status: Status,
-    /// Seconds since the status came.
+    /// Seconds since the last status.
     pub silent_s: f64,
-    /// It was told to stop.
+    /// True after a request to stop.
     pub is_stopping: bool,
-    /// The learner's curves, a number for each generation.
+    /// The learner's metrics, one number per generation.
     pub curves: BTreeMap<String, Vec<f64>>,
-    /// The generation that the curves end with.
+    /// The last generation of the curves.
     recorded: u64,
     pub ratings: Vec<Rating>,
     pub alarms: Vec<Alarm>,
     pub notes: Vec<String>,
     pub game: Option<LastGame>,
-    /// What was done in the last seconds of play.
-    pub pace: Pace,
+    /// The speed over the last seconds of play.
+    pub speed: Speed,
 }
 
-/// What does not change while a run is trained.
+/// What does not change during a training.
 #[derive(Clone, Default)]
 pub struct Title {
     pub run: String,
@@ -37,18 +36,18 @@ pub struct Title {
     pub seed: u64,
     pub threads: usize,
     pub budget: Budget,
-    /// Nodes for a move in rating games.
+    /// Nodes per move in rating games.
     pub rating_nodes: u64,
     /// Seconds between ratings; 0 for none.
     pub rating_seconds: f64,
 }
 
 impl Scene {
-    /// A run with what it has recorded so far.
+    /// A run with its stored records.
     pub fn new(title: Title, records: Vec<Record>) -> Scene {
         let mut scene = Scene { title, ..Scene::default() };
         for record in records {
-            // What earlier sessions had to note is told by `show`.
+            // Notes of earlier sessions are printed by `show`.
             if !matches!(record, Record::Resume { .. }) {
                 scene.take(Message::Record(record));
             }
@@ -56,11 +55,11 @@ impl Scene {
         scene
     }
 
-    /// Takes in what the learner says.
+    /// Handles an event of the learner.
     pub fn take(&mut self, message: Message) {
         match message {
             Message::Status(status) => {
-                self.pace.add(&self.status, &status);
+                self.speed.add(&self.status, &status);
                 self.status = status;
             }
             Message::Record(record) => self.record(record),
@@ -89,15 +88,15 @@ impl Scene {
             Record::Resume { step, generation, elapsed_s, .. } => {
                 self.rewind(generation);
                 self.status.elapsed_s = elapsed_s;
-                self.notes.push(format!("going on from step {step}, generation {generation}"));
+                self.notes.push(format!("resuming from step {step}, generation {generation}"));
             }
             Record::Start { .. } | Record::End { .. } => {}
         }
     }
 
-    /// Drops what comes after a generation: it will be played again.
+    /// Drops what comes after a generation, because it is played again.
     fn rewind(&mut self, generation: u64) {
-        // The first generations may have no losses, but all curves end with the last one.
+        // The first generations may have no losses, but all curves end with the last generation.
         let after = self.recorded.saturating_sub(generation) as usize;
         for curve in self.curves.values_mut() {
             curve.truncate(curve.len().saturating_sub(after));
@@ -107,31 +106,31 @@ impl Scene {
         self.alarms.retain(|alarm| alarm.generation <= generation);
     }
 
-    /// Seconds of training, now.
+    /// Seconds of training until now.
     pub fn elapsed_s(&self) -> f64 {
         self.status.elapsed_s + self.silent_s
     }
 
-    /// Seconds left, where the budget is a time.
+    /// Remaining seconds, if the budget is a time.
     pub fn left_s(&self) -> Option<f64> {
         self.title.budget.minutes.map(|minutes| (60.0 * minutes - self.elapsed_s()).max(0.0))
     }
 
-    /// The newest number of a curve.
+    /// The last number of a curve.
     pub fn latest(&self, name: &str) -> Option<f64> {
         self.curves.get(name)?.last().copied()
     }
 }
 
-/// How fast games are played, over the last seconds of play.
+/// The speed of play over the last seconds.
 #[derive(Default)]
-pub struct Pace {
+pub struct Speed {
     /// Seconds, games, simulations.
     parts: VecDeque<(f64, u64, u64)>,
 }
 
-impl Pace {
-    /// Seconds to look back.
+impl Speed {
+    /// The time span, in seconds.
     const SPAN_S: f64 = 8.0;
 
     fn add(&mut self, before: &Status, now: &Status) {
@@ -157,7 +156,7 @@ impl Pace {
         self.parts.iter().map(|part| part.0).sum()
     }
 
-    /// Games and simulations a second.
+    /// Games and simulations per second.
     pub fn per_second(&self) -> Option<(f64, f64)> {
         let seconds = self.seconds();
         let sum = |of: fn(&(f64, u64, u64)) -> u64| self.parts.iter().map(of).sum::<u64>() as f64;

@@ -1,9 +1,9 @@
-//! Curves as rows of blocks.
+//! Curves as rows of block characters.
 
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A curve from its lowest to its highest number, as rows from top to bottom. Where there are
-/// more numbers than columns, a column is the mean of its neighbours.
+/// Draws a curve from its lowest to its highest number, as rows from top to bottom. With more
+/// numbers than columns, a column is the mean of neighbouring numbers.
 pub fn spark(numbers: &[f64], width: usize, height: usize) -> Vec<String> {
     let means = means(numbers, width);
     let (low, high) = range(&means).unwrap_or((0.0, 1.0));
@@ -11,7 +11,7 @@ pub fn spark(numbers: &[f64], width: usize, height: usize) -> Vec<String> {
     let level = |number: &f64| {
         let place = match high - low {
             span if span > 0.0 => (number - low) / span,
-            // A curve that never moves lies in the middle, or at the bottom if it is nothing.
+            // A constant curve is drawn in the middle, or at the bottom if it is zero.
             _ if low == 0.0 => 0.0,
             _ => 0.5,
         };
@@ -25,14 +25,14 @@ pub fn spark(numbers: &[f64], width: usize, height: usize) -> Vec<String> {
     (0..height).map(row).collect()
 }
 
-/// The lowest and the highest of some numbers.
+/// The lowest and the highest finite number.
 pub fn range(numbers: &[f64]) -> Option<(f64, f64)> {
     let low = numbers.iter().copied().filter(|number| number.is_finite()).reduce(f64::min)?;
     let high = numbers.iter().copied().filter(|number| number.is_finite()).reduce(f64::max)?;
     Some((low, high))
 }
 
-/// At most so many numbers, each the mean of about as many neighbours.
+/// Reduces numbers to at most `most` means of neighbours.
 fn means(numbers: &[f64], most: usize) -> Vec<f64> {
     let numbers: Vec<f64> = numbers.iter().copied().filter(|number| number.is_finite()).collect();
     let columns = most.min(numbers.len());

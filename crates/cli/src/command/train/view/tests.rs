@@ -1,4 +1,4 @@
-//! The picture of a made-up run, at several sizes.
+//! The live view of a made-up run, at several sizes.
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -131,17 +131,17 @@ fn a_wide_terminal_shows_everything() {
 }
 
 #[test]
-fn a_usual_terminal_shows_almost_everything() {
+fn a_normal_terminal_shows_almost_everything() {
     insta::assert_snapshot!(picture(&scene(), 80, 24));
 }
 
 #[test]
-fn a_small_terminal_shows_what_matters_most() {
+fn a_small_terminal_shows_the_most_important_parts() {
     insta::assert_snapshot!(picture(&scene(), 40, 10));
 }
 
 #[test]
-fn a_new_run_says_what_will_come_and_stopping_is_told() {
+fn a_new_run_has_placeholders_and_stopping_is_shown() {
     let title = Title { run: "new".into(), rating_nodes: 64, ..scene().title };
     let mut scene = Scene::new(title, Vec::new());
     scene.is_stopping = true;
@@ -149,7 +149,7 @@ fn a_new_run_says_what_will_come_and_stopping_is_told() {
 }
 
 #[test]
-fn no_size_breaks_the_picture() {
+fn drawing_works_at_any_size() {
     let full = scene();
     let empty = Scene::default();
     for width in (1..=130).step_by(3) {
@@ -161,9 +161,9 @@ fn no_size_breaks_the_picture() {
 }
 
 #[test]
-fn a_resume_takes_back_what_will_be_played_again() {
+fn a_resume_drops_what_will_be_played_again() {
     let mut scene = scene();
-    // The learner says where it stands before it says that it goes on.
+    // The learner reports its status before it reports the resume.
     scene.take(Message::Status(Status { generation: 36, ..scene.status }));
     let resume = Record::Resume {
         elapsed_s: 1160.0,

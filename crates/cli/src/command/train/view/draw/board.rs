@@ -1,4 +1,4 @@
-//! The last game: its result, the board at its end, its last moves.
+//! The last game: its result, final position and last moves.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -16,11 +16,10 @@ const DARK: Color = Color::Indexed(137);
 /// The squares of the last move.
 const MOVED: Color = Color::Indexed(143);
 
-/// Draws the last game.
 pub fn game(frame: &mut Frame<'_>, game: Option<&LastGame>, area: Rect) {
-    let inner = section(frame, "Last game of self-play", area);
+    let inner = section(frame, "Last self-play game", area);
     let Some(game) = game else {
-        frame.render_widget(Line::styled(" the first one is being played", DIM), inner);
+        frame.render_widget(Line::styled(" first game in progress", DIM), inner);
         return;
     };
     let reason = game.outcome.reason.to_string();

@@ -1,6 +1,6 @@
 //! Numbers in few columns.
 
-/// A number with about three digits.
+/// About three digits.
 pub fn digits(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format!("{number:.0}"),
@@ -10,17 +10,16 @@ pub fn digits(number: f64) -> String {
     }
 }
 
-/// A number without its fraction.
+/// Without decimals.
 pub fn whole(number: f64) -> String {
     format!("{number:.0}")
 }
 
-/// A part of one.
 pub fn percent(number: f64) -> String {
     format!("{:.0} %", 100.0 * number)
 }
 
-/// A large number in short: `303 k`, `12.4 M`.
+/// A large number with a unit: `303 k`, `12.4 M`.
 pub fn short(number: f64) -> String {
     let scaled = |number: f64| match number {
         number if number >= 99.95 || number == 0.0 => format!("{number:.0}"),

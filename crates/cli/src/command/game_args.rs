@@ -1,4 +1,4 @@
-//! What `match`, `ladder` and `rate` have in common: their flags and how they run.
+//! The flags that `match`, `ladder` and `rate` share, and how they run games.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,49 +16,49 @@ use selfmate_cluster::{RemoteMatch, Storage, remote_match};
 
 use crate::broker::AccessArgs;
 use crate::file::check_distinct;
+use crate::limit::LimitArgs;
 use crate::number::whole_numbers;
 use crate::progress::CleanStop;
-use crate::think::ThinkArgs;
 
-/// How games are played.
 #[derive(clap::Args)]
 pub struct GameArgs {
     #[command(flatten)]
-    think: ThinkArgs,
+    limit: LimitArgs,
     /// A clock: seconds and increment, such as 10+0.1, 1:30+1 or 40/60
     #[arg(long, value_name = "TC")]
     tc: Option<TimeControl>,
     /// Openings: an EPD or PGN file (plain or zipped), or random:PLIES [default: built in]
     #[arg(long, value_name = "FILE", value_parser = openings)]
     openings: Option<OpeningSource>,
-    /// The seed of openings and players
+    /// Seed of openings and players
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Games at the same time [default: one for each core]
+    /// Games at the same time [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: Option<u16>,
-    /// Call a game drawn: from move M on, C moves within S centipawns, as M,C,S
+    /// Adjudicate a draw: from move M on, C moves of each side within S centipawns, as M,C,S
     #[arg(long, value_name = "M,C,S", value_parser = draw_rule)]
     draw: Option<DrawRule>,
-    /// Call a game lost: C moves at minus S centipawns or worse, as C,S
+    /// Adjudicate a loss: C moves at minus S centipawns or worse, as C,S
     #[arg(long, value_name = "C,S", value_parser = resign_rule)]
     resign: Option<ResignRule>,
-    /// Call a game drawn after so many plies
+    /// Adjudicate a draw after this many plies
     #[arg(long, value_name = "PLIES")]
     max_plies: Option<u32>,
-    /// Call a game as the Syzygy tables in these folders say
+    /// Adjudicate games with the Syzygy tables in these folders
     #[arg(long, visible_alias = "adjudicate-syzygy", value_name = "PATH")]
     tb: Option<String>,
-    /// Let our players that search use the Syzygy tables in these folders, unless they name their own
+    /// Let selfmate's own searching players use the Syzygy tables in these folders, unless they
+    /// name their own
     #[arg(long, value_name = "PATH")]
     syzygy: Option<String>,
-    /// Keep finished games here; the same command goes on where it was
+    /// Store finished games here; running the same command again resumes
     #[arg(long, value_name = "PATH")]
     store: Option<PathBuf>,
-    /// Write the games as PGN
+    /// Write the games to a PGN file
     #[arg(long, value_name = "FILE")]
     pgn: Option<PathBuf>,
-    /// Have the games played by workers, by way of this NATS server (several with commas)
+    /// Let workers play the games, through this NATS server (several separated by commas)
     #[arg(long, value_name = "URL", conflicts_with_all = ["tc", "movetime", "tb", "syzygy"])]
     nats: Option<String>,
     #[command(flatten)]
@@ -66,15 +66,9 @@ pub struct GameArgs {
 }
 
 impl GameArgs {
-    /// How each game is played; `default` when no limit is given.
+    /// The settings of each game; `default` is the limit when none is given.
     pub fn settings(&self, default: MoveLimit) -> anyhow::Result<GameSettings> {
-        let limit = MoveLimit {
-            nodes: self.think.sims,
-            depth: self.think.depth,
-            movetime_ms: self.think.movetime,
-            clock: self.tc,
-        };
-        let limit = if limit == MoveLimit::default() { default } else { limit };
+        let limit = self.limit.to_move_limit(self.tc, default);
         let tables = match &self.tb {
             Some(folders) => {
                 Some(TablebaseRule::new(Arc::new(Syzygy::open(folders).context("--tb")?)).0)
@@ -90,7 +84,7 @@ impl GameArgs {
         Ok(GameSettings { limit, adjudication, ..GameSettings::default() })
     }
 
-    /// A player's spec, with the tables that are meant for all of them.
+    /// A player's spec, with the tables given for all players.
     pub fn player(&self, registry: &Registry, text: &str) -> anyhow::Result<String> {
         match &self.syzygy {
             Some(folders) => Ok(registry.with_option(text, "syzygy", folders)?),
@@ -98,14 +92,15 @@ impl GameArgs {
         }
     }
 
-    /// Says once that `--sims` also holds for UCI engines, which count something else.
+    /// Prints a note that `--sims` sets nodes for UCI engines.
     pub fn note_nodes<'a>(&self, registry: &Registry, players: impl Iterator<Item = &'a String>) {
-        let Some(sims) = self.think.sims else { return };
-        let follows = |player: &&String| registry.parse(player).is_ok_and(|spec| is_led(&spec));
+        let Some(sims) = self.limit.sims else { return };
+        let follows =
+            |player: &&String| registry.parse(player).is_ok_and(|spec| follows_match_limit(&spec));
         let engines: Vec<&str> = players.filter(follows).map(String::as_str).collect();
         if !engines.is_empty() {
             eprintln!(
-                "note: --sims {sims} gives {} {sims} nodes a move, because UCI engines count no \
+                "note: --sims {sims} gives {} {sims} nodes per move, because UCI engines do not count \
                  simulations; nodes=, depth= or movetime= in a spec sets another limit",
                 engines.join(" and ")
             );
@@ -116,7 +111,7 @@ impl GameArgs {
         self.openings.clone().unwrap_or_default()
     }
 
-    /// How the games are run: on all cores, until Ctrl-C.
+    /// How games are run: on all cores, until Ctrl-C.
     pub fn run(&self, registry: &Registry) -> anyhow::Result<MatchRun> {
         check_distinct(&[("--store", self.store.as_deref()), ("--pgn", self.pgn.as_deref())]);
         let adjudicator = match &self.tb {
@@ -141,7 +136,7 @@ impl GameArgs {
 }
 
 impl GameArgs {
-    /// Who plays the games, unless it is this process.
+    /// The workers that play the games, if `--nats` is given.
     fn remote(&self, threads: usize) -> anyhow::Result<Option<Arc<dyn RemoteGames>>> {
         let Some(url) = &self.nats else { return Ok(None) };
         let remote_match = RemoteMatch::open(remote_match::Options {
@@ -157,8 +152,8 @@ impl GameArgs {
     }
 }
 
-/// Whether a player is a UCI engine that follows the match's limit.
-fn is_led(spec: &PlayerSpec) -> bool {
+/// True for a UCI engine without its own limit.
+fn follows_match_limit(spec: &PlayerSpec) -> bool {
     const OWN: [&str; 3] = ["nodes", "depth", "movetime"];
     match spec.kind.as_str() {
         "stockfish" => OWN.iter().all(|name| spec.option(name).is_none()),
@@ -171,7 +166,7 @@ fn is_led(spec: &PlayerSpec) -> bool {
     }
 }
 
-/// The share of workers' games that are played again here.
+/// The share of workers' games that are replayed here for verification.
 const AUDIT: f64 = 0.02;
 
 fn openings(text: &str) -> Result<OpeningSource, String> {
