@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use selfmate_run::bounded_file;
+use selfmate_run::bounded_file::{self, Bounded};
 
 /// The part of a header that may differ when a file is resumed: the specs as the user wrote them.
 pub const ASKED: &str = "asked";
@@ -75,7 +75,7 @@ impl RecordStore {
             Err(TryLockError::Error(error)) => return Err(io(error)),
         }
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io)?;
+        Bounded::new(&mut file, MAX_BYTES).read_to_end(&mut bytes).map_err(io)?;
         let whole = whole_lines(&bytes);
         // The file is not changed before it is clear that it is a file of games.
         let found = parse(path, whole)?;
@@ -115,7 +115,7 @@ impl RecordStore {
             file => file.map_err(io)?,
         };
         let mut line = Vec::new();
-        BufReader::new(file).read_until(b'\n', &mut line).map_err(io)?;
+        BufReader::new(Bounded::new(file, MAX_BYTES)).read_until(b'\n', &mut line).map_err(io)?;
         let found = parse::<Value>(path, whole_lines(&line))?;
         Ok(found.map(|(header, _)| header))
     }

@@ -64,9 +64,9 @@ enum Command {
     /// Show the state of a distributed run
     Cluster(command::cluster::Args),
     /// Evaluate a run of an endgame against the tablebase
-    Exam(command::exam::Args),
+    Evaluate(command::evaluate::Args),
     /// Show a run's learned values of an endgame beside tablebase values
-    Heat(command::heat::Args),
+    ValueMap(command::value_map::Args),
     /// Compare settings in an endgame: many small runs, with error bars
     Ablate(command::ablate::Args),
     /// Look up a position in tablebases, or solve an endgame
@@ -112,8 +112,8 @@ fn main() -> ExitCode {
         Command::Plot(args) => command::plot::run(&args, &output),
         Command::Worker(args) => command::worker::run(&args),
         Command::Cluster(args) => command::cluster::run(&args, &output),
-        Command::Exam(args) => command::exam::run(&args, &output),
-        Command::Heat(args) => command::heat::run(&args, &output),
+        Command::Evaluate(args) => command::evaluate::run(&args, &output),
+        Command::ValueMap(args) => command::value_map::run(&args, &output),
         Command::Ablate(args) => command::ablate::run(&args, &output),
         Command::Tablebase(args) => command::tablebase::run(&args, &output),
         Command::Serve(args) => command::serve::run(&args),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use selfmate_arena::{PlayerSpec, Registry};
 use selfmate_chess::Seed;
-use selfmate_learn::players::{self, OnPassedOver};
+use selfmate_methods::players::{self, OnPassedOver};
 use selfmate_search::Player;
 
 use crate::runs;

@@ -10,8 +10,8 @@ use std::thread;
 use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::envelope::{Envelope, MAX_ENVELOPE, MAX_RECORD};
 use selfmate_cluster::hash::Hash;
+use selfmate_cluster::job::{GenerationJob, Job, MAX_JOB, Task as JobTask};
 use selfmate_cluster::message::Grant;
-use selfmate_cluster::order::{MAX_JOB, Order};
 use selfmate_cluster::subject::GAMES;
 use selfmate_cluster::{ClusterError, Member, WorkerName, status};
 use selfmate_nn::Model;
@@ -28,7 +28,7 @@ struct Mallory {
 
 /// A game that a worker was asked for.
 struct Task {
-    order: Hash,
+    job: Hash,
     grant: Grant,
     generation: Generation,
     model: Model,
@@ -43,17 +43,20 @@ impl Mallory {
 
     /// Asks for a game until there is one; why there is none for this worker any more.
     async fn ask(&self) -> Result<Task, String> {
-        let (order, grant) = ask(&self.broker, &self.name).await?;
-        let document = self.broker.fetch("order", &order, MAX_JOB).await.unwrap();
-        let document = Order::parse(&document).unwrap();
+        let (job, grant) = ask(&self.broker, &self.name).await?;
+        let document = self.broker.fetch("job", &job, MAX_JOB).await.unwrap();
+        let JobTask::Generation(document) = Job::parse(&document).unwrap().task else {
+            panic!("a match")
+        };
+        let document: GenerationJob = document;
         let network = self.broker.fetch("network", &document.network, 1 << 24).await.unwrap();
         let (model, _) = Model::decode(&network).unwrap();
-        Ok(Task { order, grant, generation: document.generation(), model })
+        Ok(Task { job, grant, generation: document.generation(), model })
     }
 
     /// Sends any bytes as the record of a game.
     async fn send(&self, task: &Task, token: Hash, record: &[u8]) -> Result<(), ClusterError> {
-        let envelope = Envelope::of_bytes(task.order, token, task.grant.number, 1, record);
+        let envelope = Envelope::of_bytes(task.job, token, task.grant.number, 1, record);
         self.send_bytes(message(&envelope)).await
     }
 
@@ -221,7 +224,7 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "cheaper-search",
         forge: |task| {
-            let generation = Generation { sims: 2, ..task.generation.clone() };
+            let generation = Generation { simulations: 2, ..task.generation.clone() };
             task.play(task.grant.number, &generation).record.encode().unwrap()
         },
         kind: "audit",
@@ -252,7 +255,7 @@ async fn pester(server: &Server) {
     assert!(matches!(huge, Err(ClusterError::Broker { .. })), "{huge:?}");
     // Twice the same game, as two messages, is one game.
     victim.send(&task, task.grant.token, &honest).await.unwrap();
-    let envelope = Envelope::of_bytes(task.order, task.grant.token, task.grant.number, 2, &honest);
+    let envelope = Envelope::of_bytes(task.job, task.grant.token, task.grant.number, 2, &honest);
     victim.send_bytes(message(&envelope)).await.unwrap();
 }
 

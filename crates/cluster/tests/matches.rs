@@ -19,9 +19,8 @@ use selfmate_arena::{
 use selfmate_chess::Seed;
 use selfmate_cluster::broker::{Broker, Role};
 use selfmate_cluster::envelope::Envelope;
+use selfmate_cluster::job::{Job, MAX_JOB, Task};
 use selfmate_cluster::lease::Terms;
-use selfmate_cluster::match_job::MatchJob;
-use selfmate_cluster::order::MAX_JOB;
 use selfmate_cluster::remote_match::Options;
 use selfmate_cluster::subject::GAMES;
 use selfmate_cluster::{RemoteMatch, Storage, WorkerName};
@@ -105,23 +104,25 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
     let name = WorkerName::new(name).unwrap();
     let broker = Broker::connect(&access(server), Role::Worker(&name)).await.unwrap();
     loop {
-        let (order, grant) = match ask(&broker, &name).await {
+        let (job, grant) = match ask(&broker, &name).await {
             Ok(asked) => asked,
             Err(reason) => return reason,
         };
-        let bytes = broker.fetch("order", &order, MAX_JOB).await.unwrap();
-        let match_job = MatchJob::parse(&bytes).unwrap();
+        let bytes = broker.fetch("job", &job, MAX_JOB).await.unwrap();
+        let Task::Match(match_job) = Job::parse(&bytes).unwrap().task else {
+            panic!("a generation")
+        };
         let network = match_job.a.network.unwrap();
         let network = broker.fetch("network", &network, 1 << 24).await.unwrap();
-        let stage = match_job.stage([Some(network.into()), None]).unwrap();
-        let [a, b] = &stage.players;
-        let mut pairing = Pairing::new([a, b], stage.seed).unwrap();
-        let opening = &stage.openings[&(grant.number / 2)];
+        let ready = match_job.prepare([Some(network.into()), None]).unwrap();
+        let [a, b] = &ready.players;
+        let mut pairing = Pairing::new([a, b], ready.seed).unwrap();
+        let opening = &ready.openings[&(grant.number / 2)];
         let halt = Arc::new(AtomicBool::new(false));
-        let played = pairing.play(grant.number, opening, &stage.settings, None, &halt);
+        let played = pairing.play(grant.number, opening, &ready.settings, None, &halt);
         let mut record = played.unwrap();
         forge(&mut record);
-        let envelope = Envelope::of_match(order, grant.token, &record);
+        let envelope = Envelope::of_match(job, grant.token, &record);
         broker.send(name.subject(GAMES), &grant.token, message(&envelope)).await.unwrap();
     }
 }

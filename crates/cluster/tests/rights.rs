@@ -17,9 +17,10 @@ use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source::Options;
 use selfmate_cluster::worker::{self, work};
 use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName, status};
-use selfmate_learn::{Budget, End, Hardware, Session, Settings, train_from};
+use selfmate_methods::Settings;
 use selfmate_nn::Device;
-use selfmate_run::Run;
+use selfmate_run::{Budget, Run};
+use selfmate_train::{End, Hardware, TrainOptions};
 use server::Server;
 
 /// The users of the config, in its order.
@@ -80,14 +81,14 @@ fn the_rights_are_enough_to_train() {
         let settings = Settings::preset("zero", "tiny").unwrap();
         let budget = Budget { games: Some(32), ..Budget::default() };
         let go_on = Arc::new(AtomicBool::new(false));
-        let session = Session {
+        let options = TrainOptions {
             seed: 1,
             budget,
             hardware: Hardware { threads: 1, device: Device::Cpu },
             stop: &go_on,
         };
         let mut run = Run::open(folder.path()).unwrap();
-        let end = train_from(&mut run, &settings, &session, &mut cluster, &mut ()).unwrap();
+        let end = settings.train(&mut run, &options, &mut cluster, &mut ()).unwrap();
         assert_eq!(end, End::Finished);
         let report = status(&access(&server, brokers.path(), "watcher")).unwrap();
         assert_eq!((report.games, report.workers.len()), (32, 2));
@@ -218,9 +219,9 @@ fn a_worker_that_has_its_answers_sent_elsewhere_stops_nobody() {
             let settings = Settings::preset("zero", "tiny").unwrap();
             let budget = Budget { games: Some(32), ..Budget::default() };
             let hardware = Hardware { threads: 1, device: Device::Cpu };
-            let session = Session { seed: 1, budget, hardware, stop: &go_on };
+            let options = TrainOptions { seed: 1, budget, hardware, stop: &go_on };
             let mut run = Run::open(folder.path()).unwrap();
-            train_from(&mut run, &settings, &session, &mut cluster, &mut ()).unwrap()
+            settings.train(&mut run, &options, &mut cluster, &mut ()).unwrap()
         });
         runtime.block_on(async {
             // When the first network is there, what is said of it becomes an answer of the broker.

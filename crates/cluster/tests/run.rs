@@ -12,9 +12,11 @@ use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source::Options;
 use selfmate_cluster::worker::{self, work};
 use selfmate_cluster::{Cluster, ClusterError, Detached, Report, Storage, WorkerName, status};
-use selfmate_learn::{Budget, End, Hardware, Session, Settings, Watch, train_from};
+use selfmate_methods::Settings;
 use selfmate_nn::Device;
-use selfmate_run::{GameRecord, Run};
+use selfmate_run::{Budget, GameRecord, Run};
+use selfmate_selfplay::Watch;
+use selfmate_train::{End, Hardware, TrainOptions};
 use server::Server;
 use tiny::{GAMES, Notes, access, beside_workers, cluster, expected, train};
 
@@ -113,12 +115,12 @@ fn a_run_that_goes_on_without_its_workers_does_not_trust_what_was_not_looked_at(
     let stop = Arc::new(AtomicBool::new(false));
     let settings = Settings::preset("zero", "tiny").unwrap();
     let hardware = Hardware { threads: 1, device: Device::Cpu };
-    let session = Session { seed: 1, budget: Budget::default(), hardware, stop: &stop };
+    let options = TrainOptions { seed: 1, budget: Budget::default(), hardware, stop: &stop };
     let mut cluster = cluster(&server, folder.path(), 0.0);
     beside_workers(&server, &["a"], || {
         let mut run = Run::open(folder.path()).unwrap();
         let mut stopper = Stopper(&stop);
-        let end = train_from(&mut run, &settings, &session, &mut cluster, &mut stopper).unwrap();
+        let end = settings.train(&mut run, &options, &mut cluster, &mut stopper).unwrap();
         assert_eq!(end, End::Stopped);
     });
     drop(cluster);

@@ -70,7 +70,7 @@ fn learn<M: TrainableModel>(
         model.learn(&batch, rate.at(step as f64 / steps as f64) as f32)?;
         learning_s += started.elapsed().as_secs_f64() - before;
         if (step + 1) % steps.div_ceil(4) == 0 || step + 1 == steps {
-            let targets = Targets { result_weight: 1.0, discount, lambda: None };
+            let targets = Targets { result_weight: 1.0, discount: discount as f32, lambda: None };
             let [value, policy] = losses(&model.evaluators()?, &held_out, targets)?;
             println!(
                 "step {:6} {learning_s:5.0} s  value {value:.4}  policy {policy:.4}",

@@ -28,7 +28,9 @@ use selfmate_train::{
     TrainingError, plan_games, train,
 };
 
-use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, megabytes, parse};
+use crate::table::{
+    LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
+};
 
 pub type AlphaZeroConfig = SelfPlayLearnerConfig<residual::Config, TrainingConfig>;
 
@@ -166,6 +168,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: &[],
     is_distributed: true,
     has_device: true,
+    search: SearchKind::Either,
     player: PlayerFormat { file: MODEL, load: Loader::Network },
     descriptions: &[],
 };

@@ -29,7 +29,9 @@ pub use teacher::TeacherConfig;
 pub use validation::{Validation, validate};
 
 use crate::alphazero::{AlphaZero, batch_bytes};
-use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, megabytes, parse};
+use crate::table::{
+    LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
+};
 use crate::zero::Zero;
 
 /// The file of a checkpoint that says how far the lessons are.
@@ -44,6 +46,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: config::BOUNDS,
     is_distributed: false,
     has_device: false,
+    search: SearchKind::Either,
     player: PlayerFormat { file: MODEL, load: Loader::Network },
     descriptions: &[],
 };

@@ -22,8 +22,8 @@ use selfmate_nn::sparse::{TrainError, WeightsInfo};
 use selfmate_run::{GameRecord, RecordError, Run};
 use selfmate_selfplay::{Ending, Evaluators, GameSource, Ramp, SelfPlayConfig, Stage, Watch};
 use selfmate_train::{
-    ConfigError, Curves, End, Hardware, Losses, MODEL, RatingConfig, RoundContext, SelfPlayLearner,
-    Targets, TrainOptions, TrainableModel, TrainingError, train,
+    ConfigError, Curves, End, Hardware, Losses, MODEL, RoundContext, SelfPlayLearner, Targets,
+    TrainOptions, TrainableModel, TrainingError, train,
 };
 
 pub use config::{EndgameConfig, EndgameTraining, default, preset, tiny};
@@ -32,7 +32,9 @@ pub use oracle::{Defender, Oracle};
 pub use trained::{Trained, TrainedError};
 pub use value_map::{MoveDetail, Placement, PlacementError, PositionDetail, ValueMap};
 
-use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, megabytes, parse};
+use crate::table::{
+    LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
+};
 
 pub const KRK: LearnerInfo =
     info("krk", "king and rook against king, judged by the exact tablebase", |name| {
@@ -61,6 +63,7 @@ const fn info(
         bounds: config::BOUNDS,
         is_distributed: true,
         has_device: false,
+        search: SearchKind::Tree,
         player: PlayerFormat { file: MODEL, load: Loader::Network },
         descriptions: &[],
     }
@@ -93,10 +96,6 @@ impl LearnerConfig for EndgameConfig {
             ("selfplay.transpositions", threads as u64 * megabytes(cached)),
             ("learning.replay_min", megabytes(replay * SAMPLE_BYTES)),
         ]
-    }
-
-    fn rating(&self) -> Option<&RatingConfig> {
-        Some(&self.rating)
     }
 
     fn selfplay(&self) -> Option<(&SelfPlayConfig, Ramp)> {

@@ -26,7 +26,7 @@ pub use cma::Cma;
 pub use config::{EvolveConfig, Strategy};
 pub use simple::Simple;
 
-use crate::table::{LearnerConfig, LearnerInfo, boxed, parse};
+use crate::table::{LearnerConfig, LearnerInfo, SearchKind, boxed, parse};
 use crate::tuning::{self, Genome, WEIGHTS, engine_kind};
 
 /// The file that holds the population.
@@ -43,6 +43,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: config::BOUNDS,
     is_distributed: false,
     has_device: false,
+    search: SearchKind::NoTree,
     player: tuning::PLAYER,
     descriptions: &[tuning::PIECE_VALUES],
 };

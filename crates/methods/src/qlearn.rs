@@ -34,7 +34,9 @@ pub use describe::describe;
 pub use player::TablePlayer;
 pub use table::{LearningRate, Table, TableError};
 
-use crate::table::{Description, LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, parse};
+use crate::table::{
+    Description, LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse,
+};
 use episode::{Episode, Manner};
 use start::Starts;
 use state::State;
@@ -51,6 +53,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: config::BOUNDS,
     is_distributed: false,
     has_device: false,
+    search: SearchKind::NoTree,
     player: PlayerFormat { file: TABLE, load: Loader::Own { options: &[], load: player::load } },
     descriptions: &[Description { file: TABLE, lines: describe::lines }],
 };

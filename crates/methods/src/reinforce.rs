@@ -27,7 +27,7 @@ pub use config::ReinforceConfig;
 pub use player::{PolicyPlayer, build, kind};
 
 use crate::opponent::{GameOpponent, join};
-use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, parse};
+use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse};
 use game::Played;
 
 /// The file of a checkpoint that holds the network.
@@ -46,6 +46,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: config::BOUNDS,
     is_distributed: false,
     has_device: false,
+    search: SearchKind::NoTree,
     player: PlayerFormat {
         file: POLICY,
         load: Loader::Own { options: &["temperature"], load: player::load },

@@ -52,10 +52,21 @@ pub struct LearnerInfo {
     pub is_distributed: bool,
     /// True when its network can be on another device than our own kernels.
     pub has_device: bool,
+    /// How its player chooses moves.
+    pub search: SearchKind,
     /// How a checkpoint becomes a player.
     pub player: PlayerFormat,
     /// Files of a checkpoint that have something to say in words.
     pub descriptions: &'static [Description],
+}
+
+/// How a player chooses its moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchKind {
+    /// By alpha-beta or tree search, depending on its options.
+    Either,
+    Tree,
+    NoTree,
 }
 
 /// How the file of a checkpoint becomes a player.

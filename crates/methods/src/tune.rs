@@ -41,7 +41,7 @@ pub use loss::{LossConfig, Turn, turn};
 pub use spsa::{Probe, Spsa, SpsaConfig};
 pub use texel::{Example, Fit, Lessons, TexelConfig, examples, fit};
 
-use crate::table::{Description, LearnerConfig, LearnerInfo, boxed, megabytes, parse};
+use crate::table::{Description, LearnerConfig, LearnerInfo, SearchKind, boxed, megabytes, parse};
 use crate::tuning::{self, Genome, WEIGHTS, engine_kind, first, weights};
 use challenger::Challenger;
 
@@ -64,6 +64,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: config::BOUNDS,
     is_distributed: false,
     has_device: false,
+    search: SearchKind::NoTree,
     player: tuning::PLAYER,
     descriptions: &[
         tuning::PIECE_VALUES,

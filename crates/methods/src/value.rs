@@ -28,7 +28,9 @@ pub use player::{ValuePlayer, kind};
 pub use replay::{Replay, Transition};
 
 use crate::opponent::{GameOpponent, Opponent, join};
-use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, megabytes, parse};
+use crate::table::{
+    LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
+};
 use game::{Manner, Played};
 
 /// The file of a checkpoint that holds the network that plays.
@@ -51,6 +53,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: config::BOUNDS,
     is_distributed: false,
     has_device: false,
+    search: SearchKind::NoTree,
     player: PlayerFormat { file: VALUE, load: Loader::Own { options: &[], load: player::load } },
     descriptions: &[],
 };

@@ -17,7 +17,9 @@ use selfmate_train::{
     TrainingError, plan_games, train,
 };
 
-use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, boxed, megabytes, parse};
+use crate::table::{
+    LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
+};
 
 pub type ZeroConfig = SelfPlayLearnerConfig<SparseConfig, TrainerConfig>;
 
@@ -71,6 +73,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     bounds: &[],
     is_distributed: true,
     has_device: false,
+    search: SearchKind::Either,
     player: PlayerFormat { file: MODEL, load: Loader::Network },
     descriptions: &[],
 };

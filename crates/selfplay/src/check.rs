@@ -56,7 +56,7 @@ pub enum RecordMismatch {
 }
 
 /// Values are stored with 16 bits; a search's value may have been this far from the stored one.
-const ROUNDING: f32 = 1.0 / 32_767.0;
+const ROUNDING: f64 = 1.0 / 32_767.0;
 
 /// Checks a game against the generation that it is said to be of.
 pub fn check(record: &GameRecord, generation: &Generation) -> Result<(), RecordMismatch> {
@@ -151,7 +151,7 @@ fn check_resignation(
     config: &SelfPlayConfig,
 ) -> Result<(), RecordMismatch> {
     let with =
-        |slack: f32| SelfPlayConfig { resign_value: config.resign_value + slack, ..config.clone() };
+        |slack: f64| SelfPlayConfig { resign_value: config.resign_value + slack, ..config.clone() };
     let (lenient, strict) = (with(-ROUNDING), with(ROUNDING));
     let (mut may, mut must) = (ResignCounter::default(), ResignCounter::default());
     let got = record.outcome;

@@ -24,21 +24,21 @@ pub struct SelfPlayConfig {
     pub expansion: Expansion,
     pub root_rule: RootRuleName,
     /// See [`selfmate_search::mcts::Dirichlet`].
-    pub dirichlet_alpha: f32,
+    pub dirichlet_alpha: f64,
     /// See [`selfmate_search::mcts::Dirichlet`].
-    pub dirichlet_epsilon: f32,
+    pub dirichlet_epsilon: f64,
     /// Root moves that `gumbel` and `top_k` consider.
     pub candidates: usize,
     /// See [`selfmate_search::mcts::Gumbel`].
-    pub c_visit: f32,
+    pub c_visit: f64,
     /// See [`selfmate_search::mcts::Gumbel`].
-    pub c_scale: f32,
+    pub c_scale: f64,
     /// The exploration constant below the root.
-    pub c_puct: f32,
+    pub c_puct: f64,
     /// The value of an unvisited move is that of its parent minus this.
-    pub first_play_urgency: f32,
+    pub first_play_urgency: f64,
     /// The factor by which a value shrinks with every ply, in the search and in the result.
-    pub discount: f32,
+    pub discount: f64,
     /// Plies with Gumbel noise; the best move found is played after them.
     pub noise_plies: u32,
     /// Plies in which `puct` draws moves in proportion to their visits.
@@ -62,7 +62,7 @@ pub struct SelfPlayConfig {
     /// Games are truncated after this many plies, random ones not counted.
     pub max_plies: u32,
     /// A game is resigned when the searches of both sides give the winner at least this value…
-    pub resign_value: f32,
+    pub resign_value: f64,
     /// … for this many plies in a row …
     pub resign_plies: u32,
     /// … in this share of games. The others show how often a resignation would have been wrong.

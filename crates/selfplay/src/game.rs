@@ -303,7 +303,7 @@ impl GameInProgress {
             search.decision(&self.legal).expect("the game goes on, so there is a move");
         let mut value = decision.wdl.value();
         if config.proven_targets
-            && let Some(proven) = proven_value(search.proof(), config.discount)
+            && let Some(proven) = proven_value(search.proof(), config.discount as f32)
         {
             value = proven;
             // The search stopped at the proof: its visits are those of a search cut short.
@@ -347,15 +347,15 @@ pub fn search_params(config: &SelfPlayConfig) -> SearchParams {
     SearchParams {
         root: root_rule(config, config.noise_plies > 0),
         interior: InteriorRule::Puct(Puct {
-            c_puct: config.c_puct,
-            first_play_urgency: FirstPlayUrgency::Reduced(config.first_play_urgency),
+            c_puct: config.c_puct as f32,
+            first_play_urgency: FirstPlayUrgency::Reduced(config.first_play_urgency as f32),
             ..Puct::default()
         }),
         expansion: config.expansion,
         policy_temperature: 1.0,
         root_policy_temperature: 1.0,
         virtual_loss: 1.0,
-        discount: config.discount,
+        discount: config.discount as f32,
         temperature: match config.root_rule {
             RootRuleName::Puct => Temperature { value: 1.0, plies: config.temperature_plies },
             _ => Temperature { value: 0.0, plies: 0 },
@@ -368,8 +368,8 @@ fn root_rule(config: &SelfPlayConfig, has_noise: bool) -> RootRule {
     let gumbel = |search| {
         RootRule::Gumbel(Gumbel {
             candidates: config.candidates,
-            c_visit: config.c_visit,
-            c_scale: config.c_scale,
+            c_visit: config.c_visit as f32,
+            c_scale: config.c_scale as f32,
             noise: if has_noise { 1.0 } else { 0.0 },
             search,
         })
@@ -378,8 +378,8 @@ fn root_rule(config: &SelfPlayConfig, has_noise: bool) -> RootRule {
         RootRuleName::Gumbel => gumbel(GumbelSearch::SequentialHalving),
         RootRuleName::TopK => gumbel(GumbelSearch::TopK),
         RootRuleName::Puct => RootRule::Puct(Some(Dirichlet {
-            alpha: config.dirichlet_alpha,
-            epsilon: config.dirichlet_epsilon,
+            alpha: config.dirichlet_alpha as f32,
+            epsilon: config.dirichlet_epsilon as f32,
         })),
         RootRuleName::Greedy => RootRule::Puct(None),
     }

@@ -16,9 +16,10 @@ impl ResignCounter {
     /// Adds the value of the next search for the side to move; the winner, once enough searches
     /// in a row agree.
     pub fn add(&mut self, value: f32, turn: Color, config: &SelfPlayConfig) -> Option<Color> {
+        let bound = config.resign_value as f32;
         let favourite = match value {
-            v if v >= config.resign_value => Some(turn),
-            v if v <= -config.resign_value => Some(!turn),
+            v if v >= bound => Some(turn),
+            v if v <= -bound => Some(!turn),
             _ => None,
         };
         self.plies =

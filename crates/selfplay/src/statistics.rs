@@ -76,7 +76,7 @@ impl GenerationStats {
     pub fn values(&self) -> BTreeMap<String, f64> {
         [
             ("draw_share", self.draws),
-            ("mate_share", self.mates),
+            ("checkmate_share", self.mates),
             ("truncated_share", self.truncated),
             ("resigned_share", self.resigned),
             ("wrong_resignations", self.wrong_resignations),

@@ -19,9 +19,9 @@ pub struct Targets {
 }
 
 impl Targets {
-    pub fn new<T>(learning: &LearningConfig<T>, result_weight: f64, discount: f32) -> Targets {
+    pub fn new<T>(learning: &LearningConfig<T>, result_weight: f64, discount: f64) -> Targets {
         let lambda = learning.lambda.map(|lambda| lambda as f32);
-        Targets { result_weight: result_weight as f32, discount, lambda }
+        Targets { result_weight: result_weight as f32, discount: discount as f32, lambda }
     }
 
     /// The targets of the recorded positions of a game, each for its side to move.

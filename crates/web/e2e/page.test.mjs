@@ -186,7 +186,7 @@ test('during the first generation totals are dashes and the time is shown', asyn
 });
 
 test('shares of few games are shown as counts', async () => {
-  const values = { draw_share: [1], capped_share: [0.875], 'loss.value': [0.5], 'loss.policy': [-0.2] };
+  const values = { draw_share: [1], truncated_share: [0.875], 'loss.value': [0.5], 'loss.policy': [-0.2] };
   const one = { elapsed_s: [30], generation: [1], games: [16], positions: [900], simulations: [9], steps: [4], values };
   let tab = await openStubbed({}, one, 0);
   const latest = (title) => tab.locator('figure', { hasText: title }).locator('.chart-latest');

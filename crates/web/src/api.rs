@@ -70,7 +70,7 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .route("/matches/{id}/games/{number}", get(matches::game))
         .route("/ladders", get(matches::ladders))
         .route("/endgames", get(endgame::list))
-        .route("/endgames/{run}/heat", get(endgame::heat))
+        .route("/endgames/{run}/values", get(endgame::values))
         .route("/endgames/{run}/position", get(endgame::position))
         .route("/cluster", get(cluster::cluster))
         .fallback(unknown_path);

@@ -4,8 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::SystemTime;
 
-use selfmate_learn::endgame::{EndingName, Lab, Trained, TrainedError, lab};
+use selfmate_methods::endgame::{Oracle, Trained, TrainedError};
 use selfmate_run::RunReader;
+use selfmate_selfplay::Ending;
 
 use crate::error::ApiError;
 use crate::run::lock;
@@ -16,8 +17,8 @@ const KEPT: usize = 6;
 /// Cached tablebases and networks.
 #[derive(Default)]
 pub struct Endgames {
-    /// In the order of [`EndingName::ALL`].
-    labs: [Mutex<Option<Lab>>; EndingName::ALL.len()],
+    /// In the order of [`Ending::ALL`].
+    oracles: [Mutex<Option<Oracle>>; Ending::ALL.len()],
     trained: Mutex<Vec<(Key, Arc<Trained>)>>,
 }
 
@@ -31,21 +32,22 @@ struct Key {
 
 impl Endgames {
     /// True when an ending is already solved.
-    pub fn is_solved(&self, ending: EndingName) -> bool {
-        match self.labs[place(ending)].try_lock() {
-            Ok(lab) => lab.is_some(),
-            Err(TryLockError::Poisoned(lab)) => lab.into_inner().is_some(),
+    pub fn is_solved(&self, ending: Ending) -> bool {
+        match self.oracles[index(ending)].try_lock() {
+            Ok(oracle) => oracle.is_some(),
+            Err(TryLockError::Poisoned(oracle)) => oracle.into_inner().is_some(),
             Err(TryLockError::WouldBlock) => false,
         }
     }
 
     /// The solved ending. The first call solves it, which takes a moment; others wait.
-    pub fn lab(&self, ending: EndingName) -> Result<Lab, ApiError> {
-        let mut kept = self.labs[place(ending)].lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lab) = &*kept {
-            return Ok(lab.clone());
+    pub fn oracle(&self, ending: Ending) -> Result<Oracle, ApiError> {
+        let mut kept = self.oracles[index(ending)].lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(oracle) = &*kept {
+            return Ok(oracle.clone());
         }
-        let solved = lab(ending).map_err(|error| ApiError::Internal(error.to_string()))?;
+        let solved =
+            Oracle::solve(ending).map_err(|error| ApiError::Internal(error.to_string()))?;
         Ok(kept.insert(solved).clone())
     }
 
@@ -76,6 +78,6 @@ impl Endgames {
     }
 }
 
-fn place(ending: EndingName) -> usize {
-    EndingName::ALL.iter().position(|known| *known == ending).unwrap_or_default()
+fn index(ending: Ending) -> usize {
+    Ending::ALL.iter().position(|known| *known == ending).unwrap_or_default()
 }

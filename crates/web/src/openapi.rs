@@ -43,7 +43,7 @@ use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, run
         matches::pgn,
         matches::ladders,
         endgame::list,
-        endgame::heat,
+        endgame::values,
         endgame::position,
         cluster::cluster,
     ),

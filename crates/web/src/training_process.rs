@@ -400,8 +400,8 @@ mod tests {
             "=1",
             "clone.files=[\"/etc/passwd\"]",
             "tune.start=../secret",
-            "exam.opponent=uci:sh",
-            "exam.opponent=net:x",
+            "evaluation.opponent=uci:sh",
+            "evaluation.opponent=net:x",
         ] {
             let set = vec![setting.to_owned()];
             assert!(error(Order { set, ..order("a") }).contains("set"), "{setting}");

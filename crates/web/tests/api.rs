@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use client::{Lines, Socket, config, get, post, serve};
 use selfmate_chess::notation::parse_uci;
 use selfmate_chess::{Color, Game, Outcome, Reason, Seed};
-use selfmate_learn::endgame::Endgame;
-use selfmate_learn::rounds::Method;
-use selfmate_learn::{RunConfig, Settings};
+use selfmate_methods::endgame::EndgameConfig;
+use selfmate_methods::{RunConfig, Settings};
+use selfmate_nn::mlp::Network;
+use selfmate_nn::sparse::WeightsInfo;
 use selfmate_run::{Budget, GameRecord, LiveGame, PositionRecord, Progress, Rating, Record, Run};
 use selfmate_web::{ClusterView, ClusterWatcher, Config, Server, WorkerView};
 use serde_json::{Value, json};
@@ -273,7 +274,7 @@ fn errors_do_not_contain_a_relative_path_of_the_runs_folder() {
         let address = server.address();
         let answers = [
             get(address, "/api/runs/nobody"),
-            get(address, "/api/endgames/nobody/heat?place=Kg6,kg8"),
+            get(address, "/api/endgames/nobody/values?place=Kg6,kg8"),
             post(address, "/api/think", &json!({ "player": "run:nobody" }).to_string()),
         ];
         for answer in answers {
@@ -301,31 +302,32 @@ fn an_ending_is_shown_beside_its_tablebase() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("rook")).unwrap();
     let settings = Settings::preset("krk", "tiny").unwrap();
-    let Settings::Endgame(config) = &settings else { panic!("{settings:?}") };
-    let untaught = Endgame::untaught(config, Seed::new(1)).unwrap();
-    let files = untaught.files().unwrap();
-    let files: Vec<(&str, &[u8])> =
-        files.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    let config = settings.downcast::<EndgameConfig>().unwrap();
+    let network = Network::random(config.network, Seed::new(1)).unwrap();
+    let model = network.encode_canonical(WeightsInfo { step: 20 }).unwrap();
     run.write_config(&RunConfig::new(1, settings.clone()).to_toml()).unwrap();
     let server = serve(folder.path());
     let address = server.address();
-    let heat = "/api/endgames/rook/heat?place=Kg6,kg8";
+    let values = "/api/endgames/rook/values?place=Kg6,kg8";
     assert_eq!(get(address, "/api/endgames").json(), json!([]));
-    assert!(get(address, heat).text().contains("no checkpoint yet"));
-    run.save_checkpoint(20, &files).unwrap();
+    assert!(get(address, values).text().contains("no checkpoint yet"));
+    run.save_checkpoint(20, &[("model.safetensors", &model)]).unwrap();
     let all = get(address, "/api/endgames").json();
     let wanted =
         json!([{ "run": "rook", "ending": "krk", "pieces": ["K", "k", "R"], "steps": [20] }]);
     assert_eq!(all, wanted);
     // Mate in one with the rook on a1. On a8 Black would already be in check.
-    let found = get(address, heat).json();
+    let found = get(address, values).json();
     assert_eq!((&found["piece"], &found["step"]), (&json!("R"), &json!(20)));
-    assert_eq!((&found["plies"][0], &found["truth"][0]), (&json!(1), &json!(config.discount)));
+    assert_eq!(
+        (&found["plies"][0], &found["truth"][0]),
+        (&json!(1), &json!(config.selfplay.discount))
+    );
     assert_eq!((&found["learned"][56], &found["truth"][56]), (&json!(null), &json!(null)));
     assert!(numbers(&found["learned"]).iter().all(|value| value.abs() <= 1.0));
     assert_eq!(numbers(&found["learned"]).len(), numbers(&found["truth"]).len());
     // With Black to move the values are still White's.
-    let black = get(address, "/api/endgames/rook/heat?place=Kg6,Ra1&turn=black&step=20").json();
+    let black = get(address, "/api/endgames/rook/values?place=Kg6,Ra1&turn=black&step=20").json();
     assert!(numbers(&black["truth"]).iter().all(|value| *value >= 0.0));
     let position = get(address, "/api/endgames/rook/position?place=Kg6,kg8,Ra1").json();
     let best = &position["moves"][0];
@@ -334,17 +336,17 @@ fn an_ending_is_shown_beside_its_tablebase() {
     let over = get(address, "/api/endgames/rook/position?place=Kg6,kg8,Ra8&turn=black").json();
     assert_eq!((&over["truth"], &over["moves"]), (&json!(1.0), &json!([])));
     for (asked, status) in [
-        ("rook/heat", 400),
-        ("rook/heat?place=Kg6", 422),
-        ("rook/heat?place=Kg6,Qa1", 422),
-        ("rook/heat?place=Kg6,Rg6", 422),
+        ("rook/values", 400),
+        ("rook/values?place=Kg6", 422),
+        ("rook/values?place=Kg6,Qa1", 422),
+        ("rook/values?place=Kg6,Rg6", 422),
         ("rook/position?place=Kg6,kg8,Rg8", 422),
-        ("rook/heat?place=nonsense", 400),
-        ("rook/heat?place=Kg6,kg8&turn=green", 400),
-        ("rook/heat?place=Kg6,kg8&step=21", 404),
+        ("rook/values?place=nonsense", 400),
+        ("rook/values?place=Kg6,kg8&turn=green", 400),
+        ("rook/values?place=Kg6,kg8&step=21", 404),
         ("rook/position?place=Kg6,kg7,Ra1", 422),
         ("rook/position?place=Kg6,kg8", 422),
-        ("nobody/heat?place=Kg6,kg8", 404),
+        ("nobody/values?place=Kg6,kg8", 404),
     ] {
         let answer = get(address, &format!("/api/endgames/{asked}"));
         assert_eq!(answer.status, status, "{asked}: {answer:?}");
@@ -356,12 +358,11 @@ fn runs_of_all_learners_play_and_tree_searches_can_be_shown() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("rook")).unwrap();
     let settings = Settings::preset("krk", "tiny").unwrap();
-    let Settings::Endgame(config) = &settings else { panic!("{settings:?}") };
-    let files = Endgame::untaught(config, Seed::new(1)).unwrap().files().unwrap();
-    let files: Vec<(&str, &[u8])> =
-        files.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
+    let config = settings.downcast::<EndgameConfig>().unwrap();
+    let network = Network::random(config.network, Seed::new(1)).unwrap();
+    let model = network.encode_canonical(WeightsInfo { step: 20 }).unwrap();
     run.write_config(&RunConfig::new(1, settings.clone()).to_toml()).unwrap();
-    run.save_checkpoint(20, &files).unwrap();
+    run.save_checkpoint(20, &[("model.safetensors", &model)]).unwrap();
     let mut table = Run::open(&folder.path().join("table")).unwrap();
     let settings = Settings::preset("qlearn", "tiny").unwrap();
     table.write_config(&RunConfig::new(1, settings).to_toml()).unwrap();

@@ -104,7 +104,7 @@ pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>
             let make = move |_| {
                 Box::new(mlp::NetworkEvaluator::new(Arc::clone(&network))) as Box<dyn Evaluator>
             };
-            refuse(options, &ONLY_ALPHABETA, "search=alphabeta")?;
+            reject(options, &ONLY_ALPHABETA, "search=alphabeta")?;
             let settings = MctsOptions::read(options, ending_params())?;
             Ok(Box::new(settings.player(&options.label(), options.seed, make)?))
         }

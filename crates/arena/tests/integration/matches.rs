@@ -1,7 +1,6 @@
 //! Complete matches: reproducible, resumable, stopped by an SPRT or by hand, written as PGN.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -8,11 +8,12 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use selfmate_learn::Settings;
-use selfmate_learn::endgame::ablate::{
+use selfmate_methods::Settings;
+use selfmate_methods::endgame::ablate::{
     self, Axis, Plan, Progress, Summary, results_csv, speed_csv, summarise,
 };
-use selfmate_learn::endgame::{EndgameConfig, EndingName, ExamConfig};
+use selfmate_methods::endgame::{EndgameConfig, TablebaseEvaluationConfig};
+use selfmate_selfplay::Ending;
 use serde::Serialize;
 
 use crate::output::Output;
@@ -21,10 +22,10 @@ use crate::progress::stop_on_signal;
 #[derive(clap::Args)]
 pub struct Args {
     /// The endgame: krk, kqk or kpk
-    #[arg(value_parser = EndingName::ALL.map(EndingName::name))]
+    #[arg(value_parser = Ending::ALL.map(Ending::name))]
     ending: String,
-    /// A setting and the values to compare: rule, sims, cpuct, depth, priors, units,
-    /// transpositions, or the path of a setting [default: four rules, three numbers of simulations]
+    /// A setting and the values to compare: root_rule, sims, c_puct, max_plies, priors, units,
+    /// transpositions, or the path of a setting [default: four root rules, three numbers of simulations]
     #[arg(long = "grid", value_name = "NAME=A,B,C")]
     axes: Vec<Axis>,
     /// Runs per combination
@@ -35,18 +36,18 @@ pub struct Args {
     budget: u64,
     /// Evaluations per run, the last at its end
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=1000))]
-    exams: u64,
+    evaluations: u64,
     /// Won positions per evaluation
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     positions: u64,
     /// Simulations per move in an evaluation
-    #[arg(long = "exam-sims", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    exam_sims: u64,
-    /// A setting for all runs, such as discount=0.99
+    #[arg(long = "evaluation-sims", value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    evaluation_sims: u64,
+    /// A setting for all runs, such as selfplay.discount=0.99
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Name of a preset
-    #[arg(long, value_name = "P", default_value = "default", value_parser = EndgameConfig::PRESETS)]
+    #[arg(long, value_name = "P", default_value = "default", value_parser = ["default", "tiny"])]
     preset: String,
     /// The output folder; if it exists, the ablation resumes [default: ablate-ENDING]
     #[arg(long, value_name = "DIR")]
@@ -57,7 +58,7 @@ pub struct Args {
 }
 
 /// The default grid.
-const GRID: [&str; 2] = ["rule=greedy,dirichlet,top_k,halving", "sims=16,32,64"];
+const GRID: [&str; 2] = ["root_rule=greedy,puct,top_k,gumbel", "sims=16,32,64"];
 
 #[derive(Serialize)]
 struct Report {
@@ -115,25 +116,23 @@ impl Args {
         let settings = Settings::preset(&self.ending, &self.preset).context("a known ending")?;
         let settings = settings.set(&self.settings).context("--set")?;
         settings.check().context("--set")?;
-        let Settings::Endgame(config) = settings else {
-            bail!("'{}' is not an endgame", self.ending)
-        };
+        let config = settings.downcast::<EndgameConfig>().context("a known ending")?.clone();
         let axes = match &self.axes[..] {
             [] => GRID.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
             axes => axes.to_vec(),
         };
         Ok(Plan {
-            exam: ExamConfig {
+            evaluation: TablebaseEvaluationConfig {
                 every_rounds: 0,
                 positions: self.positions,
-                simulations: self.exam_sims,
-                moves: config.exam.moves,
+                simulations: self.evaluation_sims,
+                moves: config.evaluation.map_or(50, |evaluation| evaluation.moves),
             },
             config,
             axes,
             seeds: self.seeds,
             budget: self.budget,
-            exams: self.exams,
+            evaluations: self.evaluations,
         })
     }
 }

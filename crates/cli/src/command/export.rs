@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, ensure};
 use selfmate_chess::Seed;
-use selfmate_learn::dataset::{self, DatasetError, Output};
-use selfmate_learn::players;
+use selfmate_methods::dataset::{self, DatasetError, Output};
+use selfmate_methods::players;
 use selfmate_nn::onnx;
 use selfmate_run::{RunReader, atomic};
 

@@ -5,9 +5,10 @@ use std::io::{self, BufRead, Write};
 use selfmate_arena::PlayerSpec;
 use selfmate_chess::notation::{parse_move, san};
 use selfmate_chess::{Chess, Color, Game, Position, Seed};
-use selfmate_learn::endgame::{self, EndingName};
+use selfmate_methods::endgame::Oracle;
 use selfmate_search::Player;
 use selfmate_search::player::Limit;
+use selfmate_selfplay::Ending;
 
 use super::fen_argument;
 use crate::board::board_text;
@@ -62,7 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         None => match ending_of(&spec)? {
             Some(ending) => {
                 let game =
-                    endgame::lab(ending)?.draw(&mut Seed::new(args.seed).derive("play").rng());
+                    Oracle::solve(ending)?.draw(&mut Seed::new(args.seed).derive("play").rng());
                 writeln!(
                     out,
                     "This run was trained only on {}, so the game starts from: {}\n\
@@ -80,14 +81,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The endgame of a player that was trained only on it.
-fn ending_of(spec: &PlayerSpec) -> anyhow::Result<Option<EndingName>> {
+fn ending_of(spec: &PlayerSpec) -> anyhow::Result<Option<Ending>> {
     if spec.kind != "run" {
         return Ok(None);
     }
     let name = spec.argument.as_deref().unwrap_or_default();
     let run = runs::find(name.split('@').next().unwrap_or(name))?;
     let config = runs::config(&run)?;
-    Ok(config.get("learner").and_then(toml::Value::as_str).and_then(EndingName::by_name))
+    Ok(config.get("learner").and_then(toml::Value::as_str).and_then(Ending::by_name))
 }
 
 /// A game in progress between the user and a player.

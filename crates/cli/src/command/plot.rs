@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use selfmate_arena::svg::{Curve, Panel, Point, Size, Unit, curves_svg};
-use selfmate_learn::tune::{IMPORTANCE, Row, picture};
+use selfmate_methods::tune::{IMPORTANCE, Row, picture};
 use selfmate_run::{Progress, Record, RunReader};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct Args {
     /// The SVG file to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Also draw curves that say little by themselves: window, gradient norm, seconds
+    /// Also draw curves that say little by themselves: replay positions, gradient norm, seconds
     #[arg(long)]
     all: bool,
     /// Draw which weights matter instead of curves, for a run of tune
@@ -150,7 +150,7 @@ const BEFORE_SPEED: [Plan; 5] = [
         size: Size::Half,
         curves: &[
             ("draw_share", "drawn"),
-            ("capped_share", "truncated"),
+            ("truncated_share", "truncated"),
             ("resigned_share", "resigned"),
             ("wrong_resignations", "wrong"),
         ],
@@ -174,7 +174,7 @@ const AFTER_SPEED: [Plan; 2] = [
         title: "Simulations per move",
         unit: Unit::Amount,
         size: Size::Small,
-        curves: &[("sims", "")],
+        curves: &[("simulations_per_move", "")],
     },
     Plan {
         title: "Learning rate",
@@ -192,7 +192,7 @@ const ONLY_WITH_ALL: [&str; 7] = [
     "play_seconds",
     "round_seconds",
     "simulations_per_second",
-    "window",
+    "replay_positions",
 ];
 
 /// The panels for the curves of a run.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use selfmate_learn::knowledge::{Knowledge, describe};
+use selfmate_methods::describe::{RunDescription, describe};
 use selfmate_run::{Alarm, Rating, RunTotals};
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let config = runs::config(&run)?;
     let metrics = runs::metrics(&run)?;
     let summary = runs::summary(&run, &config, &metrics)?;
-    let Knowledge { lines: knows, passed_over } = describe(&run)?;
+    let RunDescription { lines: knows, passed_over } = describe(&run)?;
     if let Some(passed_over) = passed_over {
         runs::warn(&passed_over);
     }

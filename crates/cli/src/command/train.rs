@@ -8,12 +8,12 @@ use anyhow::{Context, bail, ensure};
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source as cluster;
 use selfmate_cluster::{Cluster, Detached, Storage};
-use selfmate_learn::config::{Change, differences};
-use selfmate_learn::selfplay::{Source, Threads};
-use selfmate_learn::{Budget, End, Hardware, RunConfig, Session, Settings, Watch, train_from};
+use selfmate_methods::{LEARNERS, RunConfig, Settings, learner};
 use selfmate_nn::Device;
-use selfmate_run::{CONFIG, Record, Run, bounded_file, check_name};
+use selfmate_run::{Budget, CONFIG, Record, Run, bounded_file, check_name};
 use selfmate_search::memory::limit_mb;
+use selfmate_selfplay::{GameSource, LocalThreads, Watch};
+use selfmate_train::{ConfigChange, End, Hardware, TrainOptions, differences};
 
 use crate::broker::AccessArgs;
 use crate::number;
@@ -27,7 +27,7 @@ mod view;
 #[derive(clap::Args)]
 pub struct Args {
     /// The learner
-    #[arg(default_value = "zero", value_parser = Settings::LEARNERS)]
+    #[arg(default_value = "zero", value_parser = LEARNERS.each_ref().map(|info| info.name))]
     learner: String,
     /// Name of the run; an existing run is resumed [default: the learner's name]
     #[arg(long, value_name = "NAME")]
@@ -97,12 +97,12 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let hardware = Hardware { threads, device: args.device };
     let mut asked = args.asked()?;
     ensure!(
-        args.nats.is_none() || asked.plays_itself(),
+        args.nats.is_none() || asked.info().is_distributed,
         "--nats: {} has no self-play games that workers could play",
         args.learner
     );
     ensure!(
-        args.device == Device::Cpu || asked.has_residual_network(),
+        args.device == Device::Cpu || asked.info().has_device,
         "--device {}: {} has no residual network, and other networks run only on the cpu",
         args.device,
         args.learner
@@ -152,8 +152,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         Some(view) => view,
         None => &mut lines,
     };
-    let session = Session { seed: config.seed, budget, hardware, stop: &stop };
-    let end = train_from(&mut run, &config.settings, &session, &mut *source, watch)?;
+    let options = TrainOptions { seed: config.seed, budget, hardware, stop: &stop };
+    let end = config.settings.train(&mut run, &options, &mut *source, watch)?;
     // The view must release the terminal before anything else is printed.
     drop(view);
     if let End::Collapsed(reason) = end {
@@ -173,7 +173,7 @@ impl Args {
     /// Lists the settings as TOML, which `--config` can read.
     fn list_settings(&self, output: &Output) -> anyhow::Result<()> {
         let settings = self.asked()?;
-        let is_measured = matches!(settings, Settings::Zero(_) | Settings::AlphaZero(_));
+        let is_measured = settings.rating().is_some();
         output.report(&settings.to_table(), |table, out| {
             for (name, value) in flat(table) {
                 write!(out, "{name} = {}", runs::setting_text(value))?;
@@ -190,16 +190,16 @@ impl Args {
     fn check_preset(&self) {
         let Some(preset) = &self.preset else { return };
         if Settings::preset(&self.learner, preset).is_none() {
-            let presets = Settings::presets(&self.learner).join(", ");
+            let presets = learner(&self.learner).map_or(&[][..], |info| info.presets).join(", ");
             wrong_usage(&format!("--preset '{preset}': {} has {presets}", self.learner));
         }
     }
 
-    fn source(&self, folder: &Path, threads: usize) -> anyhow::Result<Box<dyn Source>> {
+    fn source(&self, folder: &Path, threads: usize) -> anyhow::Result<Box<dyn GameSource>> {
         let Some(url) = &self.nats else {
             return Ok(match Detached::open(folder, threads)? {
-                Some(alone) => Box::new(alone),
-                None => Box::new(Threads(threads)),
+                Some(detached) => Box::new(detached),
+                None => Box::new(LocalThreads(threads)),
             });
         };
         let cluster = Cluster::open(cluster::Options {
@@ -308,7 +308,7 @@ impl Args {
             *games = *plan;
         }
         match differences(&stored.settings.to_table(), &asked.to_table()).first() {
-            Some(Change { name: key, then: stored, now: asked, .. }) => bail!(
+            Some(ConfigChange { name: key, then: stored, now: asked, .. }) => bail!(
                 "run '{name}' was started with {key} = {stored}, not {asked}: choose another --run"
             ),
             None => Ok(()),

@@ -78,7 +78,7 @@ impl Lines {
     fn print(&mut self, event: &Event) {
         match event {
             Event::Connected => eprintln!("connected"),
-            Event::Order(what) => {
+            Event::Job(what) => {
                 self.trouble.clear();
                 self.playing.clone_from(what);
             }

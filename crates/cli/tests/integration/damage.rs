@@ -102,7 +102,9 @@ fn the_commands_of_endings_say_it_too() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path();
     let (path, before) = with_damage(runs, "krk", "endgame.safetensors");
-    for arguments in [&["exam", "krk", "--positions", "1", "--sims", "2"][..], &["heat", "krk"]] {
+    for arguments in
+        [&["evaluate", "krk", "--positions", "1", "--sims", "2"][..], &["value-map", "krk"]]
+    {
         let text = selfmate(runs, arguments);
         let text = String::from_utf8_lossy(&text.stderr).into_owned();
         assert!(text.contains(&path.display().to_string()), "{arguments:?}: {text}");
@@ -182,7 +184,7 @@ fn settings_that_would_crash_or_never_end_are_refused_before_there_is_a_run() {
         ("zero", "selfplay.games_at_once=4294967295"),
         ("zero", "selfplay.opening_plies=4294967295"),
         ("zero", "selfplay.wild_plies=4294967295"),
-        ("zero", "selfplay.sims.from=1e300"),
+        ("zero", "selfplay.simulations.from=1e300"),
         ("zero", "learning.reuse=1e300"),
         ("zero", "learning.batch=18446744073709551615"),
         ("zero", "learning.trainer.epsilon=NaN"),

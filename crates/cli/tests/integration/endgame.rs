@@ -1,4 +1,4 @@
-//! The endgame lab as a user sees it: train, exam, heat and ablate.
+//! The endgame lab as a user sees it: train, evaluate, value-map and ablate.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::fs;
@@ -48,25 +48,26 @@ fn a_run_is_judged_and_drawn() {
             assert_eq!(report[name], again[name], "{name}");
         }
     }
-    let picture = folder.join("heat.svg");
-    let heat = ["heat", "krk", "--place", "Kg6,kg8", "--svg", "heat.svg"];
-    let report = json(folder, &heat);
+    let picture = folder.join("values.svg");
+    let map = ["value-map", "krk", "--place", "Kg6,kg8", "--svg", "values.svg"];
+    let report = json(folder, &map);
     assert_eq!((report["piece"].as_str(), report["plies"][0].as_u64()), (Some("R"), Some(1)));
     assert!(fs::read_to_string(&picture).unwrap().ends_with("</svg>\n"));
-    let message = refused(folder, &["heat", "krk", "--place", "Ke3,Re3"]);
+    let message = refused(folder, &["value-map", "krk", "--place", "Ke3,Re3"]);
     assert!(message.contains("two pieces on e3: expected a square for each"), "{message}");
     #[cfg(unix)]
     {
         fs::write(&picture, "old").unwrap();
         let program = env!("CARGO_BIN_EXE_selfmate");
-        let script = format!("trap '' XFSZ; ulimit -f 0; '{program}' heat krk --svg heat.svg");
+        let script =
+            format!("trap '' XFSZ; ulimit -f 0; '{program}' value-map krk --svg values.svg");
         let output = Command::new("sh").current_dir(folder).args(["-c", &script]).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
-        assert!(message.contains("cannot write heat.svg: "), "{message}");
+        assert!(message.contains("cannot write values.svg: "), "{message}");
         assert_eq!(fs::read_to_string(&picture).unwrap(), "old");
-        assert!(!folder.join("heat.svg.partial").exists());
+        assert!(!folder.join("values.svg.partial").exists());
     }
-    let message = refused(folder, &["heat", "krk", "--place", "Kg6,Qa1"]);
+    let message = refused(folder, &["value-map", "krk", "--place", "Kg6,Qa1"]);
     assert!(message.contains("expected all pieces of KRK but one"), "{message}");
     assert!(refused(folder, &["exam", "nobody"]).contains("nobody"));
     // A game against it starts where it knows something.
@@ -127,7 +128,7 @@ fn an_ablation_is_the_same_on_any_number_of_threads() {
     let report = ablate("one", "1");
     assert_eq!((report["runs"].as_u64(), report["rows"].as_array().unwrap().len()), (Some(8), 4));
     ablate("two", "2");
-    let files = ["results.csv", "table.md", "mate_share.svg", "regret_plies.svg", "heat-003.svg"];
+    let files = ["results.csv", "table.md", "mate_share.svg", "regret_plies.svg", "values-003.svg"];
     for name in files {
         let read = |out: &str| fs::read(folder.join(out).join(name)).unwrap();
         assert!(read("one") == read("two"), "{name}");

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use assert_cmd::Command;
-use selfmate_learn::{RunConfig, Settings};
+use selfmate_methods::{RunConfig, Settings};
 use selfmate_run::{Alarm, Progress, Rating, Record, Run};
 use serde_json::Value;
 
@@ -242,9 +242,9 @@ fn show_lists_every_setting() {
     let mut run = Run::open(&folder.path().join("first")).unwrap();
     run.write_config(&RunConfig::new(7, settings).to_toml()).unwrap();
     let shown = text(folder.path(), &["show", "first"]);
-    assert!(
-        shown.contains("\n  zero.selfplay.sims: begin = 0.0, end = 1.0, from = 32.0, to = 160.0")
-    );
+    assert!(shown.contains(
+        "\n  zero.selfplay.simulations: begin = 0.0, end = 1.0, from = 32.0, to = 160.0"
+    ));
     assert!(shown.contains("\n  zero.learning.rate: "), "{shown}");
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use selfmate_chess::Seed;
-use selfmate_learn::Settings;
+use selfmate_methods::{LEARNERS, Settings};
 use selfmate_run::{Record, RunReader};
 
 const GAMES: &str = "600";
@@ -255,14 +255,14 @@ fn the_settings_of_every_learner_are_listed_before_there_is_a_run() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    for learner in Settings::LEARNERS {
+    for learner in LEARNERS.each_ref().map(|info| info.name) {
         // As a file of settings it means the defaults, whatever it is added to.
         let tiny = Settings::preset(learner, "tiny").unwrap();
         let listed = tiny.merge("listed", &list(&[learner])).unwrap();
         assert_eq!(listed, Settings::preset(learner, "default").unwrap(), "{learner}");
     }
-    let listed = list(&["zero", "--preset", "tiny", "--set", "selfplay.sims.to=77"]);
-    assert!(listed.contains("\nselfplay.sims.to = 77.0\n"), "{listed}");
+    let listed = list(&["zero", "--preset", "tiny", "--set", "selfplay.simulations.to=77"]);
+    assert!(listed.contains("\nselfplay.simulations.to = 77.0\n"), "{listed}");
     assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
 }
 
@@ -280,7 +280,7 @@ fn a_demo_of_self_play_has_the_settings_of_its_run() {
         ("alphazero", "selfplay.root=puct", "The root uses PUCT"),
     ] {
         let train = ["train", learner, "--preset", "tiny", "--games", "16", "--plain"];
-        let sims = ["--set", "selfplay.sims.from=5", "--set", "selfplay.sims.to=5"];
+        let sims = ["--set", "selfplay.simulations.from=5", "--set", "selfplay.simulations.to=5"];
         let plies = ["--set", "selfplay.max_plies=6", "--set", setting];
         command(&[&train[..], &sims, &plies].concat());
         let text = command(&["demo", "selfplay", learner]);

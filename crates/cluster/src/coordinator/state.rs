@@ -333,7 +333,7 @@ mod tests {
         let (a, b) = (worker("a"), worker("b"));
         assert_eq!(state.ask(&a, &ask(2), at(0)), Answer::Wait { milliseconds: LATER_MS });
         let job = job::tests::job();
-        state.begin(job.hash(), 3, Some(job.network), 0..3);
+        state.begin(job.hash(), 3, Some(Hash::of(b"network")), 0..3);
         assert_eq!(games(state.ask(&a, &ask(2), at(0))), [0, 1]);
         assert_eq!(games(state.ask(&b, &ask(2), at(0))), [2]);
         assert!(state.is_first(&a));

@@ -13,17 +13,18 @@ use std::time::Duration;
 use selfmate_cluster::broker::Broker;
 use selfmate_cluster::envelope::{Envelope, load};
 use selfmate_cluster::hash::Hash;
+use selfmate_cluster::job::PROTOCOL;
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::message::{Answer, Ask, Grant, decode, encode};
-use selfmate_cluster::order::PROTOCOL;
 use selfmate_cluster::source::Options;
 use selfmate_cluster::subject::ASK;
 use selfmate_cluster::worker::{self, work};
 use selfmate_cluster::{Access, Cluster, ClusterError, Storage, WorkerName};
-use selfmate_learn::{Budget, End, Hardware, Session, Settings, Watch, train_from};
+use selfmate_methods::Settings;
 use selfmate_nn::Device;
-use selfmate_run::Run;
-use selfmate_selfplay::{GameSource, Threads};
+use selfmate_run::{Budget, Run};
+use selfmate_selfplay::{GameSource, LocalThreads, Watch};
+use selfmate_train::{End, Hardware, TrainOptions};
 
 use crate::server::Server;
 
@@ -51,9 +52,9 @@ pub fn train_as(
     let budget = Budget { games: Some(games), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
     let hardware = Hardware { threads: 1, device: Device::Cpu };
-    let session = Session { seed: 1, budget, hardware, stop: &stop };
+    let options = TrainOptions { seed: 1, budget, hardware, stop: &stop };
     let mut run = Run::open(folder).unwrap();
-    let end = train_from(&mut run, &settings, &session, source, watch).unwrap();
+    let end = settings.train(&mut run, &options, source, watch).unwrap();
     assert_eq!(end, End::Finished);
     let step = run.steps().unwrap().pop().unwrap();
     let mut files = BTreeMap::new();
@@ -81,7 +82,7 @@ pub fn message(envelope: &Envelope) -> Vec<u8> {
 /// What one process would have made.
 pub fn expected() -> BTreeMap<String, Hash> {
     let folder = tempfile::tempdir().unwrap();
-    train(folder.path(), &mut Threads(2), &mut ())
+    train(folder.path(), &mut LocalThreads(2), &mut ())
 }
 
 pub fn access(server: &Server) -> Access {
@@ -138,13 +139,13 @@ impl Watch for Notes {
 
 /// Asks for a game until there is one; why there is none for this worker any more.
 pub async fn ask(broker: &Broker, name: &WorkerName) -> Result<(Hash, Grant), String> {
-    let (version, order, has) = ("0".to_owned(), None, Vec::new());
-    let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, order, has };
+    let (version, job, has) = ("0".to_owned(), None, Vec::new());
+    let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, job, has };
     loop {
         let answer = broker.request(&name.subject(ASK), encode(&ask), Duration::from_secs(5)).await;
         let Ok(Some(answer)) = answer else { continue };
         match decode(&answer).unwrap() {
-            Answer::Work { order, games } => return Ok((order, games[0])),
+            Answer::Work { job, games } => return Ok((job, games[0])),
             Answer::Wait { .. } => tokio::time::sleep(Duration::from_millis(20)).await,
             Answer::Refused { reason } => return Err(reason),
         }

@@ -244,7 +244,7 @@ fn one(
         outcome.points.push(Point { simulations, games, positions, steps, report });
     }
     outcome.seconds = began.elapsed().as_secs_f64();
-    let discount = f64::from(config.selfplay.discount);
+    let discount = config.selfplay.discount;
     let picture = ValueMap::usual(&oracle, &learner.model.network(), discount);
     Ok(Some((outcome, picture.svg(&format!("{}: {cell}, seed {seed}", ending.name())))))
 }

@@ -276,7 +276,7 @@ fn value_error(
     let count = 10 * evaluation.positions;
     let errors = (0..count).map(|_| {
         let game = oracle.draw(&mut rng);
-        let truth = Oracle::value(oracle.verdict(game.position()), f64::from(config.discount));
+        let truth = Oracle::value(oracle.verdict(game.position()), config.discount);
         (f64::from(evaluator.value(&game)) - truth).abs()
     });
     errors.sum::<f64>() / count as f64

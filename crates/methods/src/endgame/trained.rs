@@ -6,6 +6,7 @@ use selfmate_nn::Model;
 use selfmate_nn::mlp::Network;
 use selfmate_nn::sparse::WeightsError;
 use selfmate_run::{PassedOver, RunError, RunReader};
+use selfmate_selfplay::Ending;
 use selfmate_train::{ConfigError, MODEL};
 
 use super::EndgameConfig;
@@ -63,6 +64,10 @@ pub enum TrainedError {
 }
 
 impl Trained {
+    pub fn ending(&self) -> Ending {
+        self.config.selfplay.ending.unwrap_or(Ending::Krk)
+    }
+
     /// The network of a step of a run, or its newest.
     pub fn load(run: &RunReader, step: Option<u64>) -> Result<Trained, TrainedError> {
         let name = run.name();

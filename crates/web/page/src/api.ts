@@ -241,7 +241,7 @@ export interface Ending {
   pieces: string[];
   steps: number[];
 }
-export interface Heat {
+export interface ValueMap {
   run: string;
   step: number;
   place: string;

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use selfmate_chess::fen::to_fen;
 use selfmate_chess::{Color, Game};
-use selfmate_learn::endgame::{EndingName, Insight, JudgedMove, Lab, Placement, Trained};
+use selfmate_methods::endgame::{MoveDetail, Oracle, Placement, PositionDetail, Trained, ValueMap};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,7 +35,7 @@ pub struct Ending {
 /// The position to evaluate.
 #[derive(Clone, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct HeatAsked {
+pub struct EndgameQuery {
     /// Pieces and their squares such as `Ke3,Rd4`, Black's in lower case.
     #[param(max_length = 32, pattern = r"^[KQRBNPkqrbnp][a-h][1-8](,[KQRBNPkqrbnp][a-h][1-8])*$")]
     place: String,
@@ -73,7 +73,7 @@ impl Turn {
 /// Two pieces are fixed, the third is tried on every square. Values are White's, from -1 to 1, in
 /// the order a1, b1, …; `null` for illegal positions.
 #[derive(Serialize, ToSchema)]
-pub struct HeatView {
+pub struct ValueMapView {
     /// The run.
     pub run: String,
     /// The step of the checkpoint.
@@ -142,7 +142,7 @@ pub async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Ending>>, ApiE
         let ending = |run: String| {
             let reader = app.runs.find(&run).ok()?;
             let config = reader.config().ok()??.parse::<toml::Table>().ok()?;
-            let ending = EndingName::by_name(config.get("learner")?.as_str()?)?;
+            let ending = selfmate_selfplay::Ending::by_name(config.get("learner")?.as_str()?)?;
             let pieces = ending.material().pieces().iter().map(|piece| piece.char()).collect();
             let steps = reader.steps().ok().filter(|steps| !steps.is_empty())?;
             Some(Ending { run, ending: ending.name(), pieces, steps })
@@ -157,74 +157,73 @@ async fn open(
     app: &Arc<App>,
     run: String,
     step: Option<u64>,
-) -> Result<(Arc<Trained>, Lab), ApiError> {
+) -> Result<(Arc<Trained>, Oracle), ApiError> {
     let trained = run_blocking(app, move |app| {
         let reader = app.runs.find(&run).map_err(|error| app.absent(&error))?;
         app.endgames.trained(&reader, step).map_err(|error| app.absent(&error))
     })
     .await?;
-    let ending = trained.config.ending;
-    let lab = if app.endgames.is_solved(ending) {
-        app.endgames.lab(ending)?
+    let ending = trained.ending();
+    let oracle = if app.endgames.is_solved(ending) {
+        app.endgames.oracle(ending)?
     } else {
-        run_on_core(app, LONGEST, move |app, _| app.endgames.lab(ending)).await?
+        run_on_core(app, LONGEST, move |app, _| app.endgames.oracle(ending)).await?
     };
-    Ok((trained, lab))
+    Ok((trained, oracle))
 }
 
 /// Learned and tablebase values with a piece on every square.
-#[utoipa::path(get, path = "/api/endgames/{run}/heat", tag = "endgames", params(("run" = String, Path), HeatAsked),
-    responses((status = 200, body = HeatView), (status = 404, body = Problem), (status = 422, body = Problem)))]
-pub async fn heat(
+#[utoipa::path(get, path = "/api/endgames/{run}/values", tag = "endgames", params(("run" = String, Path), EndgameQuery),
+    responses((status = 200, body = ValueMapView), (status = 404, body = Problem), (status = 422, body = Problem)))]
+pub async fn values(
     State(app): State<Arc<App>>,
     PathParams(run): PathParams<String>,
-    QueryParams(asked): QueryParams<HeatAsked>,
-) -> Result<Json<HeatView>, ApiError> {
+    QueryParams(asked): QueryParams<EndgameQuery>,
+) -> Result<Json<ValueMapView>, ApiError> {
     let placement = parse(&asked.place)?;
-    let (trained, lab) = open(&app, run.clone(), asked.step).await?;
+    let (trained, oracle) = open(&app, run.clone(), asked.step).await?;
     run_blocking(&app, move |_| {
         let Trained { config, step, network, .. } = &*trained;
-        let (turn, discount) = (asked.turn, config.discount);
-        let heat =
-            selfmate_learn::endgame::Heat::new(&lab, network, discount, &placement, turn.color())
-                .map_err(|error| ApiError::Bad(error.to_string()))?;
+        let (turn, discount) = (asked.turn, config.selfplay.discount);
+        let map = ValueMap::new(&oracle, network, discount, &placement, turn.color())
+            .map_err(|error| ApiError::Bad(error.to_string()))?;
         let white = |values: &[Option<f64>]| -> Vec<Option<f64>> {
             values.iter().map(|value| value.map(|value| turn.white(value))).collect()
         };
-        Ok(Json(HeatView {
+        Ok(Json(ValueMapView {
             run,
             step: *step,
             place: placement.to_string(),
-            piece: heat.piece,
+            piece: map.piece,
             turn,
             discount,
-            learned: white(&heat.learned),
-            truth: white(&heat.truth),
-            plies: heat.plies,
-            error: heat.error,
+            learned: white(&map.learned),
+            truth: white(&map.truth),
+            plies: map.plies,
+            error: map.error,
         }))
     })
     .await
 }
 
 /// A position of an ending with its moves.
-#[utoipa::path(get, path = "/api/endgames/{run}/position", tag = "endgames", params(("run" = String, Path), HeatAsked),
+#[utoipa::path(get, path = "/api/endgames/{run}/position", tag = "endgames", params(("run" = String, Path), EndgameQuery),
     responses((status = 200, body = EndingPosition), (status = 404, body = Problem), (status = 422, body = Problem)))]
 pub async fn position(
     State(app): State<Arc<App>>,
     PathParams(run): PathParams<String>,
-    QueryParams(asked): QueryParams<HeatAsked>,
+    QueryParams(asked): QueryParams<EndgameQuery>,
 ) -> Result<Json<EndingPosition>, ApiError> {
     let placement = parse(&asked.place)?;
-    let (trained, lab) = open(&app, run, asked.step).await?;
+    let (trained, oracle) = open(&app, run, asked.step).await?;
     run_blocking(&app, move |_| {
         let Trained { config, step, network, .. } = &*trained;
-        let (turn, discount) = (asked.turn, config.discount);
-        let found = Insight::new(&lab, network, discount, &placement, turn.color())
+        let (turn, discount) = (asked.turn, config.selfplay.discount);
+        let found = PositionDetail::new(&oracle, network, discount, &placement, turn.color())
             .map_err(|error| ApiError::Bad(error.to_string()))?;
-        let one = |judged: &JudgedMove| EndingMove {
+        let one = |judged: &MoveDetail| EndingMove {
             played: MoveView::new(&found.position, judged.played),
-            truth: turn.white(Lab::value(judged.verdict, discount)),
+            truth: turn.white(Oracle::value(judged.verdict, discount)),
             plies: judged.verdict.plies(),
             learned: turn.white(judged.learned),
             is_best: judged.is_best,
@@ -234,7 +233,7 @@ pub async fn position(
             fen: to_fen(&found.position),
             turn,
             learned: turn.white(found.learned),
-            truth: turn.white(Lab::value(found.verdict, discount)),
+            truth: turn.white(Oracle::value(found.verdict, discount)),
             plies: found.verdict.plies(),
             outcome: Game::from_position(found.position.clone()).outcome().map(OutcomeView::from),
             moves: found.moves.iter().map(one).collect(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use selfmate_chess::Seed;
-use selfmate_learn::players;
+use selfmate_methods::players;
 use selfmate_nn::Model;
 use selfmate_nn::residual::{
     Config, Kernel, Network, Session, Trainer, TrainingConfig, Weights, bench,

@@ -5,11 +5,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use selfmate_chess::{Game, Move, Seed};
-use selfmate_learn::players::shipped_weights;
-use selfmate_learn::selfplay::{Generation, SelfPlayConfig, SelfPlayer};
+use selfmate_methods::players::shipped_weights;
 use selfmate_nn::sparse::{Network, Trainer, TrainerConfig, bench};
 use selfmate_search::mcts::{Batch, Limit, Search, SearchParams, run_in};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
+use selfmate_selfplay::{Generation, SelfPlayConfig, SelfPlayer};
 
 use super::{Part, ROOM, Shares, per_second, sample_games};
 
@@ -70,7 +70,7 @@ pub fn selfplay(time: Duration) -> Part {
     let config = SelfPlayConfig::default();
     let network = Box::new(Network::new(&shipped_weights()));
     let mut player = SelfPlayer::new(&config, network);
-    let generation = Generation { config, seed: Seed::new(1), sims: 80, network: 0 };
+    let generation = Generation { config, seed: Seed::new(1), simulations: 80, network: 0 };
     let stop = AtomicBool::new(false);
     let (mut simulations, started) = (0, Instant::now());
     let mut numbers = 0..;

@@ -7,7 +7,7 @@ use selfmate_chess::env::ActionSpace;
 use selfmate_chess::notation::san;
 use selfmate_chess::{Chess, Game, Seed};
 use selfmate_encode::MoveSpace;
-use selfmate_learn::players;
+use selfmate_methods::players;
 use selfmate_nn::Model;
 use selfmate_nn::residual::{Config, Network, Outputs, Session, ValueHead, Weights};
 use selfmate_search::math::softmax;
@@ -44,7 +44,9 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         None => Weights::random(args.shape, Seed::new(1))?,
         Some(text) => match players::model(text, runs::folder(), &|passed| runs::warn(passed)) {
             Ok(Model::Residual(weights)) => weights,
-            Ok(Model::Sparse(_)) => bail!("network '{text}' is not a residual network"),
+            Ok(Model::Sparse(_) | Model::Mlp(_)) => {
+                bail!("network '{text}' is not a residual network")
+            }
             Err(error) => return Err(anyhow!("network '{text}': {error}")),
         },
     };

@@ -6,12 +6,11 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, anyhow};
 use selfmate_chess::notation::san;
 use selfmate_chess::{Color, Game, Move, MoveList, Seed};
-use selfmate_learn::selfplay::{Generation, Root, SelfPlayConfig, SelfPlayer, Targets};
-use selfmate_learn::{RunConfig, players};
-use selfmate_nn::residual::{self, NetworkEvaluator};
-use selfmate_nn::{Model, sparse};
+use selfmate_methods::{RunConfig, players};
 use selfmate_run::{PositionRecord, Record};
-use selfmate_search::{Evaluator, Wdl};
+use selfmate_search::Wdl;
+use selfmate_selfplay::{Generation, RootRuleName, SelfPlayConfig, SelfPlayer, evaluators};
+use selfmate_train::Targets;
 
 use crate::runs;
 
@@ -32,12 +31,6 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let model =
         players::model(&args.network, runs::folder(), &|passed_over| runs::warn(passed_over))
             .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
-    let evaluator: Box<dyn Evaluator> = match &model {
-        Model::Sparse(weights) => Box::new(sparse::Network::new(weights)),
-        Model::Residual(weights) => {
-            Box::new(NetworkEvaluator::new(&residual::Network::new(weights)))
-        }
-    };
     let SelfPlaySettings { origin, config, result_weight, seed, sims } =
         SelfPlaySettings::of(&args.network)?;
     let sims = args.sims.unwrap_or(sims);
@@ -50,18 +43,18 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         root_text(&config),
         100.0 * result_weight
     )?;
-    if config.quick_share > 0.0 {
+    if config.fast_share > 0.0 {
         writeln!(
             out,
             "{:.0} % of the moves are searched with only {} simulations; they are not used for training\n\
              and are not shown.\n",
-            100.0 * config.quick_share,
-            config.quick_sims
+            100.0 * config.fast_share,
+            config.fast_simulations
         )?;
     }
     config.check_memory(1)?;
-    let mut player = SelfPlayer::new(&config, evaluator);
-    let generation = Generation { config, seed, sims, network: 0 };
+    let mut player = SelfPlayer::new(&config, evaluators(&model)());
+    let generation = Generation { config, seed, simulations: sims, network: 0 };
     let mut numbers = std::iter::once(args.game);
     let mut played = None;
     let stop = AtomicBool::new(false);
@@ -69,8 +62,8 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let played = played.context("a game that is not stopped has an end")?;
 
     let record = &played.record;
-    let discount = generation.config.discount;
-    let targets = Targets { result_weight: result_weight as f32, discount };
+    let discount = generation.config.discount as f32;
+    let targets = Targets { result_weight: result_weight as f32, discount, lambda: None };
     let mut targets = targets.wdls(record).into_iter();
     let mut lines = Vec::new();
     record.replay(|game: &Game, legal: &MoveList, judged: &PositionRecord| {
@@ -149,27 +142,35 @@ impl SelfPlaySettings {
             origin: format!("the settings of run '{name}'"),
             config: config.clone(),
             result_weight: result_weight.at(progress),
-            seed: Generation::seed_of_run(seed),
-            sims: config.sims.at(progress).round() as u64,
+            seed: Generation::games_seed(seed),
+            sims: config.simulations.at(progress).round() as u64,
         })
     }
 }
 
 /// Describes the root rule.
 fn root_text(config: &SelfPlayConfig) -> String {
-    let plies = config.noisy_plies;
-    match config.root {
-        Root::Gumbel => format!(
-            "A Gumbel root takes\n{} moves, drawn by their priors with noise in the first {plies} \
+    let (noise, drawn) = (config.noise_plies, config.temperature_plies);
+    match config.root_rule {
+        RootRuleName::Gumbel => format!(
+            "A Gumbel root takes\n{} moves, drawn by their priors with noise in the first {noise} \
              plies, halves their number\nrepeatedly by the results of simulations, and plays the \
              remaining one.",
             config.candidates
         ),
-        Root::Puct => format!(
-            "The root uses PUCT\nwith Dirichlet noise on its priors ({:.0} %). In the first \
-             {plies} plies the move is drawn by visits,\nlater the most visited move is played.",
-            100.0 * config.dirichlet_share
+        RootRuleName::TopK => format!(
+            "The root takes\n{} moves, drawn by their priors with noise in the first {noise} plies, \
+             and uses PUCT among them.",
+            config.candidates
         ),
+        RootRuleName::Puct => format!(
+            "The root uses PUCT\nwith Dirichlet noise on its priors ({:.0} %). In the first \
+             {drawn} plies the move is drawn by visits,\nlater the most visited move is played.",
+            100.0 * config.dirichlet_epsilon
+        ),
+        RootRuleName::Greedy => {
+            "The root uses PUCT\nwithout noise and plays the most visited move.".to_owned()
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-use selfmate_learn::End;
-use selfmate_learn::Watch;
 use selfmate_run::{Progress, Record};
+use selfmate_selfplay::Watch;
+use selfmate_train::End;
 
 /// Time between two lines.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ impl Lines {
             value("loss.value"),
             value("loss.policy"),
             100.0 * value("draw_share"),
-            100.0 * value("capped_share"),
+            100.0 * value("truncated_share"),
             value("plies"),
         ));
     }
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_round_is_printed_with_its_metrics() {
-        let values = [("exam.score", 0.875), ("states", 1234.0), ("round_seconds", 2.5)];
+        let values = [("evaluation.score", 0.875), ("states", 1234.0), ("round_seconds", 2.5)];
         let progress = Progress {
             elapsed_s: 61.0,
             generation: 3,
@@ -146,7 +146,7 @@ mod tests {
         };
         assert_eq!(
             round_text(&progress),
-            "  1:01  round 3  games 96  steps 7  exam.score 0.875  states 1234"
+            "  1:01  round 3  games 96  steps 7  evaluation.score 0.875  states 1234"
         );
     }
 }

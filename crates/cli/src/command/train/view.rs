@@ -16,8 +16,8 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use selfmate_learn::{Status, Watch};
 use selfmate_run::{GameRecord, Record};
+use selfmate_selfplay::{Status, Watch};
 
 use crate::screen::{self, Key, Screen};
 pub use scene::{Scene, Title};

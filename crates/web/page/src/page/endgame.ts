@@ -1,7 +1,7 @@
 // Three-piece endgames: learned values of every square beside tablebase values.
 
 import { failure, get } from '../api';
-import type { Ending, EndingMove, EndingPosition, Heat } from '../api';
+import type { Ending, EndingMove, EndingPosition, ValueMap } from '../api';
 import { field, h, replace, select } from '../dom';
 import { count, signed } from '../format';
 import { Board } from '../part/board';
@@ -86,7 +86,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   const boards = [learned, truth, difference];
   let inputs = new Map<string, HTMLInputElement>();
   let chosen: string | null = null;
-  let heat: Heat | null = null;
+  let map: ValueMap | null = null;
 
   const ending = (): Ending => endings.find((entry) => entry.run === run.value) ?? (endings[0] as Ending);
   const chooseRun = (): void => {
@@ -124,7 +124,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     if (square !== null) {
       pieces.push(`${roaming.value}${square}`);
       // Use the network shown on the boards, even if there is a newer one.
-      if (heat !== null) parameters.set('step', String(heat.step));
+      if (map !== null) parameters.set('step', String(map.step));
     }
     parameters.set('place', pieces.join(','));
     return parameters.toString();
@@ -133,13 +133,13 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
 
   const draw = async (): Promise<void> => {
     try {
-      heat = await get<Heat>(address(`heat?${asked(null)}`), signal);
+      map = await get<ValueMap>(address(`values?${asked(null)}`), signal);
       replace(problem);
     } catch (error) {
       replace(problem, failure(error));
       return;
     }
-    const { learned: found, truth: known, plies, error, step: shown } = heat;
+    const { learned: found, truth: known, plies, error, step: shown } = map;
     const pieces = new Map([...inputs].map(([piece, input]) => [input.value.trim().toLowerCase(), piece]));
     const index = (square: string): number => 'abcdefgh'.indexOf(square.charAt(0)) + 8 * (Number(square.charAt(1)) - 1);
     const percent = (value: number): string => String(Math.round(100 * value)).replace('-', '−');
@@ -156,7 +156,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     });
     difference.show({ values: apart, pieces, text: percent, describe: () => 'difference' });
     const total = known.filter((value) => value !== null).length;
-    replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - heat.discount) * 100).toFixed(0)}\u00a0% less.`);
+    replace(mean, h('strong', {}, `Mean error ${error.toFixed(3)}`), ` over ${total} positions, at step ${count(shown)}. 100 is a win, 0 a draw; each ply to mate makes a win worth ${((1 - map.discount) * 100).toFixed(0)}\u00a0% less.`);
     if (chosen !== null) await look();
   };
 
@@ -193,10 +193,10 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   const poll = new Poll(async () => {
     if (document.hidden || step.value !== NEWEST) return;
     // There was no checkpoint yet.
-    if (heat === null) return draw();
+    if (map === null) return draw();
     try {
-      const newer = await get<Heat>(address(`heat?${asked(null)}`), signal);
-      if (newer.step !== heat.step) await draw();
+      const newer = await get<ValueMap>(address(`values?${asked(null)}`), signal);
+      if (newer.step !== map.step) await draw();
     } catch {
       // Errors are shown when the user chooses something.
     }

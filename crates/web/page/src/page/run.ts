@@ -41,7 +41,7 @@ const plans: Plan[] = [
   {
     title: 'Draws and truncated games',
     hint: 'drawn: share of finished games; truncated: share of all games of a generation that reached the move limit',
-    lines: [['draw_share', 'drawn'], ['capped_share', 'truncated']],
+    lines: [['draw_share', 'drawn'], ['truncated_share', 'truncated']],
     zero: true,
     digits: (value) => percent(value),
   },
@@ -397,13 +397,13 @@ function rate(curves: Curves, totals: number[]): Column {
 
 /** The last share of a few games as counts: a percentage would look more certain than it is. */
 function fewWords(curves: Curves, key: string): string | null {
-  const [share, capped] = [curves.values[key]?.at(-1), curves.values['capped_share']?.at(-1) ?? 0];
+  const [share, capped] = [curves.values[key]?.at(-1), curves.values['truncated_share']?.at(-1) ?? 0];
   const last = curves.games.length - 1;
   // Long curves are thinned: the difference of two records may then span several generations.
   const isNext = (curves.generation[last] ?? 0) - (curves.generation[last - 1] ?? 0) === 1;
   const games = (curves.games[last] ?? 0) - (curves.games[last - 1] ?? 0);
   if (share == null || capped === null || !isNext) return null;
-  if (key === 'capped_share' && games < FEW_GAMES) return `${Math.round(share * games)} of ${games}`;
+  if (key === 'truncated_share' && games < FEW_GAMES) return `${Math.round(share * games)} of ${games}`;
   const finished = games - Math.round(capped * games);
   return key === 'draw_share' && finished < FEW_GAMES ? `${Math.round(share * finished)} of ${finished}` : null;
 }

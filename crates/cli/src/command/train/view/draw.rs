@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
-use selfmate_learn::Stage;
+use selfmate_selfplay::Stage;
 
 use super::scene::Scene;
 use super::spark::{range, spark};
@@ -34,7 +34,7 @@ const ROWS: [Row; 9] = [
     ("divergence", "policy_divergence", digits),
     ("value spread", "value_spread", digits),
     ("draws", "draw_share", percent),
-    ("truncated", "capped_share", percent),
+    ("truncated", "truncated_share", percent),
     ("resigned", "resigned_share", percent),
     ("plies/game", "plies", digits),
     ("entropy", "target_entropy", digits),
@@ -207,7 +207,12 @@ fn totals(frame: &mut Frame<'_>, scene: &Scene, area: Rect) {
     let cells = [
         ("games", thousands(status.games), "games/s", games),
         ("positions", thousands(status.positions), "sims/s", simulations),
-        ("sims", short(status.simulations as f64), "sims/move", value("sims", whole)),
+        (
+            "sims",
+            short(status.simulations as f64),
+            "sims/move",
+            value("simulations_per_move", whole),
+        ),
         ("steps", thousands(status.steps), "learn rate", value("learning_rate", digits)),
     ];
     let gap = if inner.width >= 46 { 5 } else { 1 };

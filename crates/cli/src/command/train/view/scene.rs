@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use selfmate_learn::{Budget, Stage, Status};
+use selfmate_run::Budget;
 use selfmate_run::{Alarm, Rating, Record};
+use selfmate_selfplay::{Stage, Status};
 
 use super::Message;
 use super::game::LastGame;

@@ -4,8 +4,9 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use selfmate_chess::notation::parse_uci;
 use selfmate_chess::{Color, Game, Outcome, Reason};
-use selfmate_learn::{Budget, Stage};
+use selfmate_run::Budget;
 use selfmate_run::{Alarm, Progress, Rating};
+use selfmate_selfplay::Stage;
 
 use super::draw::draw;
 use super::*;
@@ -19,11 +20,11 @@ fn progress(generation: u64) -> Record {
         ("policy_divergence", 0.8 - 0.2 * done),
         ("value_spread", 0.1 + 0.4 * done),
         ("draw_share", 0.3 * (1.0 - done) + 0.05 + 0.02 * wave),
-        ("capped_share", 0.3 * (1.0 - done) + 0.02),
+        ("truncated_share", 0.3 * (1.0 - done) + 0.02),
         ("resigned_share", 0.4 * done),
         ("plies", 140.0 - 45.0 * done + 4.0 * wave),
         ("target_entropy", 3.1 - 1.5 * done.sqrt()),
-        ("sims", 32.0 + 96.0 * done),
+        ("simulations_per_move", 32.0 + 96.0 * done),
         ("learning_rate", 0.0015),
         ("games_per_second", 40.0),
         ("simulations_per_second", 250e3),

@@ -1,4 +1,4 @@
-//! `selfmate exam`: evaluates a run of an endgame against the tablebase.
+//! `selfmate evaluate`: evaluates a run of an endgame against the tablebase.
 
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use anyhow::bail;
 use selfmate_chess::Seed;
-use selfmate_learn::endgame::{self, ExamConfig, ExamReport, Trained};
+use selfmate_methods::endgame::{
+    Oracle, TablebaseEvaluationConfig, TablebaseReport, Trained, evaluate,
+};
 use serde::Serialize;
 
 use crate::output::{Output, thousands};
@@ -43,17 +45,19 @@ struct Report {
     sims: u64,
     moves: u32,
     #[serde(flatten)]
-    report: ExamReport,
+    report: TablebaseReport,
     simulations_per_second: f64,
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
-    let Trained { config, step, network, passed_over } = Trained::load(&run, None)?;
+    let trained = Trained::load(&run, None)?;
+    let ending = trained.ending();
+    let Trained { config, step, network, passed_over } = trained;
     if let Some(passed_over) = passed_over {
         runs::warn(&passed_over);
     }
-    let exam = ExamConfig {
+    let evaluation = TablebaseEvaluationConfig {
         every_rounds: 0,
         positions: args.positions,
         simulations: args.sims,
@@ -61,19 +65,20 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     };
     let threads = args.threads.map_or(0, NonZeroUsize::get);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let lab = endgame::lab(config.ending)?;
+    let oracle = Oracle::solve(ending)?;
     let stop = stop_on_signal()?;
-    let halt = || stop.load(std::sync::atomic::Ordering::Relaxed);
+    let cancel = || stop.load(std::sync::atomic::Ordering::Relaxed);
     let started = Instant::now();
-    let seed = Seed::new(args.seed).derive("exam");
-    let report = pool.install(|| endgame::examine(&config, &exam, &lab, &network, seed, &halt));
+    let seed = Seed::new(args.seed).derive("evaluation");
+    let report =
+        pool.install(|| evaluate(&config.selfplay, &evaluation, &oracle, &network, seed, &cancel));
     let Some(report) = report else { bail!("stopped") };
     let report = Report {
         run: run.name(),
         step,
-        ending: config.ending.name(),
-        sims: exam.simulations,
-        moves: exam.moves,
+        ending: ending.name(),
+        sims: evaluation.simulations,
+        moves: evaluation.moves,
         simulations_per_second: report.all_simulations as f64 / started.elapsed().as_secs_f64(),
         report,
     };
@@ -81,28 +86,28 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
 }
 
 fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    let Report { run, step, ending, sims, moves, report: exam, simulations_per_second } = report;
+    let Report { run, step, ending, sims, moves, report: result, simulations_per_second } = report;
     writeln!(out, "{run} at step {}: {ending}", thousands(*step))?;
     writeln!(
         out,
         "{} won positions, {sims} simulations per move, at most {moves} moves\n",
-        thousands(exam.positions)
+        thousands(result.positions)
     )?;
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     for (name, value) in [
-        ("mates against the best defence", percent(exam.mate_share)),
-        ("mates against random moves", percent(exam.random_mate_share)),
-        ("mates against a simple heuristic", percent(exam.heuristic_mate_share)),
-        ("wins thrown away", percent(exam.thrown_share)),
-        ("best moves", percent(exam.optimal_share)),
-        ("plies lost per move", format!("{:.3}", exam.regret_plies)),
-        ("moves to mate", format!("{:.2}", exam.mate_moves)),
-        ("moves to mate with best play", format!("{:.2}", exam.best_moves)),
-        ("mean error of values", format!("{:.3}", exam.value_error)),
-        ("depth of simulations", format!("{:.1}, at most {}", exam.depth, exam.deepest)),
-        ("simulations that reach a terminal node", percent(exam.terminal_share)),
-        ("mean absolute value of backups", format!("{:.3}", exam.backup)),
-        ("bytes per node", format!("{:.1}", exam.node_bytes)),
+        ("mates against the best defence", percent(result.mate_share)),
+        ("mates against random moves", percent(result.random_mate_share)),
+        ("mates against a simple heuristic", percent(result.heuristic_mate_share)),
+        ("wins thrown away", percent(result.thrown_share)),
+        ("best moves", percent(result.optimal_share)),
+        ("plies lost per move", format!("{:.3}", result.regret_plies)),
+        ("moves to mate", format!("{:.2}", result.mate_moves)),
+        ("moves to mate with best play", format!("{:.2}", result.best_moves)),
+        ("mean error of values", format!("{:.3}", result.value_error)),
+        ("depth of simulations", format!("{:.1}, at most {}", result.depth, result.deepest)),
+        ("simulations that reach a terminal node", percent(result.terminal_share)),
+        ("mean absolute value of backups", format!("{:.3}", result.backup)),
+        ("bytes per node", format!("{:.1}", result.node_bytes)),
         ("simulations per second", thousands(*simulations_per_second as u64)),
     ] {
         writeln!(out, "{name:38}{value:>16}")?;

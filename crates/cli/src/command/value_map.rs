@@ -1,11 +1,11 @@
-//! `selfmate heat`: learned values of every square beside tablebase values.
+//! `selfmate value-map`: learned values of every square beside tablebase values.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
 use selfmate_chess::Color;
-use selfmate_learn::endgame::{self, Heat, Placement, Trained};
+use selfmate_methods::endgame::{Oracle, Placement, Trained, ValueMap};
 
 use crate::file;
 use crate::output::Output;
@@ -28,31 +28,34 @@ pub struct Args {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
-    let Trained { config, step, network, passed_over } = Trained::load(&run, None)?;
+    let trained = Trained::load(&run, None)?;
+    let ending = trained.ending();
+    let Trained { config, step, network, passed_over } = trained;
     if let Some(passed_over) = passed_over {
         runs::warn(&passed_over);
     }
-    let lab = endgame::lab(config.ending)?;
+    let oracle = Oracle::solve(ending)?;
     let turn = Color::from_white(!args.black);
-    let heat = Heat::new(&lab, &network, config.discount, &args.place, turn).context("--place")?;
+    let discount = config.selfplay.discount;
+    let map = ValueMap::new(&oracle, &network, discount, &args.place, turn).context("--place")?;
     if let Some(path) = &args.svg {
         let title = format!("{} at step {step}: {}", run.name(), args.place);
-        file::write(path, heat.svg(&title).as_bytes())?;
+        file::write(path, map.svg(&title).as_bytes())?;
     }
-    output.report(&heat, print)
+    output.report(&map, print)
 }
 
-fn print(heat: &Heat, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{:52}tablebase", format!("learned: {} on every square", heat.piece))?;
+fn print(map: &ValueMap, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:52}tablebase", format!("learned: {} on every square", map.piece))?;
     for rank in (0..8).rev() {
         let line = |values: &[Option<f64>]| -> String {
             let line = values[8 * rank..8 * rank + 8].iter();
             line.map(|value| value.map_or("     ·".to_owned(), |value| format!("{value:6.2}")))
                 .collect()
         };
-        writeln!(out, "{}{}   {}", rank + 1, line(&heat.learned), line(&heat.truth))?;
+        writeln!(out, "{}{}   {}", rank + 1, line(&map.learned), line(&map.truth))?;
     }
     let files: String = ('a'..='h').map(|file| format!("{file:>6}")).collect();
     writeln!(out, " {files}   {files}")?;
-    writeln!(out, "mean error {:.3}", heat.error)
+    writeln!(out, "mean error {:.3}", map.error)
 }
