@@ -8,8 +8,13 @@ use anyhow::{Result, bail};
 use crate::metadata::{Metadata, Package};
 
 /// The folders under `crates/`, each free to use those before it.
-const ORDER: &[&str] =
-    &["chess", "encode", "search", "nn", "run", "uci", "arena", "learn", "cluster", "web", "cli"];
+const ORDER: &[&str] = &[
+    "chess", "encode", "search", "nn", "run", "uci", "arena", "selfplay", "cluster", "train",
+    "methods", "web", "cli",
+];
+
+/// Dev-dependencies on later crates: whole runs over a broker are tested where the broker is known.
+const TESTED_WITH: &[(&str, &[&str])] = &[("cluster", &["train", "methods"])];
 
 /// Libraries, and the only folders that may name them or their kin (`tokio-util`, `clap_complete`).
 const CONFINED: &[(&str, &[&str])] = &[
@@ -57,8 +62,13 @@ fn package_faults(package: &Package) -> Vec<String> {
         ));
     }
     for dependency in package.dependencies.iter().filter(|dependency| dependency.path.is_some()) {
-        let earlier = self::rank(&dependency.name).is_some_and(|other| other < rank);
-        if !earlier {
+        let other = self::rank(&dependency.name);
+        let is_earlier = other.is_some_and(|other| other < rank);
+        let is_tested_with = dependency.kind.as_deref() == Some("dev")
+            && TESTED_WITH.iter().any(|(folder, later)| {
+                *folder == ORDER[rank] && other.is_some_and(|other| later.contains(&ORDER[other]))
+            });
+        if !is_earlier && !is_tested_with {
             let kind = dependency.kind.as_deref().unwrap_or("normal");
             faults.push(format!(
                 "{} may not use {} ({kind} dependency): it may use only crates before it in {}",
@@ -146,6 +156,13 @@ mod tests {
     }
 
     #[test]
+    fn the_cluster_is_tested_with_learners_and_does_not_use_them() {
+        let faults = |kind| faults_of("selfmate-cluster", "cluster", &[("selfmate-methods", kind)]);
+        assert!(faults(Some("dev")).is_empty());
+        assert_eq!((faults(None).len(), faults(Some("build")).len()), (1, 1));
+    }
+
+    #[test]
     fn a_crate_may_use_neither_itself_nor_the_binary_nor_xtask() {
         for used in ["selfmate-nn", "selfmate", "xtask"] {
             assert_eq!(faults_of("selfmate-nn", "nn", &[(used, None)]).len(), 1, "{used}");
@@ -162,8 +179,8 @@ mod tests {
 
     #[test]
     fn confined_libraries_are_refused_elsewhere() {
-        assert_eq!(faults_of("selfmate-learn", "learn", &[("tokio", None)]).len(), 1);
-        assert_eq!(faults_of("selfmate-learn", "learn", &[("tokio-util", Some("dev"))]).len(), 1);
+        assert_eq!(faults_of("selfmate-train", "train", &[("tokio", None)]).len(), 1);
+        assert_eq!(faults_of("selfmate-train", "train", &[("tokio-util", Some("dev"))]).len(), 1);
         assert_eq!(faults_of("selfmate-arena", "arena", &[("anyhow", None)]).len(), 1);
         assert_eq!(faults_of("selfmate-arena", "arena", &[("clap_complete", None)]).len(), 1);
         assert_eq!(faults_of("selfmate", "cli", &[("burn-flex", None)]).len(), 1);

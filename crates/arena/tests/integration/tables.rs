@@ -3,6 +3,7 @@
 //! Some tests need Syzygy tables with up to four pieces and fail without them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use std::path::Path;
 use std::sync::Arc;
 
 use selfmate_arena::adjudicate::Adjudication;
