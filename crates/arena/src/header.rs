@@ -49,16 +49,21 @@ impl Entrant {
 
 /// A player found in a stored header by the spec that the user wrote.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct StoredPlayer {
     pub(crate) path: PathBuf,
     pub(crate) name: String,
 }
 
-impl Known {
-    pub(crate) fn find(path: &Path, header: &Value, role: &str, asked: &str) -> Option<Known> {
+impl StoredPlayer {
+    pub(crate) fn find(
+        path: &Path,
+        header: &Value,
+        role: &str,
+        asked: &str,
+    ) -> Option<StoredPlayer> {
         let stored = Entrant::stored(header, role);
         let is_same = stored.asked == asked && !stored.name.is_empty();
-        is_same.then(|| Known { path: path.to_owned(), name: stored.name })
+        is_same.then(|| StoredPlayer { path: path.to_owned(), name: stored.name })
     }
 }
 
@@ -66,11 +71,11 @@ impl Known {
 pub(crate) fn resolve(
     registry: &Registry,
     asked: &str,
-    known: Option<Known>,
+    known: Option<StoredPlayer>,
 ) -> Result<ResolvedPlayer, MatchError> {
     match known {
         None => Ok(registry.resolve(asked)?),
-        Some(Known { path, name }) => {
+        Some(StoredPlayer { path, name }) => {
             let resolved = registry.resolve(&name);
             let gone = |error| MatchError::Gone { path, player: name, error: Box::new(error) };
             Ok(resolved.map_err(gone)?.asked_as(asked))
@@ -85,7 +90,7 @@ pub(crate) fn resolve_pair(
     store: Option<&Path>,
 ) -> Result<[ResolvedPlayer; 2], MatchError> {
     let header = store.map(RecordStore::header).transpose()?.flatten();
-    let known = |role: &str, asked: &str| Known::find(store?, header.as_ref()?, role, asked);
+    let known = |role: &str, asked: &str| StoredPlayer::find(store?, header.as_ref()?, role, asked);
     Ok([
         resolve(registry, &config.a, known("a", &config.a))?,
         resolve(registry, &config.b, known("b", &config.b))?,

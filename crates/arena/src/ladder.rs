@@ -8,7 +8,7 @@ use selfmate_chess::Seed;
 use serde::{Deserialize, Serialize};
 
 use crate::game::GameSettings;
-use crate::header::{self, Known};
+use crate::header::{self, StoredPlayer};
 use crate::match_runner::{
     MatchConfig, MatchError, MatchEvent, MatchRun, play_match, stored_result,
 };
@@ -164,7 +164,7 @@ impl Roster {
         let mut players = BTreeMap::new();
         for (index, asked) in config.players.iter().enumerate() {
             let known = headers.iter().find_map(|(path, header)| {
-                ["a", "b"].iter().find_map(|role| Known::find(path, header, role, asked))
+                ["a", "b"].iter().find_map(|role| StoredPlayer::find(path, header, role, asked))
             });
             let resolved = header::resolve(registry, asked, known)?;
             let name = resolved.name().to_owned();

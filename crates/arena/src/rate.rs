@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::game::GameSettings;
 use crate::game_pool::GamePool;
-use crate::header::{self, Entrant, Known};
+use crate::header::{self, Entrant, StoredPlayer};
 use crate::match_runner::{MatchError, MatchRun};
 use crate::openings::{OpeningSource, Openings};
 use crate::players::stockfish_elo_range;
@@ -112,7 +112,8 @@ pub fn run_rate(
     let path = run.store.as_deref();
     let stored = path.map(RecordStore::header).transpose()?.flatten();
     let known = path.zip(stored.as_ref());
-    let known = known.and_then(|(path, header)| Known::find(path, header, PLAYER, &config.player));
+    let known =
+        known.and_then(|(path, header)| StoredPlayer::find(path, header, PLAYER, &config.player));
     let player = header::resolve(registry, &config.player, known)?;
     let (rungs, scale) = match &config.rungs {
         Some(rungs) => (rungs.clone(), None),

@@ -10,7 +10,7 @@ use selfmate_chess::Seed;
 use selfmate_nn::Model;
 use selfmate_search::Player;
 
-use crate::players::booked::OpenBook;
+use crate::players::booked::LoadedBook;
 use crate::players::net;
 use crate::registry::{Build, Registry, Version};
 use crate::spec::{PlayerSpec, SpecError, SpecOptions};
@@ -24,7 +24,7 @@ pub struct ResolvedPlayer {
     identity: Arc<OnceLock<String>>,
     version: Option<Arc<Version>>,
     build: Arc<Build>,
-    book: Option<OpenBook>,
+    book: Option<LoadedBook>,
     tablebases: TablebaseCache,
     network: Option<Arc<[u8]>>,
 }
@@ -101,7 +101,7 @@ impl ResolvedPlayer {
     }
 
     #[must_use]
-    pub(crate) fn with_book(self, book: Option<OpenBook>) -> ResolvedPlayer {
+    pub(crate) fn with_book(self, book: Option<LoadedBook>) -> ResolvedPlayer {
         ResolvedPlayer { book, ..self }
     }
 

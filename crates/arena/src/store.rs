@@ -20,6 +20,8 @@ pub const ASKED: &str = "asked";
 
 /// The largest file that is read: about ten million games of a kilobyte each.
 const MAX_BYTES: u64 = 8 << 30;
+/// The longest header that is read. Without a limit, a device such as /dev/zero would fill the memory.
+const MAX_HEADER: u64 = 1 << 20;
 
 /// An open file of records, locked against other writers.
 #[derive(Debug)]
@@ -115,7 +117,11 @@ impl RecordStore {
             file => file.map_err(io)?,
         };
         let mut line = Vec::new();
-        BufReader::new(Bounded::new(file, MAX_BYTES)).read_until(b'\n', &mut line).map_err(io)?;
+        BufReader::new(file).take(MAX_HEADER).read_until(b'\n', &mut line).map_err(io)?;
+        if line.len() as u64 == MAX_HEADER {
+            let reason = "this is not a file of games".to_owned();
+            return Err(StoreError::Damaged { path: path.to_owned(), line: 1, reason });
+        }
         let found = parse::<Value>(path, whole_lines(&line))?;
         Ok(found.map(|(header, _)| header))
     }
@@ -277,6 +283,9 @@ mod tests {
         }
         std::fs::write(&path, "not ours\n").unwrap();
         assert!(RecordStore::header(&path).is_err());
+        std::fs::File::create(&path).unwrap().set_len(2 * MAX_HEADER).unwrap();
+        let error = RecordStore::header(&path).unwrap_err().to_string();
+        assert!(error.ends_with("line 1: this is not a file of games"), "{error}");
     }
 
     #[test]

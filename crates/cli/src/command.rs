@@ -27,10 +27,22 @@ pub mod uci;
 pub mod value_map;
 pub mod worker;
 
-use selfmate_chess::Chess;
+use anyhow::Context;
 use selfmate_chess::fen::{FenError, parse_fen};
+use selfmate_chess::notation::parse_move;
+use selfmate_chess::{Chess, Game};
 
 /// Parses `--fen`; `startpos` is the standard start position.
 fn fen_argument(text: &str) -> Result<Chess, FenError> {
     if text == "startpos" { Ok(Chess::default()) } else { parse_fen(text) }
+}
+
+/// The game after the moves of `--moves`, in UCI or SAN notation.
+fn game_after(position: &Chess, moves: &[String]) -> anyhow::Result<Game> {
+    let mut game = Game::from_position(position.clone());
+    for text in moves {
+        let m = parse_move(game.position(), text).context("--moves")?;
+        game.play(m)?;
+    }
+    Ok(game)
 }

@@ -29,12 +29,12 @@ impl BookedPlayer {
 
 /// A loaded book and its content hash.
 #[derive(Clone, Debug)]
-pub(crate) struct OpenBook {
+pub(crate) struct LoadedBook {
     book: Arc<PolyglotBook>,
     identity: String,
 }
 
-impl OpenBook {
+impl LoadedBook {
     /// The hash of the book's content.
     pub(crate) fn identity(&self) -> &str {
         &self.identity
@@ -46,12 +46,12 @@ impl OpenBook {
     }
 }
 
-pub(crate) fn load(options: &SpecOptions<'_>) -> Result<Option<OpenBook>, SpecError> {
+pub(crate) fn load(options: &SpecOptions<'_>) -> Result<Option<LoadedBook>, SpecError> {
     let Some(path) = options.spec.option(OPTION.0) else { return Ok(None) };
     let book = PolyglotBook::read(Path::new(path))
         .map_err(|error| SpecError::Other { spec: options.label(), reason: error.to_string() })?;
     let identity = content_hash(&book.to_bytes());
-    Ok(Some(OpenBook { book: Arc::new(book), identity }))
+    Ok(Some(LoadedBook { book: Arc::new(book), identity }))
 }
 
 impl Player for BookedPlayer {

@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
-use anyhow::Context;
-use selfmate_chess::notation::{parse_move, san, uci};
-use selfmate_chess::{Chess, Game, Move, Position};
+use selfmate_chess::notation::{san, uci};
+use selfmate_chess::{Chess, Move, Position};
 use selfmate_search::player::{Limit, Score, SearchInfo};
 use serde::Serialize;
 
-use super::fen_argument;
+use super::{fen_argument, game_after};
 use crate::limit::LimitArgs;
 use crate::output::{Output, score_text, wdl_text};
 use crate::player;
@@ -70,11 +69,7 @@ struct MoveReport {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let mut game = Game::from_position(args.fen.clone());
-    for text in &args.moves {
-        let m = parse_move(game.position(), text).context("--moves")?;
-        game.play(m)?;
-    }
+    let game = game_after(&args.fen, &args.moves)?;
     let (_, mut player) = player::build(&args.player, args.seed, &args.tables)?;
     let mut report = Report {
         player: player.name().to_owned(),

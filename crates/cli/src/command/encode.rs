@@ -2,15 +2,14 @@
 
 use std::io::{self, Write};
 
-use anyhow::Context;
 use selfmate_chess::env::ActionSpace;
-use selfmate_chess::notation::{parse_move, uci};
+use selfmate_chess::notation::uci;
 use selfmate_chess::{Chess, Game, Position};
 use selfmate_encode::sparse::{SPARSE768, SPARSE768_VERSION, sparse768};
 use selfmate_encode::{MoveSpace, Planes};
 use serde::Serialize;
 
-use super::fen_argument;
+use super::{fen_argument, game_after};
 use crate::output::Output;
 
 #[derive(clap::Args)]
@@ -42,11 +41,7 @@ struct IndexedMove {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let mut game = Game::from_position(args.fen.clone());
-    for text in &args.moves {
-        let m = parse_move(game.position(), text).context("--moves")?;
-        game.play(m)?;
-    }
+    let game = game_after(&args.fen, &args.moves)?;
     output.report(&report(&args.encoding, &game)?, |report, out| match report {
         Report::Planes { encoding, planes, values, .. } => {
             let kind = Planes::ALL.into_iter().find(|kind| kind.name() == *encoding);

@@ -67,7 +67,7 @@ fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
                 summary.latest.rating.as_ref().map_or("-".into(), super::show::rating_text),
             )?,
             Row::Unreadable { run, error } => {
-                writeln!(out, "{run:width$}  cannot be read: {error}")?
+                writeln!(out, "{run:width$}  cannot be read: {error}")?;
             }
         }
     }

@@ -75,9 +75,9 @@ fn a_book_is_written_over_nothing_that_it_is_made_of() {
     let games = "[Result \"1-0\"]\n\n1. e4 e5 2. Nf3 1-0\n\n".repeat(3);
     fs::write(folder.join("games.txt"), &games).unwrap();
     for (output, expected) in [
-        ("games.txt", "expected another end than .txt"),
-        ("games.bin", "games.txt would be lost"),
-        ("./games.bin", "games.txt would be lost"),
+        ("games.txt", "expected another extension than .txt"),
+        ("games.bin", "games.txt would be overwritten"),
+        ("./games.bin", "games.txt would be overwritten"),
     ] {
         let (is_fine, _, error) = selfmate(folder, &["book", "build", "games.txt", "-o", output]);
         assert!(!is_fine && error.contains(expected), "{error}");

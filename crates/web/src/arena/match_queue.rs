@@ -30,11 +30,11 @@ pub(super) struct MatchQueue {
     pub(super) queue: Mutex<PendingMatches>,
     pub(super) changed: Condvar,
     /// Cached matches by id.
-    known: Mutex<HashMap<String, Known>>,
+    known: Mutex<HashMap<String, CachedMatch>>,
 }
 
 /// A cached match.
-struct Known {
+struct CachedMatch {
     config: MatchConfig,
     /// Length and modification time of the file that was read.
     stamp: Option<(u64, SystemTime)>,
@@ -204,8 +204,9 @@ impl MatchQueue {
         // Concurrent requests for the same match wait for one read.
         let mut known = lock(&self.known);
         let stamp = stamp(&self.store(id));
-        let is_fresh =
-            |known: &Known| known.stamp == stamp || is_playing && known.looked.elapsed() < FRESH;
+        let is_fresh = |known: &CachedMatch| {
+            known.stamp == stamp || is_playing && known.looked.elapsed() < FRESH
+        };
         let config = match known.get(id) {
             Some(known) if is_fresh(known) => None,
             Some(known) => Some(known.config.clone()),
@@ -215,9 +216,9 @@ impl MatchQueue {
             let (report, games) = self.read(id, &config)?;
             let stored = Arc::new(Stored::new(&config, report, &games));
             let looked = Instant::now();
-            known.insert(id.to_owned(), Known { config, stamp, looked, stored });
+            known.insert(id.to_owned(), CachedMatch { config, stamp, looked, stored });
         }
-        let Some(Known { config, stored, .. }) = known.get(id) else {
+        let Some(CachedMatch { config, stored, .. }) = known.get(id) else {
             return Err(ApiError::Internal(format!("match {id} is not in the cache")));
         };
         let (config, stored) = (config.clone(), Arc::clone(stored));

@@ -82,7 +82,7 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
   };
   const learned = new HeatBoard('Learned', 'the network’s expected result for White', choose);
   const truth = new HeatBoard('Tablebase', 'the result of best play for White', choose);
-  const difference = new HeatBoard('Difference', 'learned minus tablebase: blue means too optimistic for White', choose);
+  const difference = new HeatBoard('Difference', 'learned minus tablebase; blue: too optimistic', choose);
   const boards = [learned, truth, difference];
   let inputs = new Map<string, HTMLInputElement>();
   let chosen: string | null = null;
