@@ -167,7 +167,7 @@ mod tests {
         std::fs::File::create(&large).unwrap().set_len(super::MAX_BYTES + 1).unwrap();
         for (path, reason) in [
             (large, "more than 512 MB"),
-            ("/dev/zero".into(), "a line of more than 64 MB: expected text"),
+            ("/dev/zero".into(), "a line is longer than 64 MB: expected a text file"),
         ] {
             if !path.exists() {
                 continue;

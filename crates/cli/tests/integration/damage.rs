@@ -101,7 +101,7 @@ fn every_command_says_that_it_uses_an_older_checkpoint() {
 fn the_commands_of_endings_say_it_too() {
     let folder = tempfile::tempdir().unwrap();
     let runs = folder.path();
-    let (path, before) = with_damage(runs, "krk", "endgame.safetensors");
+    let (path, before) = with_damage(runs, "krk", "model.safetensors");
     for arguments in
         [&["evaluate", "krk", "--positions", "1", "--sims", "2"][..], &["value-map", "krk"]]
     {
@@ -183,12 +183,12 @@ fn settings_that_would_crash_or_never_end_are_refused_before_there_is_a_run() {
         ("zero", "selfplay.generation_games=9223372036854775807"),
         ("zero", "selfplay.games_at_once=4294967295"),
         ("zero", "selfplay.opening_plies=4294967295"),
-        ("zero", "selfplay.wild_plies=4294967295"),
+        ("zero", "selfplay.long_opening_plies=4294967295"),
         ("zero", "selfplay.simulations.from=1e300"),
         ("zero", "learning.reuse=1e300"),
         ("zero", "learning.batch=18446744073709551615"),
         ("zero", "learning.trainer.epsilon=NaN"),
-        ("krk", "batch=9223372036854775807"),
+        ("krk", "learning.batch=9223372036854775807"),
         ("qlearn", "table_mb=9223372036854775807"),
     ] {
         let name = setting.split('=').next().unwrap();

@@ -105,18 +105,18 @@ fn an_ablation_is_the_same_on_any_number_of_threads() {
             "--preset",
             "tiny",
             "--grid",
-            "rule=greedy,top_k",
+            "root_rule=greedy,top_k",
             "--grid",
             "sims=4,8",
             "--seeds",
             "2",
             "--budget",
             "300",
-            "--exams",
+            "--evaluations",
             "1",
             "--positions",
             "3",
-            "--exam-sims",
+            "--evaluation-sims",
             "4",
             "--out",
             out,
@@ -135,7 +135,7 @@ fn an_ablation_is_the_same_on_any_number_of_threads() {
     }
     assert_eq!(fs::read_to_string(folder.join("one/results.csv")).unwrap().lines().count(), 9);
     assert_eq!(fs::read_to_string(folder.join("one/speed.csv")).unwrap().lines().count(), 9);
-    assert!(refused(folder, &["ablate", "krk", "--grid", "rule=slow"]).contains("slow"));
+    assert!(refused(folder, &["ablate", "krk", "--grid", "root_rule=slow"]).contains("slow"));
     assert!(refused(folder, &["ablate", "chess"]).contains("krk"));
     let message = refused(folder, &["ablate", "krk", "--out", "one"]);
     assert!(message.contains("plan.json: begun with other settings"), "{message}");

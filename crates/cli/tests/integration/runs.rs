@@ -54,10 +54,10 @@ fn train(path: &Path) {
             ("loss.policy", 3.3 - 1.2 * done.sqrt() + 0.04 * wave),
             ("loss.value", 1.05 - 0.4 * done + 0.02 * wave),
             ("draw_share", 0.12 + 0.25 * done + 0.03 * wave),
-            ("capped_share", 0.5 * (1.0 - done) + 0.02 * wave.abs()),
+            ("truncated_share", 0.5 * (1.0 - done) + 0.02 * wave.abs()),
             ("plies", 140.0 - 50.0 * done + 4.0 * wave),
-            ("sims", 32.0 + 96.0 * done),
-            ("window", 1e6 * done),
+            ("simulations_per_move", 32.0 + 96.0 * done),
+            ("replay_positions", 1e6 * done),
             ("wins.late", done),
             ("value_spread", 0.2 + 0.3 * done),
         ];
@@ -201,7 +201,7 @@ fn plot_draws_every_curve() {
     }
     assert!(!svg.contains("NaN") && !svg.contains("inf"));
     let report = json(folder.path(), &["plot", "first", "--all", "-o", file.to_str().unwrap()]);
-    assert_eq!(report["panels"].as_array().unwrap().last().unwrap(), "Window");
+    assert_eq!(report["panels"].as_array().unwrap().last().unwrap(), "Replay positions");
     let error = refused(folder.path(), &["plot", "first", "-o", "/nowhere/x.svg"]);
     assert!(error.contains("cannot write /nowhere/x.svg"), "{error}");
 }

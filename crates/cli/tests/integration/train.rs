@@ -277,7 +277,7 @@ fn a_demo_of_self_play_has_the_settings_of_its_run() {
     };
     for (learner, setting, root) in [
         ("zero", "selfplay.candidates=3", "A Gumbel root takes\n3 moves"),
-        ("alphazero", "selfplay.root=puct", "The root uses PUCT"),
+        ("alphazero", "selfplay.root_rule=puct", "The root uses PUCT"),
     ] {
         let train = ["train", learner, "--preset", "tiny", "--games", "16", "--plain"];
         let sims = ["--set", "selfplay.simulations.from=5", "--set", "selfplay.simulations.to=5"];
