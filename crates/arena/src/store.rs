@@ -283,7 +283,7 @@ mod tests {
         }
         std::fs::write(&path, "not ours\n").unwrap();
         assert!(RecordStore::header(&path).is_err());
-        std::fs::File::create(&path).unwrap().set_len(2 * MAX_HEADER).unwrap();
+        File::create(&path).unwrap().set_len(2 * MAX_HEADER).unwrap();
         let error = RecordStore::header(&path).unwrap_err().to_string();
         assert!(error.ends_with("line 1: this is not a file of games"), "{error}");
     }

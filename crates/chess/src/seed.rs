@@ -100,19 +100,19 @@ impl Rng {
     pub fn gumbel(&mut self) -> f64 {
         // `unit` may be 0. 1 - unit is in (0, 1]; the clamp keeps both logarithms finite.
         let uniform = (1.0 - self.unit()).clamp(f64::MIN_POSITIVE, 1.0 - f64::EPSILON / 2.0);
-        -(-uniform.ln()).ln()
+        -libm::log(-libm::log(uniform))
     }
 
     /// A sample of the standard normal distribution (Box-Muller).
     pub fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.unit()).cos()
+        let radius = (-2.0 * libm::log(1.0 - self.unit())).sqrt();
+        radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
     /// A sample of the gamma distribution with the given shape and scale 1 (Marsaglia and Tsang).
     pub fn gamma(&mut self, shape: f64) -> f64 {
         if shape < 1.0 {
-            let boost = (1.0 - self.unit()).powf(1.0 / shape);
+            let boost = libm::pow(1.0 - self.unit(), 1.0 / shape);
             return self.gamma(shape + 1.0) * boost;
         }
         let d = shape - 1.0 / 3.0;
@@ -120,7 +120,8 @@ impl Rng {
         loop {
             let x = self.normal();
             let v = (1.0 + c * x).powi(3);
-            if v > 0.0 && (1.0 - self.unit()).ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            let bound = 0.5 * x * x + d - d * v;
+            if v > 0.0 && libm::log(1.0 - self.unit()) < bound + d * libm::log(v) {
                 return d * v;
             }
         }

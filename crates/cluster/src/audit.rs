@@ -47,8 +47,8 @@ impl Exactness {
     /// That of a network's play.
     pub const fn of(model: &Model) -> Exactness {
         match model {
-            Model::Sparse(_) => Exactness::Exact,
-            Model::Residual(_) | Model::Mlp(_) => Exactness::Rounded,
+            Model::Sparse(_) | Model::Mlp(_) => Exactness::Exact,
+            Model::Residual(_) => Exactness::Rounded,
         }
     }
 }

@@ -170,7 +170,7 @@ impl Score {
         // tan keeps small values proportional and lets large ones grow without bound. The constant
         // is just below π/2, so that ±1 stays finite.
         let value = f64::from(value.clamp(-1.0, 1.0));
-        Score::Centipawns((90.0 * (1.563_754 * value).tan()).round() as i32)
+        Score::Centipawns((90.0 * libm::tan(1.563_754 * value)).round() as i32)
     }
 }
 

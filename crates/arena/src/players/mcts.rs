@@ -82,7 +82,6 @@ impl MctsOptions {
             match &mut params.interior {
                 InteriorRule::Puct(puct) => puct.c_puct = c,
                 InteriorRule::Uct { c: uct } => *uct = c,
-                InteriorRule::Improved { .. } => {}
             }
         }
         if let Some(temperature) = options.decimal("policy_temperature", 0.01..=100.0)? {

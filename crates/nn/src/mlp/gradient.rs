@@ -87,17 +87,18 @@ impl Losses {
 /// Probabilities of the legal moves and their entropy.
 fn policy(logits: &[f32]) -> (Vec<f64>, f64) {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let exponents: Vec<f64> = logits.iter().map(|logit| f64::from(logit - most).exp()).collect();
+    let exponents: Vec<f64> =
+        logits.iter().map(|logit| libm::exp(f64::from(logit - most))).collect();
     let sum: f64 = exponents.iter().sum();
     let shares: Vec<f64> = exponents.iter().map(|exponent| exponent / sum).collect();
-    let entropy = shares.iter().filter(|p| **p > 0.0).map(|p| -p * p.ln()).sum();
+    let entropy = shares.iter().filter(|p| **p > 0.0).map(|p| -p * libm::log(*p)).sum();
     (shares, entropy)
 }
 
 fn losses(sample: &Sample, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
     let cross_entropy = |(index, chance): (usize, &f64)| match sample.target.share(index) {
         0.0 => 0.0,
-        share => -share * chance.max(f64::MIN_POSITIVE).ln(),
+        share => -share * libm::log(chance.max(f64::MIN_POSITIVE)),
     };
     let cross_entropy: f64 = shares.iter().enumerate().map(cross_entropy).sum();
     Losses {
@@ -226,7 +227,7 @@ fn derivatives(
         .enumerate()
         .map(|(index, &share)| {
             let target = sample.target.share(index);
-            let log = share.max(f64::MIN_POSITIVE).ln();
+            let log = libm::log(share.max(f64::MIN_POSITIVE));
             // d(-A Σ t ln π)/dz = A (π - t);  d(-β H)/dz = β π (ln π + H)
             (part * (advantage * (share - target) + bonus * share * (log + entropy))) as f32
         })

@@ -123,7 +123,8 @@ impl Network {
             let m = usize::from(m);
             bias[m] + dot(&policy[m * second..][..second], &out.second)
         }));
-        out.value = (weights.part(VALUE_BIAS)[0] + dot(weights.part(VALUE), &out.second)).tanh();
+        out.value =
+            libm::tanhf(weights.part(VALUE_BIAS)[0] + dot(weights.part(VALUE), &out.second));
     }
 }
 

@@ -61,7 +61,7 @@ impl Step {
         second: &mut [f32],
     ) {
         let steps = self.steps as f64 + 1.0;
-        let correction = |beta: f32| (1.0 - f64::from(beta).powf(steps)) as f32;
+        let correction = |beta: f32| (1.0 - libm::pow(f64::from(beta), steps)) as f32;
         let (rate, decay, scale) = (self.learning_rate, self.weight_decay, self.scale);
         let layout = weights.layout().clone();
         for range in trained(&layout) {

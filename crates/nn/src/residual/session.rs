@@ -74,7 +74,7 @@ impl Outputs {
 /// Win, draw and loss probabilities from the outputs of a value head.
 pub(crate) fn wdl_of_outputs(head: ValueHead, outputs: &[f32]) -> Wdl {
     match head {
-        ValueHead::Scalar => Wdl::new(outputs[0].tanh(), 0.0),
+        ValueHead::Scalar => Wdl::new(libm::tanhf(outputs[0]), 0.0),
         ValueHead::Wdl => {
             let mut logits = [outputs[0], outputs[1], outputs[2]];
             math::softmax(&mut logits, 1.0);

@@ -66,7 +66,7 @@ impl<'a> Gate<'a> {
         }
         let rows = self.expand.chunks_exact(squeeze).zip(self.expand_bias);
         for (gate, (row, bias)) in state.gates.iter_mut().zip(rows) {
-            *gate = 1.0 / (1.0 + (-dot(row, state.units) - bias).exp());
+            *gate = 1.0 / (1.0 + libm::expf(-dot(row, state.units) - bias));
         }
     }
 

@@ -51,7 +51,7 @@ impl Adam {
         config: &TrainerConfig,
     ) {
         let steps = step as f64 + 1.0;
-        let correction = |beta: f32| (1.0 - f64::from(beta).powf(steps)) as f32;
+        let correction = |beta: f32| (1.0 - libm::pow(f64::from(beta), steps)) as f32;
         let step = Step {
             gradient_scale: scale,
             beta1: config.beta1,

@@ -113,7 +113,7 @@ impl BatchNetwork {
         let hidden = scratch.hidden.chunks_exact(self.hidden.outputs).take(count);
         let value = |hidden: &[f32]| {
             let sum: f32 = hidden.iter().zip(&self.output).map(|(x, w)| x * w).sum();
-            (sum + self.output_bias).tanh()
+            libm::tanhf(sum + self.output_bias)
         };
         hidden.map(value).collect()
     }

@@ -176,7 +176,7 @@ impl Network {
         scratch.layers = layers;
         let output = self.weights.part(config.output_index());
         let sum: f32 = output.iter().zip(&scratch.hidden).map(|(w, x)| w * x).sum();
-        (sum + self.weights.part(config.output_index() + 1)[0]).tanh()
+        libm::tanhf(sum + self.weights.part(config.output_index() + 1)[0])
     }
 
     /// A 3×3 convolution with its bias.

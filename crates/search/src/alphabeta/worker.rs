@@ -283,7 +283,7 @@ impl Reductions {
         let base = f64::from(settings.reduction_base) / 100.0;
         let divisor = f64::from(settings.reduction_divisor) / 100.0;
         let plies = |depth: usize, number: usize| {
-            let product = (depth.max(1) as f64).ln() * (number.max(1) as f64).ln();
+            let product = libm::log(depth.max(1) as f64) * libm::log(number.max(1) as f64);
             (base + product / divisor) as i32
         };
         Reductions(

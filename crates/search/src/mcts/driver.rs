@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use super::batch::Batch;
 use super::node::Sharing;
-use super::params::RootRule;
 use super::search::Search;
 use crate::evaluator::Evaluator;
 
@@ -14,11 +13,6 @@ use crate::evaluator::Evaluator;
 pub struct Limit<'a> {
     pub deadline: Option<Instant>,
     pub stop: Option<&'a AtomicBool>,
-    /// Stop when the most visited move can no longer be overtaken within the budget.
-    pub stop_when_decided: bool,
-    /// Stop when a hundred simulations change the root's visit distribution by less than this
-    /// (relative entropy per simulation).
-    pub min_gain: Option<f64>,
 }
 
 impl Limit<'_> {
@@ -46,7 +40,6 @@ pub fn run_in(
     evaluator: &mut dyn Evaluator,
     limit: &Limit<'_>,
 ) {
-    let mut convergence = Convergence::new(search);
     while !search.is_solved() {
         let busy = work(search, batch, evaluator);
         if search.is_full() && !limit.reached() {
@@ -54,7 +47,7 @@ pub fn run_in(
             if !search.recycle() {
                 return;
             }
-        } else if !busy || limit.reached() || convergence.is_settled(search, limit) {
+        } else if !busy || limit.reached() {
             return finish(search, batch, evaluator);
         }
     }
@@ -79,14 +72,9 @@ pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], 
         let done = AtomicBool::new(false);
         let simulate = |evaluator: &mut dyn Evaluator| {
             let mut batch = Batch::new(evaluator);
-            let mut convergence = Convergence::new(shared);
             while !done.load(Relaxed) {
                 let busy = work(shared, &mut batch, evaluator);
-                if shared.is_full()
-                    || shared.is_solved()
-                    || limit.reached()
-                    || convergence.is_settled(shared, limit)
-                {
+                if shared.is_full() || shared.is_solved() || limit.reached() {
                     done.store(true, Relaxed);
                 }
                 // With simulations left, another thread holds the leaf: try again.
@@ -138,62 +126,4 @@ fn finish(search: &Search, batch: &mut Batch, evaluator: &mut dyn Evaluator) {
         search.apply(batch);
     }
     search.settle(batch);
-}
-
-/// Detects that more simulations would not change the chosen move.
-struct Convergence {
-    visits: Vec<u32>,
-    simulations: u64,
-}
-
-impl Convergence {
-    const INTERVAL: u64 = 100;
-
-    fn new(search: &Search) -> Convergence {
-        Convergence { visits: search.root_visits(), simulations: search.simulations() }
-    }
-
-    fn is_settled(&mut self, search: &Search, limit: &Limit<'_>) -> bool {
-        // A Gumbel root does not play the most visited move.
-        if limit.stop_when_decided && !matches!(search.params().root, RootRule::Gumbel(_)) {
-            let mut visits = search.root_visits();
-            visits.sort_unstable_by(|a, b| b.cmp(a));
-            let lead = match visits[..] {
-                [] => return false,
-                [_] => return true,
-                [first, second, ..] => u64::from(first - second),
-            };
-            if lead > search.remaining() + search.unstarted() {
-                return true;
-            }
-        }
-        let Some(min_gain) = limit.min_gain else { return false };
-        if search.simulations() < self.simulations + Self::INTERVAL {
-            return false;
-        }
-        let visits = search.root_visits();
-        let gain = relative_entropy(&self.visits, &visits);
-        let simulations = search.simulations() - self.simulations;
-        let settled = gain.is_some_and(|gain| gain / (simulations as f64) < min_gain);
-        self.visits = visits;
-        self.simulations = search.simulations();
-        settled
-    }
-}
-
-/// Σ old ln(old / new) over visit shares; `None` when they cannot be compared.
-fn relative_entropy(old: &[u32], new: &[u32]) -> Option<f64> {
-    let total = |visits: &[u32]| visits.iter().map(|&v| f64::from(v)).sum::<f64>();
-    let (old_total, new_total) = (total(old), total(new));
-    if old.len() != new.len() || old_total == 0.0 || new_total == 0.0 {
-        return None;
-    }
-    let term = |(&old, &new): (&u32, &u32)| match old {
-        0 => 0.0,
-        _ => {
-            let share = f64::from(old) / old_total;
-            share * (share * new_total / f64::from(new)).ln()
-        }
-    };
-    Some(old.iter().zip(new).map(term).sum())
 }

@@ -89,13 +89,6 @@ pub enum InteriorRule {
     },
     /// Upper confidence bounds weighted by priors.
     Puct(Puct),
-    /// The deterministic rule of Gumbel AlphaZero: visits follow the improved policy.
-    Improved {
-        /// As in [`Gumbel`].
-        c_visit: f32,
-        /// As in [`Gumbel`].
-        c_scale: f32,
-    },
 }
 
 /// PUCT: score = Q + c · P · √N / (1 + n).

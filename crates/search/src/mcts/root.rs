@@ -205,7 +205,7 @@ impl Search {
         }
         let power = 1.0 / f64::from(temperature.value);
         let weights: Vec<f64> = (0..children.len())
-            .map(|child| f64::from(children.visits(child)).powf(power))
+            .map(|child| libm::pow(f64::from(children.visits(child)), power))
             .collect();
         let mut drawn = self.seed.derive("choose").rng().unit() * weights.iter().sum::<f64>();
         weights.iter().position(|weight| {

@@ -323,14 +323,6 @@ impl Search {
         most
     }
 
-    /// The most simulations that threads may have taken from the budget without starting them.
-    pub(super) fn unstarted(&self) -> u64 {
-        match self.sharing {
-            Sharing::Alone => 0,
-            Sharing::Threads => SHARE * 256,
-        }
-    }
-
     pub(super) fn share(&mut self, sharing: Sharing) {
         self.sharing = sharing;
     }

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::edge::Edge;
-use super::gumbel::improved_policy;
 use super::node::Node;
 use super::params::{FirstPlayUrgency, InteriorRule, Puct};
 use super::tree::{Children, GROUP};
@@ -49,7 +48,6 @@ impl Exploration {
                 let c = puct.c_puct + ln((total + puct.c_base + 1.0) / puct.c_base);
                 c * total.sqrt()
             }
-            InteriorRule::Improved { .. } => 0.0,
         }
     }
 }
@@ -71,7 +69,6 @@ impl Choice<'_> {
         match rule {
             InteriorRule::Uct { c } => self.uct(*c, exploration),
             InteriorRule::Puct(puct) => self.puct(puct, exploration),
-            InteriorRule::Improved { c_visit, c_scale } => self.improved(*c_visit, *c_scale),
         }
     }
 
@@ -112,24 +109,6 @@ impl Choice<'_> {
             |_| f32::INFINITY,
             |Lanes { visits, value, .. }, i| value[i] + c * (log_total / visits[i].max(1.0)).sqrt(),
         )
-    }
-
-    /// Keeps visits proportional to the improved policy: argmax π'(a) - N(a) / (1 + ΣN). The node's
-    /// mean replaces the evaluator's raw value, which is not stored.
-    fn improved(&self, c_visit: f32, c_scale: f32) -> usize {
-        let policy = improved_policy(&self.children, self.node.value_to_move(), c_visit, c_scale);
-        let tried = |node: &Node| {
-            let counts = node.counts();
-            (counts.visits() + u32::from(counts.in_flight())) as f32
-        };
-        let visits = |child| self.children.node(child).map_or(0.0, tried);
-        let visits: Vec<f32> = (0..policy.len()).map(visits).collect();
-        let total: f32 = visits.iter().sum();
-        let gap = |child: usize| policy[child] - visits[child] / (1.0 + total);
-        (0..policy.len())
-            .filter(|&child| self.is_allowed(child))
-            .max_by(|&a, &b| gap(a).total_cmp(&gap(b)).then(b.cmp(&a)))
-            .unwrap_or(0)
     }
 
     /// The first child with the highest score. `untried` is the value of an untried child, given

@@ -42,14 +42,6 @@ fn rules() -> Vec<(&'static str, SearchParams)> {
         ("alphazero", small(SearchParams::alphazero())),
         ("gumbel", small(SearchParams::gumbel())),
         ("top-k", SearchParams { root: gumbel(GumbelSearch::TopK), ..base.clone() }),
-        (
-            "improved",
-            SearchParams {
-                root: gumbel(GumbelSearch::SequentialHalving),
-                interior: InteriorRule::Improved { c_visit: 50.0, c_scale: 0.2 },
-                ..base.clone()
-            },
-        ),
         ("first visit", SearchParams { expansion: Expansion::FirstVisit, ..base }),
     ]
 }
@@ -269,23 +261,6 @@ fn threads_share_a_small_tree_that_is_recycled() {
     run_parallel(&mut search, &mut evaluators, &Limit::default());
     assert_eq!(search.simulations(), 100_000);
     assert_eq!(search.simulations_in_flight(), 0);
-}
-
-#[test]
-fn a_decided_search_stops_early() {
-    // The queen is hanging.
-    let game = parse_game("4k3/8/8/3q4/4P3/8/8/4K3 w - - 0 1").unwrap();
-    let mut search = Search::new(small(SearchParams::default())).unwrap();
-    search.start(&game, 100_000, Seed::new(1));
-    let limit = Limit { stop_when_decided: true, ..Limit::default() };
-    run(&mut search, &mut Material, &limit);
-    assert_eq!(uci(game.position(), search.result().best.unwrap()), "e4d5");
-    assert!(search.simulations() < 90_000, "{}", search.simulations());
-    search.clear();
-    search.start(&game, 100_000, Seed::new(1));
-    let limit = Limit { min_gain: Some(1e-5), ..Limit::default() };
-    run(&mut search, &mut Material, &limit);
-    assert!(search.simulations() < 90_000, "{}", search.simulations());
 }
 
 #[test]

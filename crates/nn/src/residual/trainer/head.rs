@@ -72,13 +72,13 @@ impl Head<'_> {
             logits.clear();
             logits.extend(moves.iter().map(|&(m, _)| dot(row(m), input) + bias[usize::from(m)]));
             let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let total: f32 = logits.iter().map(|logit| (logit - highest).exp()).sum();
+            let total: f32 = logits.iter().map(|logit| libm::expf(logit - highest)).sum();
             let shares: f32 = moves.iter().map(|(_, share)| share).sum();
             let mut by_input = [0.0; POLICY_INPUTS];
             for (&(number, share), logit) in moves.iter().zip(&logits) {
-                let log = logit - highest - total.ln();
+                let log = logit - highest - libm::logf(total);
                 segment.losses[0] -= f64::from(share * log);
-                let derivative = weight * (shares * log.exp() - share);
+                let derivative = weight * (shares * libm::expf(log) - share);
                 add_scaled(&mut by_input, row(number), derivative);
                 let position = position as u32;
                 segment.moves.push(MoveDerivative { number, position, derivative });
@@ -155,14 +155,14 @@ impl Head<'_> {
         let weight = self.config.value_weight / batch.len() as f32;
         match self.tower.weights.config().value {
             ValueHead::Scalar => {
-                let value = outputs[0].tanh();
+                let value = libm::tanhf(outputs[0]);
                 let error = value - target.value();
                 let derivative = weight * 2.0 * error * (1.0 - value * value);
                 (f64::from(error * error), [derivative, 0.0, 0.0])
             }
             ValueHead::Wdl => {
                 let highest = outputs.into_iter().fold(f32::NEG_INFINITY, f32::max);
-                let total: f32 = outputs.iter().map(|logit| (logit - highest).exp()).sum();
+                let total: f32 = outputs.iter().map(|logit| libm::expf(logit - highest)).sum();
                 let targets = [target.win, target.draw, target.loss];
                 let shares: f32 = targets.iter().sum();
                 let mut loss = 0.0;
@@ -170,9 +170,9 @@ impl Head<'_> {
                 for ((derivative, logit), target) in
                     derivatives.iter_mut().zip(outputs).zip(targets)
                 {
-                    let log = logit - highest - total.ln();
+                    let log = logit - highest - libm::logf(total);
                     loss -= f64::from(target * log);
-                    *derivative = weight * (shares * log.exp() - target);
+                    *derivative = weight * (shares * libm::expf(log) - target);
                 }
                 (loss, derivatives)
             }
