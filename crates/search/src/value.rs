@@ -16,6 +16,8 @@
 //! assert_eq!(white.for_side(Color::Black), black_to_move);
 //! ```
 
+use std::ops::Neg;
+
 use selfmate_chess::{Color, Outcome};
 use serde::{Deserialize, Serialize};
 
@@ -96,21 +98,21 @@ impl WhiteWdl {
 /// The value of the same position for the other side.
 #[inline]
 #[must_use]
-pub const fn flip_value(value: f32) -> f32 {
+pub fn flip_value<T: Neg<Output = T>>(value: T) -> T {
     -value
 }
 
 /// The value for White, from a value for the side to move.
 #[inline]
 #[must_use]
-pub fn white_value(value: f32, turn: Color) -> f32 {
+pub fn white_value<T: Neg<Output = T>>(value: T, turn: Color) -> T {
     if turn == Color::White { value } else { flip_value(value) }
 }
 
 /// The value for `side`, from a value for White.
 #[inline]
 #[must_use]
-pub fn side_value(white: f32, side: Color) -> f32 {
+pub fn side_value<T: Neg<Output = T>>(white: T, side: Color) -> T {
     if side == Color::White { white } else { flip_value(white) }
 }
 

@@ -87,7 +87,7 @@ pub struct Order {
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1024)]
     pub threads: Option<u16>,
-    /// Single settings, such as `selfplay.sims.to=200`.
+    /// Single settings, such as `selfplay.simulations.to=200`.
     #[serde(default)]
     #[schema(max_items = 100)]
     pub set: Vec<String>,
@@ -138,7 +138,7 @@ impl Order {
             return bad(format!("threads: expected 1 to {cores}, the cores of this machine"));
         }
         if !self.set.iter().all(|setting| is_plain_setting(setting)) {
-            let text = "set: expected settings such as selfplay.sims.to=200, each with a \
+            let text = "set: expected settings such as selfplay.simulations.to=200, each with a \
                 number or a word; use the command line for settings that name files or programs";
             return bad(text.into());
         }
@@ -409,15 +409,16 @@ mod tests {
         for setting in ["a.b_c=-1.5e-3", "a=[1,2]", "selfplay.root=gumbel", "a=true"] {
             assert!(is_plain_setting(setting), "{setting}");
         }
-        for (setting, wanted) in
-            [("selfplay.nonsense=1", "there is no 'nonsense'"), ("selfplay.sims.to=many", "many")]
-        {
+        for (setting, wanted) in [
+            ("selfplay.nonsense=1", "there is no 'nonsense'"),
+            ("selfplay.simulations.to=many", "many"),
+        ] {
             let order = Order { set: vec![setting.to_owned()], ..order("a") };
             assert_eq!(order.check(), Ok(()));
             let wrong = order.check_settings().unwrap_err().to_string();
             assert!(wrong.contains(wanted), "{wrong}");
         }
-        let right = vec!["selfplay.sims.to=200".to_owned()];
+        let right = vec!["selfplay.simulations.to=200".to_owned()];
         assert_eq!(Order { set: right, ..order("a") }.check_settings(), Ok(()));
         let full = Order { minutes: Some(0.5), set: vec!["a.b=1".into()], ..order("a") };
         assert_eq!(

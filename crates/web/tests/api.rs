@@ -532,7 +532,7 @@ fn a_wrong_setting_is_rejected_before_the_run_is_created() {
     assert!(answer.text().contains("nonsense"), "{answer:?}");
     assert_eq!(get(server.address(), "/api/runs/wrong").status, 404);
     assert!(!arguments.exists());
-    assert_eq!(start("selfplay.sims.to=200").status, 201);
+    assert_eq!(start("selfplay.simulations.to=200").status, 201);
 }
 
 /// The numbers of a list that also contains `null`.

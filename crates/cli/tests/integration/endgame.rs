@@ -32,8 +32,8 @@ fn a_run_is_judged_and_drawn() {
     for ending in ["krk", "kpk"] {
         let train = ["train", ending, "--preset", "tiny", "--steps", "20", "--plain"];
         selfmate(folder, &train).assert().success();
-        let exam = ["exam", ending, "--positions", "6", "--sims", "8", "--moves", "4"];
-        let report = json(folder, &exam);
+        let evaluate = ["evaluate", ending, "--positions", "6", "--sims", "8", "--moves", "4"];
+        let report = json(folder, &evaluate);
         assert_eq!(
             (report["ending"].as_str(), report["positions"].as_u64()),
             (Some(ending), Some(6))
@@ -43,7 +43,7 @@ fn a_run_is_judged_and_drawn() {
         }
         assert!(report["simulations"].as_u64().unwrap() > 0);
         // The same questions have the same answers, on any number of threads.
-        let again = json(folder, &[&exam[..], &["--threads", "1"]].concat());
+        let again = json(folder, &[&evaluate[..], &["--threads", "1"]].concat());
         for name in ["mate_share", "regret_plies", "value_error", "depth", "simulations"] {
             assert_eq!(report[name], again[name], "{name}");
         }
@@ -69,7 +69,7 @@ fn a_run_is_judged_and_drawn() {
     }
     let message = refused(folder, &["value-map", "krk", "--place", "Kg6,Qa1"]);
     assert!(message.contains("expected all pieces of KRK but one"), "{message}");
-    assert!(refused(folder, &["exam", "nobody"]).contains("nobody"));
+    assert!(refused(folder, &["evaluate", "nobody"]).contains("nobody"));
     // A game against it starts where it knows something.
     let play = |seed: &str| {
         let mut command = selfmate(folder, &["play", "run:krk,sims=4", "--seed", seed]);

@@ -164,7 +164,7 @@ pub fn run(
             let outcome = one(plan, config, cell, job.1, &cancel).and_then(|ended| {
                 let Some((outcome, picture)) = ended else { return Ok(None) };
                 if job.1 == 1 {
-                    write(&folder.join(format!("value_map-{:03}.svg", job.0)), picture.as_bytes())?;
+                    write(&folder.join(format!("values-{:03}.svg", job.0)), picture.as_bytes())?;
                 }
                 // Last, because a run whose outcome is there is not run again.
                 write(&path(job), &to_json(&outcome))?;

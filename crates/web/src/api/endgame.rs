@@ -8,6 +8,7 @@ use axum::extract::State;
 use selfmate_chess::fen::to_fen;
 use selfmate_chess::{Color, Game};
 use selfmate_methods::endgame::{MoveDetail, Oracle, Placement, PositionDetail, Trained, ValueMap};
+use selfmate_search::white_value;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -65,8 +66,8 @@ impl Turn {
 
     /// Converts a value of the side to move to White's.
     fn white(self, value: f64) -> f64 {
-        // Avoids negative zero.
-        if self == Turn::White || value == 0.0 { value } else { -value }
+        // Adding zero avoids negative zero.
+        white_value(value, self.color()) + 0.0
     }
 }
 

@@ -12,6 +12,7 @@ use selfmate_chess::fen::to_fen;
 use selfmate_chess::pgn::{PgnGame, PgnResult};
 use selfmate_chess::{Color, Position};
 use selfmate_search::player::Limit;
+use selfmate_search::white_value;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -200,7 +201,7 @@ pub async fn review(
                 let seconds = LONGEST_REVIEW.as_secs();
                 return Err(ApiError::Busy(format!("the review took longer than {seconds} s")));
             }
-            let white = |value: f32| if game.turn() == Color::White { value } else { -value };
+            let white = |value: f32| white_value(value, game.turn());
             let (value, best) = match game.outcome() {
                 Some(outcome) => (Some(outcome.points(Color::White) as f32 * 2.0 - 1.0), None),
                 None => {

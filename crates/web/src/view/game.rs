@@ -6,6 +6,7 @@ use selfmate_chess::fen::to_fen;
 use selfmate_chess::{Color, Game, Move, Position};
 use selfmate_run::{GameRecord, RecordError};
 use selfmate_search::player::Score;
+use selfmate_search::white_value;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -69,7 +70,6 @@ pub struct Share {
 pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
     let mut judged = vec![None; record.moves.len() + 1];
     record.replay(|game, legal, position| {
-        let turn = game.turn();
         let mut policy: Vec<(Move, f32)> =
             legal.iter().copied().zip(position.policy.iter().copied()).collect();
         policy.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -78,7 +78,7 @@ pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
             .into_iter()
             .filter(|(_, share)| *share > 0.0)
             .map(|(m, share)| Share { played: MoveView::new(game.position(), m), share });
-        let value = if turn == Color::White { position.value } else { -position.value };
+        let value = white_value(position.value, game.turn());
         judged[usize::from(position.ply)] = Some((value, position.draw, shares.collect()));
     })?;
     let player = format!("step {}", record.network);
@@ -111,12 +111,12 @@ pub fn matched(record: &MatchGame, a: &str, b: &str) -> Option<GameView> {
         };
         view.ms = Some(thought.ms);
         // `fen` is the position after the move.
-        let mover_is_white = view.fen.split(' ').nth(1) == Some("b");
+        let mover = Color::from_white(view.fen.split(' ').nth(1) == Some("b"));
         let value = match (thought.mate, thought.cp) {
             (Some(moves), _) => Some(if moves > 0 { 1.0 } else { -1.0 }),
             (None, cp) => cp.map(|cp| value_of(Score::Centipawns(cp))),
         };
-        view.value = value.map(|value: f32| if mover_is_white { value } else { -value });
+        view.value = value.map(|value: f32| white_value(value, mover));
     });
     let (white, black) = if record.a_plays == Side::White { (a, b) } else { (b, a) };
     let result = match record.played.winner {

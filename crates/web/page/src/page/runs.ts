@@ -260,7 +260,7 @@ function showForm(info: About): void {
   const minutes = h('input', { type: 'number', min: 0.1, step: 'any', value: 10, required: true });
   const seed = h('input', { type: 'number', min: 0, step: 1, value: 1, required: true });
   const threads = h('input', { type: 'number', min: 1, max: info.cores, value: info.cores, required: true });
-  const settings = h('input', { type: 'text', autocomplete: 'off', maxlength: 2000, placeholder: 'selfplay.sims.to=200' });
+  const settings = h('input', { type: 'text', autocomplete: 'off', maxlength: 2000, placeholder: 'selfplay.simulations.to=200' });
   const problem = h('div');
   const dialog = h(
     'dialog',
