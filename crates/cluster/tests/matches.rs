@@ -47,7 +47,7 @@ fn config(folder: &Path) -> MatchConfig {
     let shape = SparseConfig { hidden: 64, ..SparseConfig::default() };
     let weights = Weights::random(shape, Seed::new(1)).unwrap();
     let path = folder.join("random.safetensors");
-    sparse::save(&weights, WeightsInfo::default(), &path).unwrap();
+    std::fs::write(&path, sparse::encode(&weights, WeightsInfo::default()).unwrap()).unwrap();
     let adjudication = Adjudication { max_plies: Some(40), ..Adjudication::default() };
     let settings = GameSettings { adjudication, ..GameSettings::default() };
     let a = format!("net:{},sims=8", path.display());

@@ -171,14 +171,6 @@ pub(crate) fn check_finite(name: &str, values: &[f32]) -> Result<(), WeightsErro
     }
 }
 
-/// Writes a file through a temporary one, so that it is never incomplete.
-pub(crate) fn save(bytes: &[u8], path: &Path) -> Result<(), WeightsError> {
-    let beside = path.with_extension("partial");
-    fs::write(&beside, bytes)
-        .and_then(|()| fs::rename(&beside, path))
-        .map_err(|source| WeightsError::Io { path: path.to_owned(), source })
-}
-
 /// Reads a file; errors name its path.
 pub(crate) fn load<T>(
     path: &Path,

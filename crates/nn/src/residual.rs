@@ -33,7 +33,7 @@ pub use config::{
 };
 pub use evaluator::NetworkEvaluator;
 pub(crate) use file::ARCHITECTURE;
-pub use file::{decode, encode, load, save};
+pub use file::{decode, encode, load};
 #[cfg(feature = "burn")]
 pub(crate) use file::{decode_parts, encode_parts};
 pub use kernel::Kernel;

@@ -19,7 +19,7 @@ mod trainer;
 mod weights;
 
 pub use config::{ConfigError, SparseConfig, ValueHead};
-pub use file::{WeightsError, WeightsInfo, decode, encode, encode_for_play, load, save};
+pub use file::{WeightsError, WeightsInfo, decode, encode, encode_for_play, load};
 pub use float::{FloatNetwork, FloatOutput, evaluate};
 pub use kernel::Kernel;
 pub use network::Network;

@@ -179,7 +179,7 @@ mod tests {
         let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
         let weights = Weights::random(config, Seed::new(1)).unwrap();
         let path = folder.path().join("random.safetensors");
-        sparse::save(&weights, WeightsInfo::default(), &path).unwrap();
+        std::fs::write(&path, sparse::encode(&weights, WeightsInfo::default()).unwrap()).unwrap();
         path.display().to_string()
     }
 

@@ -103,7 +103,7 @@ fn a_match_does_not_resume_with_a_changed_weight_file() {
     let write = |seed| {
         let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
         let weights = Weights::random(config, Seed::new(seed)).unwrap();
-        sparse::save(&weights, WeightsInfo::default(), &file).unwrap();
+        std::fs::write(&file, sparse::encode(&weights, WeightsInfo::default()).unwrap()).unwrap();
         resolved_player::content_hash(&std::fs::read(&file).unwrap())
     };
     let settings = GameSettings {

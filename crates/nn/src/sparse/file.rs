@@ -63,11 +63,6 @@ pub fn decode(bytes: &[u8]) -> Result<(Weights, WeightsInfo), WeightsError> {
     Ok((parts.pop().expect("one prefix gives one part"), info))
 }
 
-/// Writes a weight file through a temporary one, so that it is never incomplete.
-pub fn save(weights: &Weights, info: WeightsInfo, path: &Path) -> Result<(), WeightsError> {
-    file::save(&encode(weights, info)?, path)
-}
-
 pub fn load(path: &Path) -> Result<(Weights, WeightsInfo), WeightsError> {
     file::load(path, decode)
 }

@@ -36,7 +36,7 @@ const VALUE_MOST: i32 = 16_383;
 ///
 /// let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
 /// let weights = Weights::random(config, Seed::new(1)).unwrap();
-/// // A weight file is these bytes; `sparse::save` and `sparse::load` use a path.
+/// // A weight file is these bytes.
 /// let bytes = sparse::encode(&weights, WeightsInfo { step: 0 })?;
 /// let (weights, _) = sparse::decode(&bytes)?;
 ///
