@@ -101,13 +101,13 @@ mod tests {
             progress(1, 10.0, "old"),
             end(11.0),
             progress(2, 20.0, "loss.value"),
-            progress(2, 22.0, "exam.score"),
+            progress(2, 22.0, "evaluation.score"),
         ];
         let totals = RunTotals::new(&run, &records).unwrap();
         assert_eq!((totals.elapsed_s, totals.progress.generation), (22.0, 2));
         assert_eq!((totals.threads, totals.budget, totals.ended), (Some(2), budget, None));
         let names: Vec<&String> = totals.progress.values.keys().collect();
-        assert_eq!(names, ["exam.score", "loss.value"]);
+        assert_eq!(names, ["evaluation.score", "loss.value"]);
         let ended = RunTotals::new(&run, &[records.as_slice(), &[end(30.0)]].concat()).unwrap();
         assert_eq!((ended.elapsed_s, ended.ended.as_deref()), (30.0, Some("stopped")));
     }

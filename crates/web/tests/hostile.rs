@@ -160,7 +160,7 @@ fn invalid_requests_get_an_error_and_the_server_keeps_running() {
         let body = serde_json::json!({ "name": name }).to_string();
         assert_eq!(post(address, "/api/runs", &body).status, 400, "{name}");
     }
-    for setting in ["exam.opponent=uci:sh", "tune.start=../secret", "--runs=/"] {
+    for setting in ["evaluation.opponent=uci:sh", "tune.start=../secret", "--runs=/"] {
         let body = serde_json::json!({ "name": "a", "set": [setting] }).to_string();
         assert_eq!(post(address, "/api/runs", &body).status, 422, "{setting}");
     }
