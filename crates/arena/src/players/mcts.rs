@@ -160,7 +160,7 @@ impl MctsPlayer {
             // The search pauses only for reports and then continues.
             let report_at = started + interval;
             let pause = deadline.map_or(report_at, |deadline| deadline.min(report_at));
-            let until = mcts::Limit { deadline: Some(pause), stop, ..mcts::Limit::default() };
+            let until = mcts::Limit { deadline: Some(pause), stop };
             run_parallel(&mut self.search, &mut self.evaluators, &until);
             let over = self.search.remaining() == 0
                 || self.search.is_solved()
