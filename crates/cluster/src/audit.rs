@@ -5,10 +5,15 @@
 //! noise at the root, which uses the system's 64-bit logarithm rounded to 32 bits: two systems whose
 //! logarithms differ in the last bit give another result once in about 10⁸ draws.
 //!
-//! Residual networks and MLPs compute in floats, and processors with other vector units add in
-//! another order. There, each position of the sent game is searched again, along the moves that
-//! were sent. The results must be close and the moves must be those that the search chooses, except
-//! in a few plies ([`Agreement::Diverged`]); a worker whose games diverge too often is banned.
+//! Inference of an MLP adds floats in a fixed order without fused operations, so it is compared bit
+//! for bit as well. Its value uses the system's hyperbolic tangent, whose last bit may differ between
+//! versions of the C library: a worker on another system can be banned for its first game. Use one
+//! system image for all workers of such a run.
+//!
+//! Residual networks add floats in an order that depends on the vector units of the processor. There,
+//! each position of the sent game is searched again, along the moves that were sent. The results must
+//! be close and the moves must be those that the search chooses, except in a few plies
+//! ([`Agreement::Diverged`]); a worker whose games diverge too often is banned.
 //!
 //! This module only compares. [`crate::auditor`] replays the games, and the collector bans.
 
@@ -47,8 +52,8 @@ const PLIES_PER_DEVIATION: usize = 8;
 impl Exactness {
     pub const fn of(model: &Model) -> Exactness {
         match model {
-            Model::Sparse(_) => Exactness::Exact,
-            Model::Residual(_) | Model::Mlp(_) => Exactness::Rounded,
+            Model::Sparse(_) | Model::Mlp(_) => Exactness::Exact,
+            Model::Residual(_) => Exactness::Rounded,
         }
     }
 }

@@ -78,7 +78,7 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         let number = game.number();
         self.accepted.insert(number, (worker.clone(), hash));
         let Some(worker) = worker else { return Ok(()) };
-        if self.coordinator.responder.state().is_banned(&worker) {
+        if self.coordinator.responder.lock_state().is_banned(&worker) {
             self.remove_games_of(&worker)?;
         } else if self.is_audited(&worker, number) {
             self.auditor.add(worker, game);
@@ -102,7 +102,7 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
                 self.apply_finding(&finding)?;
             }
             let now = self.coordinator.responder.now();
-            let mut state = self.coordinator.responder.state();
+            let mut state = self.coordinator.responder.lock_state();
             state.expire(now);
             let missing = state.missing();
             drop(state);
@@ -131,7 +131,7 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         };
         for envelope in envelopes {
             // An earlier envelope of this message may have led to a ban.
-            if !self.coordinator.responder.state().is_banned(&worker) {
+            if !self.coordinator.responder.lock_state().is_banned(&worker) {
                 self.receive_envelope(&worker, envelope)?;
             }
         }
@@ -145,12 +145,16 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         let (game, hash) = match envelope.and_then(|envelope| self.keeper.validate(&envelope)) {
             Ok(valid) => valid,
             Err(rejection) => {
-                self.coordinator.responder.state().count_rejection(worker, rejection.kind(), now);
+                self.coordinator.responder.lock_state().count_rejection(
+                    worker,
+                    rejection.kind(),
+                    now,
+                );
                 return if rejection.is_proof() { self.ban(worker, &rejection) } else { Ok(()) };
             }
         };
         let number = game.number();
-        let mut state = self.coordinator.responder.state();
+        let mut state = self.coordinator.responder.lock_state();
         let is_new_worker = state.is_new_worker(worker);
         let is_new_game = state.accept(worker, number, now);
         drop(state);
@@ -187,7 +191,8 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
     /// Counts an audit, and bans the worker if the games differ or diverge too often.
     fn apply_finding(&mut self, finding: &Finding) -> Result<(), ClusterError> {
         let Finding { worker, number, agreement } = finding;
-        let (audited, diverged) = self.coordinator.responder.state().count_audit(worker, agreement);
+        let (audited, diverged) =
+            self.coordinator.responder.lock_state().count_audit(worker, agreement);
         let what = match agreement {
             Agreement::Diverged { .. } if diverges_too_often(diverged, audited) => {
                 format!("{diverged} of {audited} audited games diverge from their replay")
@@ -200,7 +205,7 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
 
     /// Bans a worker and removes its games.
     fn ban(&mut self, worker: &WorkerName, rejection: &Rejection) -> Result<(), ClusterError> {
-        if !self.coordinator.responder.state().ban(worker, &rejection.to_string())? {
+        if !self.coordinator.responder.lock_state().ban(worker, &rejection.to_string())? {
             return Ok(());
         }
         self.auditor.cancel(worker);
@@ -219,7 +224,7 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         let numbers: BTreeSet<u64> = sent.map(|(number, _)| number).collect();
         if !numbers.is_empty() {
             self.keeper.remove(&numbers)?;
-            let mut state = self.coordinator.responder.state();
+            let mut state = self.coordinator.responder.lock_state();
             numbers.iter().for_each(|&number| state.reopen(number));
         }
         Ok(numbers.len())

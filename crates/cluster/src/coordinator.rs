@@ -121,7 +121,7 @@ impl Coordinator {
             return false;
         }
         self.republishing = Some(self.keep_published(objects));
-        self.responder.state().begin(job, generation, network, numbers);
+        self.responder.lock_state().begin(job, generation, network, numbers);
         self.announce_job();
         true
     }
@@ -131,7 +131,7 @@ impl Coordinator {
         if let Some(republishing) = self.republishing.take() {
             republishing.abort();
         }
-        self.responder.state().end();
+        self.responder.lock_state().end();
         self.announce_job();
     }
 
@@ -190,7 +190,7 @@ impl Coordinator {
     /// message cannot be split; the status report counts these.
     pub fn envelopes<'m>(&self, message: &'m Message) -> Option<(WorkerName, Vec<&'m [u8]>)> {
         let now = self.responder.now();
-        let mut state = self.responder.state();
+        let mut state = self.responder.lock_state();
         let Some(worker) = WorkerName::of_subject(GAMES, &message.subject) else {
             state.count_stranger();
             return None;
@@ -210,7 +210,7 @@ impl Coordinator {
 
     /// Tells all workers that the current job has changed.
     fn announce_job(&self) {
-        let job = self.responder.state().job();
+        let job = self.responder.lock_state().job();
         let client = self.responder.broker().client().clone();
         let payload = job.map_or(Vec::new(), |hash| hash.to_string().into_bytes());
         // A worker that misses it learns of the change from its next heartbeat.
@@ -220,7 +220,7 @@ impl Coordinator {
     /// Receives a batch of messages, so that one sync to disk serves all of them. Returns early when
     /// there are as many messages as missing games.
     pub fn receive(&mut self) -> Vec<Message> {
-        let missing = self.responder.state().missing();
+        let missing = self.responder.lock_state().missing();
         let enough = missing.clamp(1, MAX_BATCH);
         // When only audits are pending, the collector should see their end soon.
         let time = if missing == 0 { SHORT_BATCH_WAIT } else { BATCH_WAIT };

@@ -53,8 +53,8 @@ pub struct GenerationJob {
 /// Why a worker does not accept a job.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    #[error("the job cannot be read: {0}")]
-    Unreadable(String),
+    #[error("the job is not valid: {0}")]
+    Invalid(String),
     #[error(
         "the job has protocol {got}: expected {PROTOCOL}; use the same version of selfmate for coordinator and workers"
     )]
@@ -79,19 +79,18 @@ impl Job {
 
     /// Reads a job from an untrusted source.
     pub fn parse(bytes: &[u8]) -> Result<Job, JobError> {
-        let unreadable = |what: String| JobError::Unreadable(what);
+        let invalid = |what: String| JobError::Invalid(what);
         if bytes.len() > MAX_JOB {
-            return Err(unreadable(format!("{} bytes: expected at most {MAX_JOB}", bytes.len())));
+            return Err(invalid(format!("{} bytes: expected at most {MAX_JOB}", bytes.len())));
         }
         let value: serde_json::Value =
-            serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+            serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))?;
         // Checked first, because another version may have other fields.
         let protocol = value["protocol"].as_u64().unwrap_or(0);
         if protocol != u64::from(PROTOCOL) {
             return Err(JobError::Protocol { got: protocol.try_into().unwrap_or(0) });
         }
-        let job: Job =
-            serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
+        let job: Job = serde_json::from_value(value).map_err(|error| invalid(error.to_string()))?;
         if let Task::Generation(generation) = &job.task {
             generation.check()?;
         }
@@ -168,7 +167,7 @@ pub(crate) mod tests {
     fn invalid_jobs_are_rejected() {
         let error = |text: &str| Job::parse(text.as_bytes()).unwrap_err().to_string();
         let good = job().to_json();
-        assert!(error("nonsense").contains("cannot be read"));
+        assert!(error("nonsense").contains("not valid"));
         assert!(error("{}").contains("protocol 0"));
         assert!(error(&good.replace("\"protocol\":3", "\"protocol\":2")).contains("protocol 2"));
         assert!(error(&good.replace("\"run\"", "\"extra\":1,\"run\"")).contains("extra"));

@@ -16,7 +16,7 @@
 //!   decoded, breaks the rules of chess, or cannot be the game of its job and number.
 //! - An audit replays the game and the result differs ([`audit::Agreement::Different`]).
 //! - Too many audited games of the worker diverge by more than rounding
-//!   ([`audit::diverges_too_often`]). This applies only to networks that compute in floats.
+//!   ([`audit::diverges_too_often`]). This applies only to residual networks.
 //!
 //! These are counted in the status report, but never lead to a ban: a game without the token of the
 //! worker that sent it, bytes that are not an envelope, a game of a job that has ended, a duplicate, a

@@ -72,15 +72,15 @@ const MAX_NETWORK: usize = 1 << 30;
 pub fn work(
     options: &Options,
     stop: &AtomicBool,
-    tell: &dyn Fn(Event),
+    report: &dyn Fn(Event),
 ) -> Result<u64, ClusterError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ClusterError::Runtime)?;
     runtime.block_on(async {
-        let Some(broker) = connect(options, stop, tell).await? else { return Ok(0) };
-        tell(Event::Connected);
+        let Some(broker) = connect(options, stop, report).await? else { return Ok(0) };
+        report(Event::Connected);
         let (sender, mut finished) = unbounded_channel();
         let (pool, threads) = WorkerPool::open(options.threads, &sender);
         drop(sender);
@@ -88,7 +88,7 @@ pub fn work(
             options,
             broker,
             pool,
-            tell,
+            report,
             nonce: Key::random()?,
             messages: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -111,7 +111,7 @@ pub fn work(
 async fn connect(
     options: &Options,
     stop: &AtomicBool,
-    tell: &dyn Fn(Event),
+    report: &dyn Fn(Event),
 ) -> Result<Option<Broker>, ClusterError> {
     let Options { access, name, .. } = options;
     let mut backoff = Backoff::new(name.as_str());
@@ -124,7 +124,7 @@ async fn connect(
         match connected {
             Ok(broker) => return Ok(Some(broker)),
             Err(error) if retry.gives_up(&error, Instant::now()) => return Err(error),
-            Err(error) => tell(Event::Trouble(error.to_string())),
+            Err(error) => report(Event::Trouble(error.to_string())),
         }
         tokio::select! {
             () = sleep(backoff.next_wait()) => {}
@@ -172,7 +172,7 @@ struct Worker<'a> {
     options: &'a Options,
     broker: Broker,
     pool: Arc<WorkerPool>,
-    tell: &'a dyn Fn(Event),
+    report: &'a dyn Fn(Event),
     /// Makes message ids that no other process uses.
     nonce: Key,
     /// Messages with games, confirmed by the broker or not.
@@ -255,7 +255,7 @@ impl Worker<'_> {
 
     /// Reports a failure and waits, at most until another job is announced.
     async fn trouble(&self, error: &ClusterError, backoff: &mut Backoff) {
-        (self.tell)(Event::Trouble(error.to_string()));
+        (self.report)(Event::Trouble(error.to_string()));
         self.wait(backoff.next_wait()).await;
     }
 
@@ -294,7 +294,7 @@ impl Worker<'_> {
             Task::Match(match_job) => self.prepare_match(&match_job).await?,
         };
         self.pool.set_job(Some(Arc::new(ActiveJob::new(job, task))));
-        (self.tell)(Event::Job(what));
+        (self.report)(Event::Job(what));
         Ok(())
     }
 
@@ -398,7 +398,7 @@ impl Worker<'_> {
             let subject = self.options.name.subject(GAMES);
             let Err(error) = self.broker.send(subject, &id, message.clone()).await else {
                 let count = games.len() as u64;
-                (self.tell)(Event::Sent(self.sent.fetch_add(count, Relaxed) + count));
+                (self.report)(Event::Sent(self.sent.fetch_add(count, Relaxed) + count));
                 return;
             };
             let active = self.pool.job();
@@ -409,7 +409,7 @@ impl Worker<'_> {
             if is_late || !games.iter().any(is_wanted) {
                 return;
             }
-            (self.tell)(Event::Trouble(error.to_string()));
+            (self.report)(Event::Trouble(error.to_string()));
             sleep(backoff.next_wait()).await;
         }
     }

@@ -97,12 +97,12 @@ impl WorkerPool {
     }
 
     pub fn job(&self) -> Option<Arc<ActiveJob>> {
-        self.state().job.clone()
+        self.lock_state().job.clone()
     }
 
     /// Switches to another job, or to none. Games of the old one are stopped and dropped.
     pub fn set_job(&self, job: Option<Arc<ActiveJob>>) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(old) = std::mem::replace(&mut state.job, job) {
             old.stop.store(true, Relaxed);
         }
@@ -118,7 +118,7 @@ impl WorkerPool {
 
     /// Records games as held. The job need not be loaded yet.
     pub fn hold(&self, job_hash: Hash, games: &[Grant]) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.held_job != Some(job_hash) {
             state.held.clear();
             state.held_job = Some(job_hash);
@@ -128,7 +128,7 @@ impl WorkerPool {
 
     /// Records that a game is no longer held: it was sent, or never will be.
     pub fn release(&self, job_hash: Hash, number: u64) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.held_job == Some(job_hash) {
             state.held.remove(&number);
         }
@@ -136,13 +136,13 @@ impl WorkerPool {
 
     /// The held games and their job.
     pub fn held(&self) -> (Option<Hash>, Vec<u64>) {
-        let state = self.state();
+        let state = self.lock_state();
         (state.held_job, state.held.iter().copied().collect())
     }
 
     /// Queues games, unless the pool has switched to another job.
     pub fn add(&self, job_hash: &Hash, games: Vec<Grant>) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if state.closed.is_none() && state.job.as_ref().is_some_and(|job| job.job_hash == *job_hash)
         {
             state.queue.extend(games);
@@ -154,7 +154,7 @@ impl WorkerPool {
     /// How many games to ask for. The queue is refilled when it is half empty, so that threads do not
     /// run out of games while an answer is under way.
     pub fn want(&self) -> usize {
-        let state = self.state();
+        let state = self.lock_state();
         if state.closed.is_some() {
             return 0;
         }
@@ -169,14 +169,14 @@ impl WorkerPool {
 
     /// Whether no game is in progress or queued.
     pub fn is_idle(&self) -> bool {
-        let state = self.state();
+        let state = self.lock_state();
         let playing = state.job.as_ref().map_or(0, |job| job.playing.load(Relaxed));
         playing == 0 && state.queue.is_empty()
     }
 
     /// Lets the games in progress end, and drops the queue.
     pub fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.closed.get_or_insert_with(Instant::now);
         state.queue.clear();
         drop(state);
@@ -185,10 +185,10 @@ impl WorkerPool {
 
     /// The time since the pool was closed; `None` while it is open.
     pub fn closed_for(&self) -> Option<Duration> {
-        self.state().closed.map(|since| since.elapsed())
+        self.lock_state().closed.map(|since| since.elapsed())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -225,7 +225,7 @@ impl WorkerPool {
 
     /// Waits for a game in the queue; `None` when the pool is closed.
     fn wait(&self) -> Option<Arc<ActiveJob>> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         loop {
             if state.closed.is_some() {
                 return None;
@@ -241,7 +241,7 @@ impl WorkerPool {
 
     /// The next game; `None` when the queue is empty or the pool has switched to another job.
     fn next(&self, job: &Arc<ActiveJob>) -> Option<Grant> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if !state.job.as_ref().is_some_and(|current| Arc::ptr_eq(current, job)) {
             return None;
         }

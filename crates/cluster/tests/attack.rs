@@ -127,7 +127,7 @@ const ATTACKS: &[Attack] = &[
             })
         },
         kind: "record",
-        reason: "no legal move",
+        reason: "is not legal",
     },
     Attack {
         name: "wrong-result",

@@ -91,9 +91,9 @@ fn players_and_limits_that_depend_on_the_machine_are_rejected() {
         played.unwrap_err().to_string()
     };
     let threads = MatchConfig { b: "alphabeta:depth=1,threads=2".to_owned(), ..good.clone() };
-    assert!(error(&threads).contains("one thread"));
+    assert!(error(&threads).contains("threads=1"));
     let program = MatchConfig { b: "uci:true".to_owned(), ..good.clone() };
-    assert!(error(&program).contains("players of selfmate"));
+    assert!(error(&program).contains("selfmate's own players"));
     let limit = MoveLimit::movetime(10);
     let clock = MatchConfig { settings: GameSettings { limit, ..good.settings.clone() }, ..good };
     assert!(error(&clock).contains("depend on the machine"));

@@ -49,7 +49,7 @@ impl Responder {
     }
 
     /// Locks the state. Workers get no answer while it is locked, so hold it briefly.
-    pub fn state(&self) -> MutexGuard<'_, CoordinatorState> {
+    pub fn lock_state(&self) -> MutexGuard<'_, CoordinatorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -90,16 +90,16 @@ impl Responder {
         let now = self.now();
         if base == ASK {
             let ask: Ask = decode(bytes).ok()?;
-            Some(encode(&self.state().ask(&worker, &ask, now)))
+            Some(encode(&self.lock_state().ask(&worker, &ask, now)))
         } else {
             let heartbeat: Heartbeat = decode(bytes).ok()?;
-            Some(encode(&self.state().heartbeat(&worker, &heartbeat, now)))
+            Some(encode(&self.lock_state().heartbeat(&worker, &heartbeat, now)))
         }
     }
 
     async fn report(&self) -> Vec<u8> {
         let waiting = self.broker.waiting().await;
-        let mut report = self.state().report(self.now());
+        let mut report = self.lock_state().report(self.now());
         report.waiting = waiting;
         encode(&report)
     }

@@ -54,24 +54,24 @@ pub struct ReadyMatch {
 impl MatchJob {
     /// Checks the match and builds its players; `networks` are the files of A and B.
     pub fn prepare(&self, networks: [Option<Arc<[u8]>>; 2]) -> Result<ReadyMatch, JobError> {
-        let unreadable = |what: String| JobError::Unreadable(what);
+        let invalid = |what: String| JobError::Invalid(what);
         let limit = &self.settings.limit;
         if limit.clock.is_some()
             || limit.movetime_ms.is_some()
             || self.settings.adjudication.tables.is_some()
         {
-            return Err(unreadable("clocks, move times and tablebases are not allowed, because such games depend on the machine".to_owned()));
+            return Err(invalid("clocks, move times and tablebases are not allowed, because such games depend on the machine".to_owned()));
         }
         let mut openings = BTreeMap::new();
         for (&pair, start) in &self.openings {
-            let game = start.game().map_err(|what| unreadable(format!("pair {pair}: {what}")))?;
+            let game = start.game().map_err(|what| invalid(format!("pair {pair}: {what}")))?;
             openings.insert(pair, Opening { game, name: start.name.clone() });
         }
         let [a, b] = networks;
         let resolve = |player: &MatchPlayer, network| {
             let remote_spec = RemotePlayerSpec { spec: player.spec.clone(), network };
             ResolvedPlayer::from_remote_spec(&remote_spec)
-                .map_err(|error| unreadable(error.to_string()))
+                .map_err(|error| invalid(error.to_string()))
         };
         Ok(ReadyMatch {
             players: [resolve(&self.a, a)?, resolve(&self.b, b)?],
