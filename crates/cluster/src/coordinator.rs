@@ -245,7 +245,7 @@ impl Coordinator {
         }
         self.acknowledging = Some(self.runtime.spawn(async move {
             for (message, kind) in messages {
-                // A message that is not acknowledged is delivered again; its games are then duplicates.
+                // A message without acknowledgement is delivered again; its games are duplicates.
                 let _ = message.ack_with(kind).await;
             }
         }));
@@ -256,7 +256,7 @@ impl Drop for Coordinator {
     fn drop(&mut self) {
         if let Some(last) = self.acknowledging.take() {
             let time = Duration::from_secs(1);
-            // Messages that are not acknowledged in time go to the next coordinator, which rejects them as late.
+            // Messages without acknowledgement go to the next coordinator, which rejects them as late.
             let _ = self.runtime.block_on(async { tokio::time::timeout(time, last).await });
         }
     }

@@ -56,7 +56,10 @@ impl GameSource for Detached {
         let mut numbers = job.numbers.clone();
         if !from_workers.is_empty() {
             let count = from_workers.len();
-            sink.note(&format!("{count} games sent by workers were not fully audited; they are played again by this process"));
+            sink.note(&format!(
+                "{count} games sent by workers were not fully audited; they are played again by this \
+                 process"
+            ));
             sink.remove(&from_workers)?;
             numbers.extend(&from_workers);
             numbers.sort_unstable();

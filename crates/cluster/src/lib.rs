@@ -14,7 +14,9 @@
 //!
 //! - Validation shows that the game is wrong ([`rejection::Rejection::is_proof`]): it cannot be
 //!   decoded, breaks the rules of chess, or cannot be the game of its job and number.
-//! - An audit replays the game and the result differs ([`audit::Agreement::Different`]).
+//! - An audit replays the game and the result differs ([`audit::Agreement::Different`]). Audited are
+//!   the first game of every worker, a secretly chosen share, and both copies of a game if two workers
+//!   sent different ones.
 //! - Too many audited games of the worker diverge by more than rounding
 //!   ([`audit::diverges_too_often`]). This applies only to residual networks.
 //!

@@ -175,7 +175,7 @@ fn auditor(threads: usize, ready: &Arc<ReadyMatch>, exactness: Exactness) -> Aud
         let mut pairing = None;
         let replay: Replay<GameRecord> = Box::new(move |sent, stop| {
             if pairing.is_none() {
-                // The players were built before, so this hardly fails; without them there is no finding.
+                // The players were built before. A failure ends the thread, and the match with an error.
                 let [a, b] = &ready.players;
                 pairing = Pairing::new([a, b], ready.seed).ok();
             }

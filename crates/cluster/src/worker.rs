@@ -193,7 +193,7 @@ impl Worker<'_> {
     ) -> Result<(), ClusterError> {
         // Frees the games of an earlier process with this name, which has lost them.
         let _ = self.heartbeat(true).await;
-        // One future for the whole life: a message that is being sent when the stop comes is not lost.
+        // The same future before and after the stop, so that a message that is being sent is not lost.
         let mut sending = pin!(self.send_games(finished).fuse());
         tokio::select! {
             outcome = self.ask_for_games() => return outcome,
@@ -341,7 +341,7 @@ impl Worker<'_> {
         }
         let bytes: Arc<[u8]> = self.broker.fetch("network", hash, MAX_NETWORK).await?.into();
         let mut networks = self.networks.borrow_mut();
-        // Two are enough: the players of a match.
+        // Two networks are enough: those of the players of a match.
         networks.truncate(1);
         networks.insert(0, (*hash, Arc::clone(&bytes)));
         Ok(bytes)

@@ -120,7 +120,7 @@ fn three_brokers_keep_confirmed_messages_when_their_leader_is_killed_or_stopped(
             assert!(pause < RESUME_LIMIT, "{pause:?}");
             servers[index].start();
             // Before it has caught up, no other server may be lost.
-            let is_healthy = || servers[index].monitor("/healthz").contains("\"ok\"");
+            let is_healthy = || servers[index].query_monitor("/healthz").contains("\"ok\"");
             wait_until("the server has caught up", || is_healthy().then_some(()));
         }
         let index = stream_leader(&servers);

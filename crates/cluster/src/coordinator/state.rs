@@ -90,7 +90,8 @@ impl CoordinatorState {
         }
         if ask.protocol != PROTOCOL {
             let reason = format!(
-                "the worker has protocol {}: expected {PROTOCOL}; use the same version of selfmate for coordinator and workers",
+                "the worker has protocol {}: expected {PROTOCOL}; use the same version of selfmate for \
+                 coordinator and workers",
                 ask.protocol
             );
             return Answer::Refused { reason };

@@ -16,7 +16,7 @@ pub struct Server {
     folder: PathBuf,
     port: u16,
     /// Port of the monitoring endpoint.
-    monitor: u16,
+    monitor_port: u16,
     child: Option<Child>,
 }
 
@@ -36,13 +36,13 @@ impl Server {
     /// Writes the config without starting the server.
     pub fn prepare(folder: &Path, port: u16, more: &str) -> Server {
         fs::create_dir_all(folder).unwrap();
-        let (store, monitor) = (folder.join("store"), free_port());
+        let (store, monitor_port) = (folder.join("store"), free_port());
         let config = format!(
-            "listen: \"127.0.0.1:{port}\"\nhttp: \"127.0.0.1:{monitor}\"\n\
+            "listen: \"127.0.0.1:{port}\"\nhttp: \"127.0.0.1:{monitor_port}\"\n\
              jetstream {{ store_dir: {store:?}, sync_interval: always }}\n{more}\n"
         );
         fs::write(folder.join("nats.conf"), config).unwrap();
-        Server { folder: folder.to_owned(), port, monitor, child: None }
+        Server { folder: folder.to_owned(), port, monitor_port, child: None }
     }
 
     pub fn url(&self) -> String {
@@ -82,9 +82,9 @@ impl Server {
     }
 
     /// The answer of the monitoring endpoint; empty when there is none.
-    pub fn monitor(&self, path: &str) -> String {
+    pub fn query_monitor(&self, path: &str) -> String {
         let mut text = String::new();
-        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.monitor)) {
+        if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.monitor_port)) {
             stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
             let request = format!("GET {path} HTTP/1.0\r\n\r\n");
             // The server may be killed meanwhile.
@@ -135,7 +135,7 @@ pub fn three(folder: &Path) -> [Server; 3] {
 
 /// Which of three servers leads a stream, according to one of them; `None` while there is no leader.
 pub fn leader(asked: &Server, stream: &str) -> Option<usize> {
-    let text = asked.monitor("/jsz?acc=$G&streams=true");
+    let text = asked.query_monitor("/jsz?acc=$G&streams=true");
     let (_, detail) = text.split_once(&format!("\"name\": \"{stream}\""))?;
     let (_, rest) = detail.split_once("\"leader\": \"node-")?;
     rest.split('"').next()?.parse().ok()
