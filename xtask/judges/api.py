@@ -1,4 +1,4 @@
-"""Has schemathesis try the API of `selfmate serve` by the API's own description.
+"""Tests the API of `selfmate serve` against its OpenAPI description with schemathesis.
 
     api.py PATH_OF_SELFMATE [SECONDS]
 """
@@ -14,7 +14,7 @@ def main():
     binary = sys.argv[1]
     seconds = sys.argv[2] if len(sys.argv) > 2 else "60"
     with tempfile.TemporaryDirectory() as runs:
-        # schemathesis.toml names the first of them.
+        # schemathesis.toml uses the name of the first run.
         for learner, games in (("krk", "8"), ("zero", "32")):
             train = [binary, "--runs", runs, "train", learner, "--preset", "tiny", "--games", games]
             subprocess.run(train, check=True, stderr=subprocess.DEVNULL)

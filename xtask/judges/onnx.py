@@ -1,4 +1,4 @@
-"""Runs an exported network in onnxruntime and compares its answers with ours.
+"""Runs an exported network in onnxruntime and compares its outputs with ours.
 
     python onnx.py MODEL.onnx EXAMPLES.safetensors [--tolerance 1e-4]
 
@@ -55,10 +55,10 @@ def main():
     results = session.run(None, {name: examples[name]})
     outputs = dict(zip([value.name for value in session.get_outputs()], results))
     count = len(examples[name])
-    # One at a time must be the same as all at once.
-    alone = session.run(None, {name: examples[name][:1]})
-    outputs_alone = dict(zip(outputs, alone))
-    assert numpy.abs(outputs_alone["value"][0] - outputs["value"][0]).max() < arguments.tolerance
+    # A single position must give the same output as a batch.
+    single = session.run(None, {name: examples[name][:1]})
+    outputs_single = dict(zip(outputs, single))
+    assert numpy.abs(outputs_single["value"][0] - outputs["value"][0]).max() < arguments.tolerance
     worst = differences(outputs, examples)
     for output, difference in worst.items():
         print(f"{output}: {count} positions, largest difference {difference:.2e}")

@@ -1,4 +1,4 @@
-"""Validates our OpenEnv endpoints and plays seeded games with openenv's own client.
+"""Validates our OpenEnv endpoints and plays seeded games with openenv's client.
 
     openenv_env.py PATH_OF_SELFMATE
 """
@@ -15,7 +15,7 @@ from server import serving
 
 
 def play(base, seed, opponent):
-    """Plays the first legal move to the end; returns positions, rewards and the last state."""
+    """Plays the first legal move until the game ends; returns positions, rewards and the last state."""
     positions, rewards = [], []
     with GenericEnvClient(base_url=base).sync() as client:
         result = client.reset(seed=seed, episode_id=f"ep-{seed}", opponent=opponent, max_plies=300)
@@ -40,23 +40,23 @@ def judge(base):
     for seed, group in ((7, games[:4]), (8, games[4:])):
         for positions, rewards, state in group:
             if positions != group[0][0]:
-                return f"seed {seed}: the same seed played another game"
+                return f"seed {seed}: the same seed gave another game"
             if state["episode_id"] != f"ep-{seed}" or state["step_count"] != len(positions):
                 return f"seed {seed}: state {state['episode_id']}, {state['step_count']} steps: expected {len(positions)}"
             if any(reward != 0 for reward in rewards[:-1]) or rewards[-1] not in (-1, 0, 1):
                 return f"seed {seed}: rewards {rewards}"
     if games[0][0] == games[4][0]:
-        return "seeds 7 and 8 played the same game"
-    print(f"{len(games)} games at the same time, {sum(len(game[0]) for game in games)} steps")
+        return "seeds 7 and 8 gave the same game"
+    print(f"{len(games)} games in parallel, {sum(len(game[0]) for game in games)} steps")
     return None
 
 
 def main():
     with tempfile.TemporaryDirectory() as runs:
         with serving(sys.argv[1], runs) as base:
-            fault = judge(f"{base}/openenv")
-    if fault:
-        sys.exit(fault)
+            error = judge(f"{base}/openenv")
+    if error:
+        sys.exit(error)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Asks a running `selfmate serve` as many open pages do, and prints how long answers take.
+"""Sends requests to a running `selfmate serve`, as open pages do, and prints the response times.
 
     page_load.py URL RUN [--clients 50] [--seconds 30] [--rate 1]
 
-Each client keeps a connection and asks for the parts of a run's page in turn, `--rate` times a second
-(0: again as soon as it has its answer).
+Each client keeps a connection and requests the parts of a run's page in turn, `--rate` times per second
+(0: as soon as the last response has arrived).
 """
 
 import argparse
@@ -15,12 +15,12 @@ from urllib.parse import urlparse
 
 async def client(number, options, host, port, paths, until, times):
     reader, writer = await asyncio.open_connection(host, port)
-    # Spread over a second, as people are.
+    # Spread over a second, so that clients do not start at the same moment.
     await asyncio.sleep(number / options.clients)
-    place = number
+    index = number
     while time.monotonic() < until:
-        path = paths[place % len(paths)]
-        place += 1
+        path = paths[index % len(paths)]
+        index += 1
         began = time.monotonic()
         writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()

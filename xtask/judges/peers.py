@@ -1,8 +1,8 @@
-"""The speed of other people's chess, measured for `cargo xtask bench-peers`.
+"""Measures the speed of other chess libraries for `cargo xtask bench-peers`.
 
 Each subcommand runs one peer on one thread for about `--seconds` and prints one JSON object with
-`name`, `count` (plies or simulations), `seconds` and `per_second`. Setting up is not timed. Each loop
-is the fastest honest one we know: it ends games by the same rules as ours (mate, stalemate,
+`name`, `count` (plies or simulations), `seconds` and `per_second`. The set-up is not timed. Each loop
+is the fastest fair one that we know: it ends games by the same rules as ours (mate, stalemate,
 insufficient material, threefold repetition, fifty moves) and does nothing else.
 """
 
@@ -11,8 +11,8 @@ import json
 import random
 import time
 
-TREE_SIMULATIONS = 50_000  # in one search: speed falls with the size of the tree, ours is larger still
-PLAYOUT_SIMULATIONS = 1_000  # in one search, with a playout to the end of the game each
+TREE_SIMULATIONS = 50_000  # per search; speed falls with the size of the tree, and ours is even larger
+PLAYOUT_SIMULATIONS = 1_000  # per search, each with a playout to the end of the game
 
 
 def python_chess_games(seconds):
@@ -25,8 +25,8 @@ def python_chess_games(seconds):
     while time.perf_counter() - start < seconds:
         board = chess.Board()
         while True:
-            # A position cannot occur for the third time before eight reversible plies. Asking
-            # python-chess only then makes it faster, and so does one move list for mate and stalemate.
+            # A third repetition needs at least eight reversible plies. To check only then, and to use one
+            # move list for mate and stalemate, makes python-chess faster.
             clock = board.halfmove_clock
             if clock >= 100 or (clock >= 8 and board.is_repetition(3)) or board.is_insufficient_material():
                 break
@@ -55,7 +55,7 @@ def openspiel_games(seconds):
 
 
 def search_speed(game, search, simulations, seconds):
-    """Searches the start position again and again; counts simulations."""
+    """Searches the start position repeatedly; counts simulations."""
     count = 0
     start = time.perf_counter()
     while count == 0 or time.perf_counter() - start < seconds:
@@ -65,7 +65,7 @@ def search_speed(game, search, simulations, seconds):
 
 
 def openspiel_mcts_python(seconds):
-    """OpenSpiel's Python MCTS (UCT) with values of zero; counts simulations."""
+    """OpenSpiel's Python MCTS (UCT) with all values zero; counts simulations."""
     import numpy
     import pyspiel
     from open_spiel.python.algorithms import mcts
@@ -91,7 +91,7 @@ def openspiel_mcts_python(seconds):
 
 
 def openspiel_mcts_cpp(seconds):
-    """OpenSpiel's C++ MCTS (UCT), one random playout to the end of the game for each simulation."""
+    """OpenSpiel's C++ MCTS (UCT) with one random playout to the end of the game per simulation."""
     import pyspiel
 
     game = pyspiel.load_game("chess")

@@ -1,9 +1,9 @@
-"""Judge our rules of chess with python-chess.
+"""Compares our rules of chess with python-chess.
 
-Reads the transcript of games that `selfmate-chess`'s example `transcript` prints (one JSON object a
-line; xtask/src/judge_rules.rs describes it), replays every game on a python-chess board of its own and
-compares each field of each position. Nothing of ours is trusted but the start position and the move
-played. Exits 0 when at least one position was compared and none differed.
+Reads a transcript from the example `transcript` of `selfmate-chess` (one JSON object per line;
+xtask/src/judge_rules.rs describes it), replays every game with python-chess and compares each field of
+each position. Only the start position and the moves are taken from the transcript. Exits with 0 when at
+least one position was compared and none differed.
 """
 
 import argparse
@@ -17,12 +17,12 @@ import chess
 import chess.polyglot
 
 SHOWN_MISMATCHES = 10
-# Games handed to the workers ahead of the results read: bounds the memory of a long transcript.
+# Games that are read but not finished; limits the memory for a long transcript.
 GAMES_IN_FLIGHT = 64
 
 
 def theirs(board, seen):
-    """What python-chess says of a position, under the names the transcript uses."""
+    """The fields of a position according to python-chess, with the names of the transcript."""
     return {
         "fen": board.fen(en_passant="legal"),
         "check": board.is_check(),
@@ -39,7 +39,7 @@ def theirs(board, seen):
 
 
 def compare_moves(board, ours):
-    """Yields (field, ours, theirs) for each difference between the lists of legal moves."""
+    """Yields (field, ours, theirs) for each difference in the legal moves and their SAN."""
     names = {board.uci(move): move for move in board.legal_moves}
     ours_names = [uci for uci, _ in ours]
     if len(ours_names) != len(names) or set(ours_names) != names.keys():
@@ -103,9 +103,9 @@ def judge_game(lines):
             differ("line", line.strip(), str(error))
             break
         if not playing:
-            differ("move", "a position after the game's last", "nothing")
+            differ("move", "a position after the end of the game", "nothing")
             break
-        # Side, castling rights and legal en passant belong to a position; the clocks do not.
+        # Side to move, castling rights and legal en passant distinguish positions; move counters do not.
         position = board.fen(en_passant="legal").rsplit(" ", 2)[0]
         seen[position] += 1
         verdict = theirs(board, seen[position])
@@ -138,10 +138,10 @@ def judge_game(lines):
 
 
 def games(stream):
-    """Cuts the transcript into games: lists of lines, each beginning with its header."""
+    """Splits the transcript into games: lists of lines that start with the header."""
     lines = []
     for line in stream:
-        # Only headers have this key, and no move or FEN can look like it.
+        # Only headers have this key, and no move or FEN contains it.
         if '"game"' in line and lines:
             yield lines
             lines = []
@@ -151,7 +151,7 @@ def games(stream):
 
 
 def judge(stream, processes):
-    """Judges all games; returns (plies, mismatches, coverage) added up in the transcript's order."""
+    """Judges all games; returns the sums of (plies, mismatches, coverage) in the transcript's order."""
     plies = 0
     mismatches = []
     coverage = collections.Counter()

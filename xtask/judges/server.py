@@ -1,4 +1,4 @@
-"""`selfmate serve` for a judge: started on a free port, stopped whatever happens."""
+"""Starts `selfmate serve` on a free port for a judge, and always stops it."""
 
 import contextlib
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 
 @contextlib.contextmanager
 def serving(binary, runs):
-    """Yields the address of a server of these runs."""
+    """Yields the address of the server."""
     command = [binary, "--runs", runs, "serve", "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:

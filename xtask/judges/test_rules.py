@@ -1,6 +1,6 @@
-"""The judge of the rules must be able to say no: one spoilt field at a time, it has to notice.
+"""Tests that rules.py finds errors: each test corrupts one field of a correct transcript.
 
-The transcripts here come from python-chess itself, in the format that our example `transcript` prints.
+The transcripts come from python-chess itself, in the format of our example `transcript`.
 """
 
 import collections
@@ -44,31 +44,31 @@ def fields(records):
 
 
 class RulesJudge(unittest.TestCase):
-    def test_a_true_transcript_passes(self):
+    def test_a_correct_transcript_passes(self):
         for seed in range(5):
             records = transcript(seed)
             self.assertEqual(judge(records)[:2], (len(records) - 1, []))
 
-    def test_a_true_chess960_transcript_passes(self):
+    def test_a_correct_chess960_transcript_passes(self):
         for seed in range(5):
             fen = chess.Board.from_chess960_pos(seed * 101).fen()
             self.assertEqual(fields(transcript(seed, fen, chess960=True)), set())
 
-    def test_each_spoilt_field_is_noticed(self):
-        spoils = {
+    def test_each_corrupted_field_is_found(self):
+        corruptions = {
             "fen": lambda fen: fen[:-1] + "x",
             "repetitions": lambda count: count + 1,
             "polyglot": lambda key: f"{int(key, 16) ^ 1:016x}",
         }
         for field in rules.theirs(chess.Board(), 1):
             records = transcript(1)
-            spoil = spoils.get(field, lambda flag: not flag)
-            records[7][field] = spoil(records[7][field])
+            corrupt = corruptions.get(field, lambda flag: not flag)
+            records[7][field] = corrupt(records[7][field])
             self.assertEqual(fields(records), {field}, field)
             del records[7][field]
             self.assertEqual(fields(records), {field}, f"{field} absent")
 
-    def test_wrong_lists_of_moves_are_noticed(self):
+    def test_wrong_lists_of_moves_are_found(self):
         missing = transcript(1)
         missing[3]["legal"].pop()
         self.assertEqual(fields(missing), {"legal"})
@@ -81,7 +81,7 @@ class RulesJudge(unittest.TestCase):
         twice[3]["legal"].append(twice[3]["legal"][0])
         self.assertEqual(fields(twice), {"legal"})
 
-    def test_wrong_san_is_noticed(self):
+    def test_wrong_san_is_found(self):
         records = transcript(1)
         uci, san = records[3]["legal"][0]
         records[3]["legal"][0] = [uci, san + "+"]
@@ -90,20 +90,20 @@ class RulesJudge(unittest.TestCase):
         records[3]["legal"][0] = [uci, records[3]["legal"][1][1]]
         self.assertEqual(fields(records), {"san", "san read back"})
 
-    def test_an_illegal_move_and_a_cut_game_are_noticed(self):
+    def test_an_illegal_move_and_a_truncated_game_are_found(self):
         records = transcript(1)
         records[5]["move"] = "a1h8"
         self.assertEqual(fields(records), {"move"})
 
         self.assertEqual(fields(transcript(1)[:-1]), {"move"})
 
-    def test_broken_lines_are_noticed(self):
+    def test_broken_lines_are_found(self):
         lines = [json.dumps(record) for record in transcript(1)]
         torn = lines[:9] + [lines[9][:20]]
         self.assertEqual([field for _, _, field, _, _ in rules.judge_game(torn)[1]], ["line"])
         self.assertEqual([field for _, _, field, _, _ in rules.judge_game(lines[1:])[1]], ["header"])
 
-    def test_a_stream_is_cut_into_its_games(self):
+    def test_a_stream_is_split_into_games(self):
         stream = [json.dumps(record) for seed in range(3) for record in transcript(seed, plies=5)]
         self.assertEqual([len(game) for game in rules.games(stream)], [6, 6, 6])
 

@@ -2,9 +2,8 @@
 
     python torch_nets.py [--blocks 5] [--filters 64] [--threads 2] [--seconds 3]
 
-Prints one JSON document: positions per second for each size of batches, by the fastest of plain
-evaluation, a traced and frozen module, and a compiled one where a compiler is there; and the
-speed of training.
+Prints one JSON document: positions per second for each batch size and each form of the network (plain,
+traced and frozen, channels last, and compiled where a compiler is installed), and the speed of training.
 """
 
 import argparse
@@ -63,7 +62,7 @@ class Network(nn.Module):
 
 
 def speed(positions, seconds, call):
-    """Positions a second: the median over calls, after two that warm up."""
+    """Positions per second: the median over calls, after two warm-up calls."""
     call()
     call()
     times = []
@@ -77,7 +76,7 @@ def speed(positions, seconds, call):
 
 
 def forms(network):
-    """The network in every form that works here, by name."""
+    """Yields the forms of the network that work on this machine, with their names."""
     yield "plain", network
     example = torch.zeros(1, 119, 8, 8)
     traced = torch.jit.optimize_for_inference(torch.jit.trace(network, example))
@@ -88,8 +87,8 @@ def forms(network):
         compiled = torch.compile(network)
         compiled(example)
         yield "compiled", compiled
-    except Exception as error:  # no compiler: everything else is still measured
-        print(f"torch.compile does not work here: {error}", file=__import__("sys").stderr)
+    except Exception as error:  # no compiler: the other forms are still measured
+        print(f"torch.compile does not work on this machine: {error}", file=__import__("sys").stderr)
 
 
 def inference(blocks, filters, seconds):

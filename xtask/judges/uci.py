@@ -1,7 +1,7 @@
-"""Plays games between selfmate's engines through python-chess, and says what went wrong.
+"""Plays games between selfmate's engines through python-chess and reports errors.
 
-Every move is checked by python-chess, every clock kept by this program. A crash, an illegal move
-or a flag that falls is a fault; the last line counts them.
+python-chess checks every move, and this program keeps the clocks. A crash, an illegal move or a loss
+on time is an error; the last line counts them.
 """
 
 import argparse
@@ -16,11 +16,11 @@ OPPONENT = "alphabeta"
 
 
 def play(white, black, base, increment):
-    """One game; returns its result and the faults that ended it."""
+    """Plays one game; returns its result and the errors that ended it."""
     board = chess.Board()
     engines = {chess.WHITE: white, chess.BLACK: black}
     clocks = {chess.WHITE: base, chess.BLACK: base}
-    game = object()  # another game for the engines than the last one
+    game = object()  # tells the engines that this is a new game
     while not board.is_game_over(claim_draw=True) and board.ply() < 400:
         side = board.turn
         limit = chess.engine.Limit(
@@ -32,10 +32,10 @@ def play(white, black, base, increment):
         start = time.perf_counter()
         try:
             move = engines[side].play(board, limit, game=game).move
-        except chess.engine.EngineError as error:  # an illegal move, or a line that is no UCI
+        except chess.engine.EngineError as error:  # an illegal move, or a line that is not UCI
             return "*", [f"{chess.COLOR_NAMES[side]}: {error}"]
         except chess.engine.EngineTerminatedError as error:
-            return "*", [f"{chess.COLOR_NAMES[side]} is gone: {error}"]
+            return "*", [f"{chess.COLOR_NAMES[side]} ended: {error}"]
         clocks[side] -= time.perf_counter() - start
         if clocks[side] < 0:
             return "*", [f"{chess.COLOR_NAMES[side]} lost on time at ply {board.ply()}"]
@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--base", type=float, default=1.0, help="seconds")
     parser.add_argument("--increment", type=float, default=0.1, help="seconds")
     arguments = parser.parse_args()
-    faults = []
+    errors = []
     for number in range(arguments.games):
         names = [PLAYERS[(number // 2) % len(PLAYERS)], OPPONENT]
         if number % 2:
@@ -62,14 +62,14 @@ def main():
             chess.engine.SimpleEngine.popen_uci([arguments.selfmate, "uci", name]) for name in names
         )
         try:
-            result, wrong = play(white, black, arguments.base, arguments.increment)
+            result, found = play(white, black, arguments.base, arguments.increment)
         finally:
             white.close()
             black.close()
-        print(f"game {number + 1}: {names[0]} - {names[1]} {result} {'; '.join(wrong)}", flush=True)
-        faults += wrong
-    print(f"{arguments.games} games, {len(faults)} faults")
-    return 1 if faults else 0
+        print(f"game {number + 1}: {names[0]} - {names[1]} {result} {'; '.join(found)}", flush=True)
+        errors += found
+    print(f"{arguments.games} games, {len(errors)} errors")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-//! `cargo xtask bench-cluster`: what a run on many machines costs, on this one.
+//! `cargo xtask bench-cluster`: measures the overhead of a cluster, with all processes on this machine.
 //!
-//! The same run once in one process and then with some workers of one thread. On a machine that
-//! others use too, wall time says little, so processor time (user and system, of all processes) is
-//! measured beside it. Processes are looked at ten times a second: the last tenth may be missing.
+//! The same run is trained in one process and then with workers of one thread each. Wall time is
+//! unreliable on a shared machine, so processor time (user and system, of all processes) is
+//! measured as well. Processes are sampled ten times per second; the last 0.1 s may be missing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,16 +18,15 @@ use anyhow::{Context, Result, ensure};
 use crate::process::{cargo, root, run as run_command};
 use crate::setup;
 
-/// What to measure with.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Games of each run
+    /// Games per run
     #[arg(long, default_value_t = 512)]
     games: u64,
-    /// Threads of the learner, alone and with workers
+    /// Threads of the learner, with and without workers
     #[arg(long, default_value_t = 2)]
     threads: u32,
-    /// Numbers of workers
+    /// Numbers of workers to measure
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4])]
     workers: Vec<usize>,
     /// Measure this binary instead of a release build
@@ -38,7 +37,6 @@ pub struct Options {
     settings: Vec<String>,
 }
 
-/// Prints a table.
 pub fn run(options: &Options) -> Result<()> {
     setup::run()?;
     let program = match &options.program {
@@ -52,12 +50,12 @@ pub fn run(options: &Options) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("selfmate-bench-{}", std::process::id()));
     let bench = Bench { options, program, folder: folder.clone() };
     println!(
-        "| | games a second | CPU seconds a game | of it broker | of it learner | bytes up, a game | bytes down |"
+        "| | games per second | CPU seconds per game | of these broker | of these learner | bytes up per game | bytes down per game |"
     );
     println!("|---|---|---|---|---|---|---|");
     let outcome =
         bench.alone().and_then(|()| options.workers.iter().try_for_each(|&n| bench.with(n)));
-    // What is left over is in the way of nobody.
+    // A folder that is left behind does no harm.
     let _ = fs::remove_dir_all(folder);
     outcome
 }
@@ -69,12 +67,12 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// One process.
+    /// One process without workers.
     fn alone(&self) -> Result<()> {
-        let place = self.folder.join("alone");
-        let mut parts = Parts::default();
+        let folder = self.folder.join("alone");
+        let mut parts = Processes::default();
         let threads = self.options.threads.to_string();
-        parts.start("learner", self.train(&place, &["--threads", &threads]))?;
+        parts.start("learner", self.train(&folder, &["--threads", &threads]))?;
         let seconds = parts.wait_for("learner")?;
         let games = self.options.games as f64;
         let cpu = parts.cpu() / games;
@@ -82,13 +80,13 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A broker, a learner and so many workers.
+    /// A broker, a learner and some workers.
     fn with(&self, workers: usize) -> Result<()> {
-        let place = self.folder.join(workers.to_string());
-        fs::create_dir_all(&place)?;
+        let folder = self.folder.join(workers.to_string());
+        fs::create_dir_all(&folder)?;
         let (port, monitor) = (free_port()?, free_port()?);
-        let config = place.join("nats.conf");
-        let store = place.join("store");
+        let config = folder.join("nats.conf");
+        let store = folder.join("store");
         fs::write(
             &config,
             format!(
@@ -96,7 +94,7 @@ impl Bench<'_> {
                  jetstream {{ store_dir: {store:?}, sync_interval: always }}\n"
             ),
         )?;
-        let mut parts = Parts::default();
+        let mut parts = Processes::default();
         let mut server = Command::new(root().join("target/venv/bin/nats-server"));
         server.arg("-c").arg(config);
         parts.start("broker", server)?;
@@ -110,12 +108,12 @@ impl Bench<'_> {
             worker.args(["--name", &format!("worker-{number}")]);
             parts.start(&format!("worker-{number}"), worker)?;
         }
-        // Its threads audit while workers play, and learn while they wait.
+        // Its threads audit games while workers play, and train while workers wait.
         let threads = self.options.threads.to_string();
-        parts.start("learner", self.train(&place, &["--nats", &url, "--threads", &threads]))?;
+        parts.start("learner", self.train(&folder, &["--nats", &url, "--threads", &threads]))?;
         let mut lines = BTreeMap::new();
         let seconds = parts.wait(|parts| {
-            // While the connections are there; the last look counts.
+            // Counters vanish with their connections, so the last values are kept.
             for (name, up, down) in connections(monitor) {
                 lines.insert(name, (up, down));
             }
@@ -138,12 +136,12 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn train(&self, place: &Path, more: &[&str]) -> Command {
+    fn train(&self, folder: &Path, more: &[&str]) -> Command {
         let games = self.options.games.to_string();
         let mut train = Command::new(&self.program);
         train.args(["train", "zero", "--plain", "--run", "bench", "--seed", "1"]);
-        train.args(["--games", &games, "--runs"]).arg(place.join("runs")).args(more);
-        // Ratings are the same work in both, and depend on the clock.
+        train.args(["--games", &games, "--runs"]).arg(folder.join("runs")).args(more);
+        // No ratings: they are the same work in both cases, and their number depends on the clock.
         train.args(["--set", "rating.every_seconds=1000000"]);
         for setting in &self.options.settings {
             train.args(["--set", setting]);
@@ -152,21 +150,21 @@ impl Bench<'_> {
     }
 }
 
-/// Processes that are ended with the measurement.
+/// Processes by name. They are killed when this is dropped.
 #[derive(Default)]
-struct Parts(BTreeMap<String, Part>);
+struct Processes(BTreeMap<String, Process>);
 
-struct Part {
+struct Process {
     child: Child,
     cpu: f64,
     has_ended: bool,
 }
 
-impl Parts {
+impl Processes {
     fn start(&mut self, name: &str, mut command: Command) -> Result<()> {
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = child.with_context(|| format!("cannot start the {name}"))?;
-        self.0.insert(name.to_owned(), Part { child, cpu: 0.0, has_ended: false });
+        self.0.insert(name.to_owned(), Process { child, cpu: 0.0, has_ended: false });
         Ok(())
     }
 
@@ -178,8 +176,8 @@ impl Parts {
         self.wait(|parts| parts.has_ended(name))
     }
 
-    /// Looks at all processes until something is so; the seconds that it took.
-    fn wait(&mut self, mut is_over: impl FnMut(&Parts) -> bool) -> Result<f64> {
+    /// Samples all processes until the condition holds. Returns the seconds that it took.
+    fn wait(&mut self, mut is_over: impl FnMut(&Processes) -> bool) -> Result<f64> {
         let began = Instant::now();
         loop {
             for (name, part) in &mut self.0 {
@@ -207,30 +205,30 @@ impl Parts {
     }
 }
 
-impl Drop for Parts {
+impl Drop for Processes {
     fn drop(&mut self) {
         for part in self.0.values_mut() {
-            // It may have ended by itself.
+            // Fails if the process has already ended.
             let _ = part.child.kill();
             let _ = part.child.wait();
         }
     }
 }
 
-/// User and system time of a process, as Linux tells it in hundredths.
+/// User and system time of a process. Linux counts it in hundredths of a second.
 fn cpu_seconds(process: u32) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before it is in parentheses and may hold anything.
+    // The program's name comes first, in parentheses, and may contain spaces.
     let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / 100.0)
 }
 
-/// What the broker has got from each connection and sent to it, in bytes.
+/// The bytes that the broker has received from and sent to each connection.
 fn connections(monitor: u16) -> Vec<(String, f64, f64)> {
     let mut text = String::new();
     if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", monitor)) {
-        // A broker that does not answer says nothing this time.
+        // Without an answer there are no values this time.
         let _ = stream
             .write_all(b"GET /connz HTTP/1.0\r\n\r\n")
             .and_then(|()| stream.read_to_string(&mut text));

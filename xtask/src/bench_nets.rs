@@ -1,5 +1,5 @@
-//! `cargo xtask bench-peers nets`: our residual network beside the same one in PyTorch, both on two
-//! threads, in turns.
+//! `cargo xtask bench-peers nets`: compares the speed of our residual network with the same network in
+//! PyTorch. Both use two threads and are measured in alternation.
 
 use std::{collections::BTreeMap, process::Command};
 
@@ -13,11 +13,11 @@ use crate::{
     setup,
 };
 
-/// Our name for the shape that both sides build, and their threads.
+/// The shape in `selfmate bench nets` that both sides build.
 const NETWORK: &str = "toy";
 const THREADS: u64 = 2;
 
-/// How many times as fast we want to be, by what is measured.
+/// The goals for our speed divided by PyTorch's, by what is measured.
 const GOALS: &[(&str, f64)] = &[
     ("batch 1", 2.0),
     ("batch 8", 2.0),
@@ -26,19 +26,18 @@ const GOALS: &[(&str, f64)] = &[
     ("training, batch 256", 1.2),
 ];
 
-/// Medians in positions a second, and how many times faster we are.
+/// Medians in positions per second, and their ratio.
 #[derive(Serialize)]
 struct Row {
     what: &'static str,
     ours: f64,
     theirs: f64,
-    /// The form of theirs that was fastest.
+    /// The fastest form of the PyTorch network.
     form: String,
     ratio: f64,
     goal: f64,
 }
 
-/// Measures in rounds and prints the table.
 pub fn run(rounds: u32, seconds: f64, as_json: bool) -> Result<()> {
     let python = setup::judge_python()?;
     setup::TORCH.meet()?;
@@ -77,7 +76,7 @@ fn read(command: &mut Command) -> Result<Value> {
         .with_context(|| format!("`{}` printed no JSON", crate::process::show(command)))
 }
 
-/// Adds the speeds of our fast path to those of earlier rounds.
+/// Adds the speeds of our fast path in this round.
 fn add_ours(report: &Value, speeds: &mut BTreeMap<String, Vec<f64>>) -> Result<()> {
     let networks = report["networks"].as_array().context("`bench nets` lists no networks")?;
     let wanted = networks
@@ -95,7 +94,7 @@ fn add_ours(report: &Value, speeds: &mut BTreeMap<String, Vec<f64>>) -> Result<(
     Ok(())
 }
 
-/// Adds the speeds of every form of theirs, by what is measured and the form.
+/// Adds the speeds of PyTorch in this round, by what is measured and the form.
 fn add_theirs(report: &Value, speeds: &mut BTreeMap<(String, String), Vec<f64>>) -> Result<()> {
     for row in report["inference"].as_array().context("torch_nets.py reports no inference")? {
         let form = row["form"].as_str().unwrap_or_default().to_owned();
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fastest_form_of_theirs_counts() {
+    fn the_fastest_form_of_the_pytorch_network_counts() {
         let (mut ours, mut theirs) = (BTreeMap::new(), BTreeMap::new());
         let row = |path: &str, threads: u64, speed: f64| {
             json!({ "name": NETWORK, "path": path, "threads": threads, "batch": 8,

@@ -1,7 +1,7 @@
-//! `cargo xtask bench-peers`: our speed beside other people's, measured in one run on one core.
+//! `cargo xtask bench-peers`: compares our speed with other libraries, in one run on one core.
 //!
-//! Rounds interleave ours and theirs, so that a machine that is busy for a while slows both; the
-//! medians are compared. Our side is `selfmate bench --json`; theirs is `judges/peers.py`.
+//! Both are measured in alternating rounds, so that other load on the machine slows both, and the
+//! medians are compared. Our side is `selfmate bench --json`; the other is `judges/peers.py`.
 
 use std::{collections::BTreeMap, process::Command};
 
@@ -15,31 +15,29 @@ use crate::{
     setup,
 };
 
-/// What to compare.
 #[derive(clap::Args)]
 pub struct Options {
     /// What to compare
     #[arg(value_enum, default_value = "rules")]
     group: Group,
-    /// Rounds to take the medians of
+    /// Number of rounds; the medians are compared
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// Seconds for each peer in each round
+    /// Seconds per peer and round
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
-    /// Print one JSON document instead of the table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }
 
-/// The groups of comparisons.
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Group {
     /// Random games to their end
     Rules,
     /// Simulations of tree search
     Search,
-    /// The residual network beside PyTorch's
+    /// The residual network against PyTorch
     Nets,
 }
 
@@ -52,16 +50,16 @@ impl Group {
         }
     }
 
-    fn contests(self) -> &'static [Contest] {
+    fn comparisons(self) -> &'static [Comparison] {
         match self {
             Group::Rules => &[
-                Contest {
+                Comparison {
                     ours: "environment",
                     peer: "python-chess-games",
                     unit: "plies/s",
                     goal: Some(150.0),
                 },
-                Contest {
+                Comparison {
                     ours: "environment",
                     peer: "openspiel-games",
                     unit: "plies/s",
@@ -69,19 +67,19 @@ impl Group {
                 },
             ],
             Group::Search => &[
-                Contest {
+                Comparison {
                     ours: "mcts_uniform",
                     peer: "openspiel-mcts-python",
                     unit: "simulations/s",
                     goal: Some(50.0),
                 },
-                Contest {
+                Comparison {
                     ours: "rollout_full",
                     peer: "openspiel-mcts-cpp",
                     unit: "playouts/s",
                     goal: Some(20.0),
                 },
-                Contest {
+                Comparison {
                     ours: "rollout",
                     peer: "openspiel-mcts-cpp",
                     unit: "playouts/s",
@@ -94,14 +92,14 @@ impl Group {
 }
 
 /// One part of `selfmate bench` against one subcommand of `peers.py`.
-struct Contest {
+struct Comparison {
     ours: &'static str,
     peer: &'static str,
     unit: &'static str,
     goal: Option<f64>,
 }
 
-/// The outcome of a contest: medians in the contest's unit, and how many times faster we are.
+/// Medians in the comparison's unit, and their ratio.
 #[derive(Serialize)]
 struct Row {
     part: &'static str,
@@ -113,49 +111,48 @@ struct Row {
     goal: Option<f64>,
 }
 
-/// Speeds per second, by the part's or peer's name, one for each round.
+/// Speeds per second by name of the part or peer, one per round.
 type Speeds = BTreeMap<&'static str, Vec<f64>>;
 
-/// Measures a group and prints it.
 pub fn run(options: &Options) -> Result<()> {
     if let Group::Nets = options.group {
         return bench_nets::run(options.rounds, options.seconds, options.json);
     }
     let python = setup::judge_python()?;
     setup::OPEN_SPIEL.meet()?;
-    // Built before anything is pinned to one core.
+    // Built first, because `measure` pins commands to one core.
     run_command(&mut cargo("build --release -p selfmate"))?;
 
-    let contests = options.group.contests();
+    let comparisons = options.group.comparisons();
     let mut speeds = Speeds::new();
     for round in 1..=options.rounds as usize {
         eprintln!("round {round} of {}", options.rounds);
         let mut bench = cargo("run --quiet --release -p selfmate -- bench --json");
         let report = measure(&mut bench)?;
-        for contest in contests {
-            // One part may meet many peers; its speed counts once a round.
-            let measured = speeds.entry(contest.ours).or_default();
+        for comparison in comparisons {
+            // A part can occur in several comparisons; its speed counts once per round.
+            let measured = speeds.entry(comparison.ours).or_default();
             if measured.len() < round {
-                measured.push(part_speed(&report, contest.ours)?);
+                measured.push(part_speed(&report, comparison.ours)?);
             }
         }
-        for contest in contests {
-            // So may a peer meet many parts.
-            if speeds.get(contest.peer).is_some_and(|measured| measured.len() >= round) {
+        for comparison in comparisons {
+            // The same for a peer.
+            if speeds.get(comparison.peer).is_some_and(|measured| measured.len() >= round) {
                 continue;
             }
             let mut peer = Command::new(&python);
-            peer.args(["-B", "xtask/judges/peers.py", contest.peer, "--seconds"])
+            peer.args(["-B", "xtask/judges/peers.py", comparison.peer, "--seconds"])
                 .arg(options.seconds.to_string())
                 .current_dir(root());
             let speed = measure(&mut peer)?["per_second"]
                 .as_f64()
-                .with_context(|| format!("{} reports no per_second", contest.peer))?;
-            speeds.entry(contest.peer).or_default().push(speed);
+                .with_context(|| format!("{} reports no per_second", comparison.peer))?;
+            speeds.entry(comparison.peer).or_default().push(speed);
         }
     }
 
-    let rows = rows(contests, &speeds);
+    let rows = rows(comparisons, &speeds);
     if options.json {
         let report =
             json!({ "group": options.group.name(), "rounds": options.rounds, "rows": rows });
@@ -166,7 +163,7 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command on one core, where there is a tool for that, and reads the JSON it prints.
+/// Runs a command, on one core if `taskset` is available, and parses the JSON that it prints.
 fn measure(command: &mut Command) -> Result<Value> {
     let mut pinned;
     let command = if let Some(taskset) = find_program("taskset") {
@@ -182,33 +179,32 @@ fn measure(command: &mut Command) -> Result<Value> {
         .with_context(|| format!("`{}` printed no JSON", crate::process::show(command)))
 }
 
-/// The speed of one part in the report of `selfmate bench --json`.
+/// The speed of a part in the report of `selfmate bench --json`.
 fn part_speed(report: &Value, part: &str) -> Result<f64> {
     report[part]["per_second"].as_f64().with_context(|| {
         format!("`selfmate bench --json` has no \"{part}\": {{\"per_second\": …}}")
     })
 }
 
-fn rows(contests: &[Contest], speeds: &Speeds) -> Vec<Row> {
-    contests
+fn rows(comparisons: &[Comparison], speeds: &Speeds) -> Vec<Row> {
+    comparisons
         .iter()
-        .map(|contest| {
-            let ours = median(&speeds[contest.ours]);
-            let theirs = median(&speeds[contest.peer]);
+        .map(|comparison| {
+            let ours = median(&speeds[comparison.ours]);
+            let theirs = median(&speeds[comparison.peer]);
             Row {
-                part: contest.ours,
-                peer: contest.peer,
-                unit: contest.unit,
+                part: comparison.ours,
+                peer: comparison.peer,
+                unit: comparison.unit,
                 ours,
                 theirs,
                 ratio: ours / theirs,
-                goal: contest.goal,
+                goal: comparison.goal,
             }
         })
         .collect()
 }
 
-/// The middle value.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -243,26 +239,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle() {
+    fn the_median_is_the_middle_value() {
         assert!((median(&[3.0, 1.0, 100.0]) - 3.0).abs() < 1e-9);
         assert!((median(&[4.0, 1.0]) - 2.5).abs() < 1e-9);
     }
 
     #[test]
     fn rows_compare_medians() {
-        let contests = Group::Rules.contests();
+        let comparisons = Group::Rules.comparisons();
         let speeds = Speeds::from([
             ("environment", vec![300.0, 200.0, 400.0]),
             ("python-chess-games", vec![2.0, 1.0, 3.0]),
             ("openspiel-games", vec![30.0, 10.0, 20.0]),
         ]);
-        let ratios: Vec<f64> = rows(contests, &speeds).iter().map(|row| row.ratio).collect();
+        let ratios: Vec<f64> = rows(comparisons, &speeds).iter().map(|row| row.ratio).collect();
         assert!((ratios[0] - 150.0).abs() < 1e-9);
         assert!((ratios[1] - 15.0).abs() < 1e-9);
     }
 
     #[test]
-    fn a_missing_part_is_named() {
+    fn the_error_names_a_missing_part() {
         let error = part_speed(&json!({ "environment": {} }), "environment").unwrap_err();
         assert!(error.to_string().contains("environment"));
     }

@@ -1,7 +1,7 @@
-//! `cargo xtask compare`: every learner trained with its budget, all of them on one ladder.
+//! `cargo xtask compare`: trains the learners, each with its own budget, and rates them on one ladder.
 //!
-//! Writes docs/comparison.md and its picture, which are made anew each time and never edited.
-//! Trainings and the ladder go on where they were when the chore is started again.
+//! Writes docs/comparison.md and its picture, which are generated and never edited by hand. When it
+//! is started again after an interruption, trainings and the ladder continue where they stopped.
 
 use std::{
     fmt::Write as _,
@@ -19,47 +19,49 @@ use serde_json::Value;
 
 use crate::process::{capture, cargo, find_program, root, run as run_command, target_dir};
 
-/// How to compare.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Minutes for each learner [default: its own]
+    /// Minutes per learner [default: its own budget]
     #[arg(long, value_name = "M")]
     minutes: Option<f64>,
-    /// How one learner is trained, whatever the others have: 'zero=--minutes 20 --threads 2'
+    /// Flags of `train` for one learner, such as 'zero=--minutes 20 --threads 2'
     #[arg(long, value_name = "NAME=FLAGS", value_parser = budget)]
     budget: Vec<(String, String)>,
     /// Only these learners
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
-    /// Threads for each learner [default: one for each core]
+    /// Threads per learner [default: one per core]
     #[arg(long, value_name = "T")]
     threads: Option<usize>,
-    /// Learners that are trained at the same time
+    /// Learners to train in parallel
     #[arg(long, default_value_t = 1, value_name = "N")]
     jobs: usize,
-    /// Games for each pairing of the ladder
+    /// Games per pairing of the ladder
     #[arg(long, default_value_t = 20)]
     games: u64,
-    /// Milliseconds a move on the ladder
+    /// Milliseconds per move on the ladder
     #[arg(long, default_value_t = 20)]
     movetime: u64,
-    /// The seed of all trainings and of the ladder
+    /// Seed of all trainings and of the ladder
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Games at the same time on the ladder
+    /// Games in parallel on the ladder
     #[arg(long, default_value_t = 2)]
     concurrency: usize,
 }
 
-/// A learner with its budget.
+/// A learner with its texts for the page and its budget.
 struct Learner {
     name: &'static str,
     method: &'static str,
-    /// What it begins with.
+    /// What the training starts from.
     start: &'static str,
+    /// Flags of `train`.
     budget: &'static str,
 }
 
+/// The learners of whole games. The names are repeated here because xtask does not use selfmate's
+/// crates; `selfmate train` rejects a name that is not in its own table.
 const LEARNERS: &[Learner] = &[
     Learner {
         name: "zero",
@@ -111,7 +113,7 @@ const LEARNERS: &[Learner] = &[
     },
 ];
 
-/// Players whose rating is given: our own rungs, and Stockfish by its own word.
+/// Players with fixed ratings: some of our own, and Stockfish limited to the Elo that it claims.
 const ANCHORS: &[(&str, u32)] = &[
     ("random", 0),
     ("greedy", 640),
@@ -120,11 +122,10 @@ const ANCHORS: &[(&str, u32)] = &[
     ("stockfish:elo=2000", 2000),
 ];
 
-/// What plays, in the checkpoint of whichever learner.
+/// The files of a checkpoint from which players are made, of all learners.
 const PLAYER_FILES: [&str; 5] =
     ["model.safetensors", "value.safetensors", "policy.safetensors", "table.q", "weights.toml"];
 
-/// A row of the table.
 struct Row {
     name: String,
     method: String,
@@ -133,31 +134,34 @@ struct Row {
     games: u64,
     bytes: u64,
     elo: f64,
-    /// `None` where all games ended alike.
+    /// `None` where all games had the same result.
     error: Option<f64>,
 }
 
-/// Trains, plays the ladder and writes the page.
 pub fn run(options: &Options) -> Result<()> {
     for name in options.only.iter().chain(options.budget.iter().map(|(name, _)| name)) {
         let names: Vec<&str> = LEARNERS.iter().map(|learner| learner.name).collect();
-        ensure!(names.contains(&name.as_str()), "no learner '{name}': {}", names.join(", "));
+        ensure!(
+            names.contains(&name.as_str()),
+            "unknown learner '{name}': expected one of {}",
+            names.join(", ")
+        );
     }
     ensure!(
         find_program("stockfish").is_some(),
-        "Stockfish is among the anchors: install it, as `cargo xtask test` does"
+        "Stockfish is missing, but the ladder needs it as an anchor: install it with `cargo xtask setup`"
     );
     run_command(&mut cargo("build --release -p selfmate"))?;
-    let lab = Lab::open()?;
+    let workspace = Workspace::open()?;
     let chosen: Vec<&Learner> = LEARNERS
         .iter()
         .filter(|learner| options.only.is_empty() || options.only.iter().any(|n| n == learner.name))
         .collect();
     let trainings: Vec<String> = chosen.iter().map(|learner| training(learner, options)).collect();
-    train(&lab, &chosen, &trainings, options.jobs)?;
+    train(&workspace, &chosen, &trainings, options.jobs)?;
 
     let trained: Result<Vec<Trained>> =
-        chosen.iter().map(|learner| Trained::find(&lab, learner)).collect();
+        chosen.iter().map(|learner| Trained::find(&workspace, learner)).collect();
     let trained = trained?;
     let anchored = ANCHORS.iter().map(|(player, _)| (*player).to_owned());
     let players: Vec<String> =
@@ -173,10 +177,10 @@ pub fn run(options: &Options) -> Result<()> {
         options.seed,
         options.concurrency
     );
-    let (store, picture) = (lab.folder.join("ladder"), root().join("docs/comparison.svg"));
-    let mut contest = lab.selfmate(&format!("{ladder} --json"));
-    contest.arg("--store").arg(store).arg("--svg").arg(picture);
-    let report = capture(&mut contest)?;
+    let (store, picture) = (workspace.folder.join("ladder"), root().join("docs/comparison.svg"));
+    let mut command = workspace.selfmate(&format!("{ladder} --json"));
+    command.arg("--store").arg(store).arg("--svg").arg(picture);
+    let report = capture(&mut command)?;
     let report: Value = serde_json::from_str(&report).context("the ladder printed no JSON")?;
     let rows: Result<Vec<Row>> = trained.iter().map(|trained| row(trained, &report)).collect();
     let commands = trainings.iter().chain([&ladder]).map(|line| format!("selfmate {line}"));
@@ -187,23 +191,23 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Where the comparison happens.
-struct Lab {
+/// The binary and the folders of a comparison.
+struct Workspace {
     binary: PathBuf,
     folder: PathBuf,
     runs: PathBuf,
 }
 
-impl Lab {
-    fn open() -> Result<Lab> {
+impl Workspace {
+    fn open() -> Result<Workspace> {
         let target = target_dir()?;
         let folder = target.join("compare");
         let runs = folder.join("runs");
-        fs::create_dir_all(&runs).with_context(|| format!("cannot make {}", runs.display()))?;
-        Ok(Lab { binary: target.join("release/selfmate"), folder, runs })
+        fs::create_dir_all(&runs).with_context(|| format!("cannot create {}", runs.display()))?;
+        Ok(Workspace { binary: target.join("release/selfmate"), folder, runs })
     }
 
-    /// Our program with its arguments given as one line.
+    /// The binary with its arguments given as one line.
     fn selfmate(&self, arguments: &str) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(arguments.split_whitespace()).arg("--runs").arg(&self.runs);
@@ -212,14 +216,14 @@ impl Lab {
     }
 }
 
-/// A learner's name and flags of `train`.
+/// Parses NAME=FLAGS.
 fn budget(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(_, flags)| !flags.trim().is_empty());
     let (name, flags) = parts.ok_or("expected NAME=FLAGS")?;
     Ok((name.to_owned(), flags.to_owned()))
 }
 
-/// The command that trains a learner.
+/// The arguments that train a learner.
 fn training(learner: &Learner, options: &Options) -> String {
     let own = options.budget.iter().find(|(name, _)| name == learner.name);
     let flags = own.map(|(_, flags)| flags.clone()).unwrap_or_else(|| {
@@ -230,8 +234,13 @@ fn training(learner: &Learner, options: &Options) -> String {
     format!("train {0} --run {0} {flags} --seed {1}", learner.name, options.seed)
 }
 
-/// Runs the trainings, some at the same time. Those that have a neighbour write to a file each.
-fn train(lab: &Lab, learners: &[&Learner], trainings: &[String], jobs: usize) -> Result<()> {
+/// Runs the trainings, `jobs` of them in parallel. Parallel trainings write to a log file each.
+fn train(
+    workspace: &Workspace,
+    learners: &[&Learner],
+    trainings: &[String],
+    jobs: usize,
+) -> Result<()> {
     let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
@@ -239,10 +248,15 @@ fn train(lab: &Lab, learners: &[&Learner], trainings: &[String], jobs: usize) ->
                 loop {
                     let index = next.fetch_add(1, Relaxed);
                     let Some(learner) = learners.get(index) else { return };
-                    if let Err(error) = train_one(lab, learner.name, &trainings[index], jobs > 1) {
-                        // Those that have begun go on; no other begins.
+                    if let Err(error) =
+                        train_one(workspace, learner.name, &trainings[index], jobs > 1)
+                    {
+                        // Running trainings continue; no other is started.
                         next.store(learners.len(), Relaxed);
-                        eprintln!("{} failed; those that have begun go on", learner.name);
+                        eprintln!(
+                            "training {} failed; waiting for the other running trainings",
+                            learner.name
+                        );
                         failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     }
                 }
@@ -253,24 +267,24 @@ fn train(lab: &Lab, learners: &[&Learner], trainings: &[String], jobs: usize) ->
     failure.map_or(Ok(()), Err)
 }
 
-/// Trains a learner. Its command is kept: a run that was made by another one is no part of this
-/// comparison.
-fn train_one(lab: &Lab, name: &str, training: &str, has_neighbour: bool) -> Result<()> {
-    let (file, run) = (lab.folder.join(format!("{name}.command")), lab.runs.join(name));
+/// Trains a learner. Its command is stored: a run that was trained by another command does not belong
+/// to this comparison.
+fn train_one(workspace: &Workspace, name: &str, training: &str, has_log_file: bool) -> Result<()> {
+    let (file, run) = (workspace.folder.join(format!("{name}.command")), workspace.runs.join(name));
     if run.exists() {
         let before = fs::read_to_string(&file).with_context(|| {
-            format!("cannot read {}, by which {name} was trained", file.display())
+            format!("cannot read {}, the command that trained {name}", file.display())
         })?;
         ensure!(
             before == training,
-            "{name} was trained by `{before}`: remove {} to begin a new comparison",
-            lab.folder.display()
+            "{name} was trained by `{before}`: expected `{training}`; remove {} to start a new comparison",
+            workspace.folder.display()
         );
     }
     fs::write(&file, training).with_context(|| format!("cannot write {}", file.display()))?;
-    let mut command = lab.selfmate(&format!("{training} --plain"));
-    if has_neighbour {
-        let path = lab.folder.join(format!("{name}.log"));
+    let mut command = workspace.selfmate(&format!("{training} --plain"));
+    if has_log_file {
+        let path = workspace.folder.join(format!("{name}.log"));
         let log =
             File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
         eprintln!("{name} writes to {}", path.display());
@@ -279,24 +293,23 @@ fn train_one(lab: &Lab, name: &str, training: &str, has_neighbour: bool) -> Resu
     run_command(&mut command)
 }
 
-/// A learner after its training.
 struct Trained<'a> {
     learner: &'a Learner,
-    /// What it has become, with its step, as ladders name it.
+    /// Player spec with its step.
     player: String,
-    /// What `show` says of its run.
+    /// The output of `show --json`.
     show: Value,
-    /// The size of what plays.
+    /// Size of its [`PLAYER_FILES`].
     bytes: u64,
 }
 
 impl<'a> Trained<'a> {
-    fn find(lab: &Lab, learner: &'a Learner) -> Result<Trained<'a>> {
+    fn find(workspace: &Workspace, learner: &'a Learner) -> Result<Trained<'a>> {
         let name = learner.name;
-        let show = capture(&mut lab.selfmate(&format!("show {name} --json")))?;
+        let show = capture(&mut workspace.selfmate(&format!("show {name} --json")))?;
         let show: Value = serde_json::from_str(&show).context("`show` printed no JSON")?;
-        let step = show["latest"]["checkpoint"].as_u64().context("a run without a checkpoint")?;
-        let checkpoint = lab.runs.join(name).join("checkpoints").join(step.to_string());
+        let step = show["latest"]["checkpoint"].as_u64().context("the run has no checkpoint")?;
+        let checkpoint = workspace.runs.join(name).join("checkpoints").join(step.to_string());
         let sizes = PLAYER_FILES.iter().filter_map(|file| fs::metadata(checkpoint.join(file)).ok());
         let bytes = sizes.map(|size| size.len()).sum();
         Ok(Trained { learner, player: format!("run:{name}@{step}"), show, bytes })
@@ -323,7 +336,7 @@ fn row(trained: &Trained<'_>, ladder: &Value) -> Result<Row> {
     })
 }
 
-/// The command that we are, as a person typed it.
+/// The command line of this process.
 fn own_command() -> String {
     std::env::args().skip(1).fold("cargo xtask".to_owned(), |line, argument| {
         let quote = if argument.contains(char::is_whitespace) { "'" } else { "" };
@@ -331,25 +344,25 @@ fn own_command() -> String {
     })
 }
 
-/// The page, the strongest first.
+/// The page, with the strongest learner first.
 fn page(rows: &[Row], own_command: &str, commands: &[String], movetime: u64) -> String {
     let mut order: Vec<&Row> = rows.iter().collect();
     order.sort_by(|a, b| b.elo.total_cmp(&a.elo));
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut text = format!(
         "# All learners on one ladder\n\nMade by `{own_command}` on {cores} cores; do not edit. Each learner is trained \
-         once, with the seed and the time of its command below, and then plays all others and the anchors. ",
+         once, with the seed and budget of its command below, and then plays against all others and the anchors. ",
     );
     let anchors: Vec<String> =
         ANCHORS.iter().map(|(player, elo)| format!("`{player}` is {elo}")).collect();
-    // Writing to a String cannot fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(
         text,
-        "Elo has 95 % error bars, at {movetime} ms a move; its scale is held by the anchors: {}.\n",
+        "Elo is given with 95 % error bars, at {movetime} ms per move. The anchors fix the scale: {}.\n",
         anchors.join(", ")
     );
     text.push_str(
-        "| learner | method | begins with | training | games | size | Elo |\n|---|---|---|---|---|---|---|\n",
+        "| learner | method | starts from | training | games | size | Elo |\n|---|---|---|---|---|---|---|\n",
     );
     for row in order {
         let _ = writeln!(
@@ -366,8 +379,8 @@ fn page(rows: &[Row], own_command: &str, commands: &[String], movetime: u64) -> 
         );
     }
     text.push_str(
-        "\n![all players with their error bars](comparison.svg)\n\nThe ladder begins with openings of several moves, where a table of whole positions knows none: \
-         what [qlearn](learners/qlearn.md) learned is measured on its own page.\n\n```\n",
+        "\n![all players with their error bars](comparison.svg)\n\nThe games of the ladder start from openings of several moves, and the table of \
+         [qlearn](learners/qlearn.md) has no entries there: its page shows what it learned.\n\n```\n",
     );
     for command in commands {
         text.push_str(command);
@@ -377,7 +390,7 @@ fn page(rows: &[Row], own_command: &str, commands: &[String], movetime: u64) -> 
     text
 }
 
-/// A number with commas.
+/// With commas: 1,000,000.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
@@ -413,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_of_its_own_counts_more_than_that_of_all() {
+    fn a_learners_own_budget_takes_precedence() {
         let (zero, value) = (&LEARNERS[0], &LEARNERS[2]);
         assert_eq!(training(zero, &options()), "train zero --run zero --minutes 60 --seed 1");
         assert_eq!(training(value, &options()), "train value --run value --games 3000 --seed 1");
@@ -452,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_player_that_is_not_on_the_ladder_is_named() {
+    fn the_error_names_a_player_that_is_not_on_the_ladder() {
         let trained = |learner, player: &str| Trained {
             learner,
             player: player.to_owned(),
@@ -469,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_easy_to_read() {
+    fn numbers_and_sizes_are_formatted() {
         assert_eq!([7, 1000, 16_891_904].map(grouped), ["7", "1,000", "16,891,904"]);
         assert_eq!([999, 10_000, 12_345_678].map(size), ["999 B", "10 kB", "12 MB"]);
     }

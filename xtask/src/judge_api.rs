@@ -1,5 +1,5 @@
-//! `cargo xtask judge-api`: the API in the hands of schemathesis, which asks what its description
-//! allows and what it does not. `schemathesis.toml` says how.
+//! `cargo xtask judge-api`: tests the API with schemathesis, which sends requests that its OpenAPI
+//! description allows and requests that it does not. `schemathesis.toml` configures it.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::{
     setup,
 };
 
-/// Tries the API; fails on any answer that its description does not name.
+/// Fails on any response that the description does not contain.
 pub fn run() -> Result<()> {
     let python = setup::judge_python()?;
     setup::SCHEMATHESIS.meet()?;

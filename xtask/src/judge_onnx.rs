@@ -1,6 +1,6 @@
-//! `cargo xtask judge-onnx`: exported networks in the hands of onnxruntime.
+//! `cargo xtask judge-onnx`: compares exported networks in onnxruntime with our own inference.
 //!
-//! Every kind of network is exported with 100 positions and our answers; `judges/onnx.py` runs the
+//! Each kind of network is exported with 100 positions and our outputs; `judges/onnx.py` runs the
 //! file and compares.
 
 use std::{fs, process::Command};
@@ -12,18 +12,18 @@ use crate::{
     setup,
 };
 
-/// Fails when any answer differs by more than 1e-4.
+/// Fails when any output differs by more than 1e-4.
 pub fn run() -> Result<()> {
     let python = setup::judge_python()?;
     setup::ONNX_RUNTIME.meet()?;
     let binary = test_binary()?;
     let folder = target_dir()?.join("judge-onnx");
     if folder.exists() {
-        fs::remove_dir_all(&folder).context("cannot clear the folder of the last run")?;
+        fs::remove_dir_all(&folder).context("cannot remove the folder of the last run")?;
     }
     let runs = folder.join("runs");
-    fs::create_dir_all(&runs).with_context(|| format!("cannot make {}", folder.display()))?;
-    // Trained a little, so that no bias and no batch norm is as it was at the start.
+    fs::create_dir_all(&runs).with_context(|| format!("cannot create {}", folder.display()))?;
+    // Trained a little, so that biases and batch norms differ from their initial values.
     let kinds = [
         ("plain", "network.squeeze=0"),
         ("squeezed", "network.squeeze=8"),
@@ -43,8 +43,9 @@ pub fn run() -> Result<()> {
         run_command(export.arg("--runs").arg(&runs))?;
         let mut judge = Command::new(&python);
         judge.args(["-B", "xtask/judges/onnx.py"]).arg(&model).arg(&examples);
-        run_command(judge.current_dir(root()))
-            .with_context(|| format!("onnxruntime sees the network '{network}' differently"))?;
+        run_command(judge.current_dir(root())).with_context(|| {
+            format!("onnxruntime gives other outputs for the network '{network}'")
+        })?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask judge-openenv`: our environment in the hands of OpenEnv.
+//! `cargo xtask judge-openenv`: tests our environment with OpenEnv.
 //!
-//! `judges/openenv_env.py` starts the binary, has `openenv validate` look at it and plays
-//! seeded games with openenv's own client.
+//! `judges/openenv_env.py` starts the binary, runs `openenv validate` and plays seeded games with
+//! openenv's client.
 
 use std::process::Command;
 
@@ -12,11 +12,11 @@ use crate::{
     setup,
 };
 
-/// Validates and plays; fails on any criterion that is not met.
+/// Fails on any criterion that is not met.
 pub fn run() -> Result<()> {
     let python = setup::judge_python()?;
     setup::OPENENV.meet()?;
     let mut judge = Command::new(python);
     judge.args(["-B", "xtask/judges/openenv_env.py"]).arg(test_binary()?).current_dir(root());
-    run_command(&mut judge).context("OpenEnv found faults in our environment, as shown above")
+    run_command(&mut judge).context("OpenEnv found errors in our environment, as shown above")
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask judge-page`: the page in headless chromium.
+//! `cargo xtask judge-page`: tests the page in headless chromium.
 //!
-//! `crates/web/e2e` drives the binary through playwright-core and looks at every page with
-//! axe-core, in light and dark, wide and narrow. Pictures are left in `target/screenshots`.
+//! `crates/web/e2e` drives the binary through playwright-core and checks every page with axe-core,
+//! light and dark, wide and narrow. Screenshots are written to `target/screenshots`.
 
 use std::fs;
 use std::process::Command;
@@ -16,15 +16,14 @@ use crate::{
 const TESTS: [&str; 2] = ["page.test.mjs", "play.test.mjs"];
 const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "lab.mjs"];
 
-/// Runs the tests; each fault is named by what the user would have seen.
 pub fn run() -> Result<()> {
     NPM.meet()?;
     CHROMIUM.meet()?;
     let binary = test_binary()?;
     let target = target_dir()?;
-    // A copy, so that nothing is installed among the sources.
+    // A copy, so that npm installs nothing among the sources.
     let folder = target.join("e2e");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for name in SOURCES.into_iter().chain(TESTS) {
         let from = root().join("crates/web/e2e").join(name);
         fs::copy(&from, folder.join(name))
@@ -36,10 +35,10 @@ pub fn run() -> Result<()> {
             .current_dir(&folder),
     )?;
     let mut tests = Command::new("node");
-    // One after another: each has a server and a browser of its own.
+    // One after another: each starts its own server and browser.
     tests.args(["--test", "--test-concurrency=1"]).args(TESTS).current_dir(&folder);
     tests.env("SELFMATE", binary);
-    tests.env("CHROMIUM", find_program("chromium").context("chromium has just been there")?);
+    tests.env("CHROMIUM", find_program("chromium").context("chromium is no longer on PATH")?);
     tests.env("SCREENSHOTS", target.join("screenshots"));
-    run_command(&mut tests).context("the page did not do what it should, as shown above")
+    run_command(&mut tests).context("tests of the page failed, as shown above")
 }

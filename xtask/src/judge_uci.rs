@@ -1,4 +1,4 @@
-//! `cargo xtask judge-uci`: our UCI engine in the hands of python-chess.
+//! `cargo xtask judge-uci`: tests our UCI engine with python-chess.
 //!
 //! `judges/uci.py` starts the binary, plays games with clocks and checks every move.
 
@@ -11,7 +11,6 @@ use crate::{
     setup,
 };
 
-/// What to play.
 #[derive(clap::Args)]
 pub struct Options {
     /// Games to play
@@ -25,7 +24,7 @@ pub struct Options {
     pub increment: f64,
 }
 
-/// Plays, and fails on any crash, illegal move or fallen flag.
+/// Fails on any crash, illegal move or loss on time.
 pub fn run(options: &Options) -> Result<()> {
     let python = setup::judge_python()?;
     let binary = test_binary()?;
@@ -34,5 +33,5 @@ pub fn run(options: &Options) -> Result<()> {
     judge.args(["--games", &options.games.to_string()]);
     judge.args(["--base", &options.base.to_string()]);
     judge.args(["--increment", &options.increment.to_string()]);
-    run_command(&mut judge).context("python-chess found faults in our UCI engine, as shown above")
+    run_command(&mut judge).context("python-chess found errors in our UCI engine, as shown above")
 }

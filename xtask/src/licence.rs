@@ -1,5 +1,5 @@
-//! Licences, bans and sources of all dependencies, checked by cargo-deny with the rules in deny.toml.
-//! Security advisories are checked too, if their database can be fetched.
+//! Checks licences, bans and sources of all dependencies with cargo-deny and the rules in deny.toml.
+//! Security advisories are checked as well if their database can be fetched.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::{
     setup,
 };
 
-/// Checks all packages that any feature on any platform can bring in.
+/// Checks the packages of all features and platforms.
 pub fn run() -> Result<()> {
     let program = setup::cargo_deny()?;
     let deny = |arguments: &[&str]| {
@@ -19,7 +19,7 @@ pub fn run() -> Result<()> {
         command
     };
     run_command(&mut deny(&["--workspace", "check", "licenses", "bans", "sources"]))?;
-    // A machine without access to the database can still run all other checks.
+    // Without access to the database, the other checks can still run.
     let fetched = deny(&["--log-level", "off", "fetch", "db"]).output();
     if fetched.is_ok_and(|output| output.status.success()) {
         run_command(&mut deny(&["--workspace", "check", "advisories"]))

@@ -1,6 +1,7 @@
-//! The project's chores: `cargo xtask COMMAND`.
+//! Tasks for developers: `cargo xtask COMMAND`.
 //!
-//! One file per command; this one only lists them. Nothing of selfmate itself lives here.
+//! One file per command; this one only lists them. xtask does not use selfmate's crates; it starts
+//! the binary.
 
 mod bench_cluster;
 mod bench_nets;
@@ -24,7 +25,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// The project's chores.
+/// Tasks for developers of selfmate
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Arguments {
@@ -34,33 +35,33 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Set up what tests need, then run all checks in order
+    /// Install what tests need, then run all checks in order
     Test(test::Options),
-    /// Kill every part of a run on many machines, again and again; takes minutes
+    /// Run the slow cluster tests, which kill every part of a run repeatedly; takes minutes
     TestCluster(test_cluster::Options),
-    /// Set up what tests need: programs, Python packages and Syzygy tables
+    /// Install what tests need: programs, Python packages and Syzygy tables
     Setup,
-    /// Check that crates depend only on those before them
+    /// Check that crates depend only on crates before them
     Direction,
     /// Check licences, sources and advisories of all dependencies with cargo-deny
     Licences,
     /// Compare our rules of chess with python-chess, position by position
     JudgeRules(judge_rules::Options),
-    /// Let python-chess play games with our UCI engine, with clocks
+    /// Play games with clocks between our UCI engines through python-chess
     JudgeUci(judge_uci::Options),
-    /// Run exported networks in onnxruntime and compare its answers with ours
+    /// Run exported networks in onnxruntime and compare the outputs with ours
     JudgeOnnx,
-    /// Train every learner, rate them all on one ladder and write docs/comparison.md
+    /// Train the learners, rate them on one ladder and write docs/comparison.md
     Compare(compare::Options),
-    /// Use the page in headless chromium: train, play, look inside, compare
+    /// Test the page in headless chromium
     JudgePage,
-    /// Try the API by its own description, with schemathesis
+    /// Test the API against its OpenAPI description with schemathesis
     JudgeApi,
-    /// Validate the OpenEnv endpoints and play a game with openenv's own client
+    /// Validate the OpenEnv endpoints and play games with openenv's client
     JudgeOpenenv,
-    /// Measure what a run on many machines costs, all of them this one
+    /// Measure the overhead of a cluster, with all its processes on this machine
     BenchCluster(bench_cluster::Options),
-    /// Compare our speed with other chess libraries, in one run on one core
+    /// Compare our speed with other libraries, measured in the same run
     BenchPeers(bench_peers::Options),
 }
 
@@ -84,7 +85,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // In one piece and without a backtrace: what failed is named by the message.
+            // Without a backtrace: the message names what failed.
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }

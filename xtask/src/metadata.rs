@@ -1,17 +1,15 @@
-//! What cargo knows about our packages: the part of `cargo metadata` that our checks read.
+//! The part of `cargo metadata` that our checks read.
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 use crate::process::{capture, cargo};
 
-/// The answer of `cargo metadata`.
 #[derive(Deserialize)]
 pub struct Metadata {
     pub packages: Vec<Package>,
 }
 
-/// One of our packages.
 #[derive(Deserialize)]
 pub struct Package {
     pub name: String,
@@ -23,18 +21,18 @@ pub struct Package {
 #[derive(Deserialize)]
 pub struct Dependency {
     pub name: String,
-    /// None for a normal one, else "dev" or "build".
+    /// `None` for a normal dependency, else "dev" or "build".
     pub kind: Option<String>,
-    /// Set for a package that lies on this disk.
+    /// Set for packages of this workspace.
     pub path: Option<String>,
 }
 
 impl Metadata {
-    /// Our own packages only.
+    /// Only the packages of the workspace.
     pub fn of_workspace() -> Result<Self> {
         let arguments = "metadata --format-version 1 --no-deps";
         let text = capture(&mut cargo(arguments))?;
         serde_json::from_str(&text)
-            .with_context(|| format!("cannot read what `cargo {arguments}` says"))
+            .with_context(|| format!("cannot read the output of `cargo {arguments}`"))
     }
 }

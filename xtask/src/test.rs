@@ -1,8 +1,8 @@
-//! `cargo xtask test`: set-up and all checks, stopping at the first that fails.
+//! `cargo xtask test`: the set-up and all checks. It stops at the first failure.
 //!
-//! Nearly all of its time is compiling, so everything is compiled once: lints, tests, documentation
-//! and judges share one profile and one set of features. What only waits for the network is fetched
-//! meanwhile, and the judges, which need nothing compiled any more, run side by side.
+//! Most of the time is compilation, so lints, tests, documentation and judges share one profile and
+//! one set of features, and everything is compiled once. The set-up downloads while the lints
+//! compile. The judges come last, when nothing is left to compile, and run in parallel.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -18,15 +18,13 @@ use crate::process::{
 };
 use crate::{direction, licence, setup};
 
-/// What to leave out.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Leave out the slow steps: documentation, its examples and the judges
+    /// Skip the slow steps: documentation, doctests and judges
     #[arg(long)]
     quick: bool,
 }
 
-/// One check, with the heading it runs under.
 struct Step {
     name: &'static str,
     slow: bool,
@@ -45,21 +43,21 @@ const STEPS: &[Step] = &[
     Step { name: "the judges' own tests", slow: true, check: judge_tests },
 ];
 
-/// The first step that needs more than Rust and npm.
+/// The first step that needs the set-up. Earlier ones need only Rust and npm.
 const TESTS: &str = "tests";
 
-/// A check by something that is not ours, as a call of this program.
+/// A check by an independent program, started as a command of xtask.
 struct Judge {
     name: &'static str,
     arguments: &'static [&'static str],
 }
 
-/// The longest first.
+/// Longest first.
 const JUDGES: &[Judge] = &[
     Judge { name: "the page in chromium", arguments: &["judge-page"] },
     Judge { name: "the API by schemathesis", arguments: &["judge-api"] },
     Judge { name: "the environment through openenv", arguments: &["judge-openenv"] },
-    // Slower clocks than the judge's own, so that a busy machine fails no test.
+    // More time than the default, so that no flag falls on a busy machine.
     Judge {
         name: "games through python-chess",
         arguments: &["judge-uci", "--games=2", "--base=4", "--increment=0.2"],
@@ -67,29 +65,28 @@ const JUDGES: &[Judge] = &[
     Judge { name: "rules against python-chess", arguments: &["judge-rules", "--plies=20000"] },
     Judge { name: "exported networks in onnxruntime", arguments: &["judge-onnx"] },
 ];
-/// Judges at the same time: they wait for each other's programs more than they compute.
-const SIDE_BY_SIDE: usize = 2;
+/// Judges in parallel. They wait for other programs more than they compute.
+const PARALLEL_JUDGES: usize = 2;
 
-/// How long a step took, and whether it passed.
 struct Outcome {
     name: &'static str,
     time: Duration,
     result: Result<()>,
 }
 
-/// Runs everything and prints how long each took.
+/// Runs all steps and prints their times.
 pub fn run(options: &Options) -> Result<()> {
     let started = Instant::now();
     let steps: Vec<&Step> = STEPS.iter().filter(|step| !(options.quick && step.slow)).collect();
     let judges: &[Judge] = if options.quick { &[] } else { JUDGES };
     let count = 1 + steps.len() + judges.len();
 
-    // An installer that is cut off would be in the way of the next one, so it is always waited for.
+    // The scope waits for the set-up even after a failure: an interrupted installer would block the
+    // next one.
     let mut outcomes = thread::scope(|scope| -> Result<Vec<Outcome>> {
         let mut setup = Some(scope.spawn(|| timed("set-up", setup::run)));
         let mut outcomes = Vec::new();
         for (number, step) in steps.iter().enumerate() {
-            // Only from here on is anything needed that is not Rust.
             if step.name == TESTS
                 && let Some(setup) = setup.take()
             {
@@ -104,7 +101,7 @@ pub fn run(options: &Options) -> Result<()> {
         Ok(outcomes)
     })?;
     if !has_failed(&outcomes) && !judges.is_empty() {
-        println!("\n== {} judges side by side ==", judges.len());
+        println!("\n== {} judges in parallel ==", judges.len());
         outcomes.extend(judge(judges)?);
     }
     summarise(&outcomes, count, started.elapsed());
@@ -127,11 +124,12 @@ fn has_failed(outcomes: &[Outcome]) -> bool {
     outcomes.iter().any(|outcome| outcome.result.is_err())
 }
 
-/// Runs the judges, a few at a time, each with its output in one piece. After a failure none begins.
+/// Runs the judges in parallel and prints the output of each when it ends. After a failure no other
+/// judge starts.
 fn judge(judges: &'static [Judge]) -> Result<Vec<Outcome>> {
     test_binary()?;
     let folder = target_dir()?.join("judges");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let (next, failed, outcomes) =
         (AtomicUsize::new(0), AtomicBool::new(false), Mutex::new(Vec::new()));
     let one = |judge: &Judge| -> Result<()> {
@@ -144,15 +142,15 @@ fn judge(judges: &'static [Judge]) -> Result<Vec<Outcome>> {
             .stdout(file.try_clone()?)
             .stderr(file)
             .status()?;
-        let said = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
-        println!("\n== {} ==\n{}", judge.name, String::from_utf8_lossy(&said).trim_end());
+        let output = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
+        println!("\n== {} ==\n{}", judge.name, String::from_utf8_lossy(&output).trim_end());
         if !status.success() {
             bail!("cargo xtask {}: {status}", judge.arguments.join(" "));
         }
         Ok(())
     };
     thread::scope(|scope| {
-        for _ in 0..SIDE_BY_SIDE {
+        for _ in 0..PARALLEL_JUDGES {
             scope.spawn(|| {
                 while let Some(judge) = judges.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if failed.load(Ordering::Relaxed) {
@@ -170,7 +168,7 @@ fn judge(judges: &'static [Judge]) -> Result<Vec<Outcome>> {
     Ok(outcomes.into_inner().expect("no judge panics"))
 }
 
-fn summarise(outcomes: &[Outcome], count: usize, whole: Duration) {
+fn summarise(outcomes: &[Outcome], count: usize, total: Duration) {
     println!("\n== summary ==");
     for Outcome { name, time, result } in outcomes {
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
@@ -178,8 +176,8 @@ fn summarise(outcomes: &[Outcome], count: usize, whole: Duration) {
     }
     let run = outcomes.len();
     println!(
-        "{:>7.1} s  in all (set-up beside lints, judges side by side), {run} of {count} steps run",
-        whole.as_secs_f64()
+        "{:>7.1} s  in total (the set-up runs beside the lints, judges in parallel), {run} of {count} steps run",
+        total.as_secs_f64()
     );
 }
 
@@ -193,7 +191,7 @@ fn lints() -> Result<()> {
     run_command(&mut cargo(&format!("clippy --all-targets {TEST_FEATURES} -- -D warnings")))
 }
 
-/// Tests and lints have features that `cargo run` has not: what users build must compile too.
+/// Tests and lints enable more features than `cargo run`, so what users build is checked as well.
 fn default_features() -> Result<()> {
     run_command(&mut cargo("check --workspace"))
 }

@@ -1,7 +1,7 @@
-//! `cargo xtask test-cluster`: the tests of a run on many machines that take too long for every day.
+//! `cargo xtask test-cluster`: the cluster tests that are too slow for `cargo xtask test`.
 //!
-//! They are ordinary tests that are marked as ignored: workers, learner and broker are killed ten
-//! times each, and a cluster of three brokers loses its leader and is cut in two.
+//! They are ordinary tests marked as ignored: workers, learner and broker are killed ten times each,
+//! and a cluster of three brokers has its leader killed and stopped.
 
 use anyhow::Result;
 
@@ -10,14 +10,13 @@ use crate::{
     setup,
 };
 
-/// Which of them to run.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Only tests whose name has this in it
+    /// Only tests whose name contains this text
     filter: Option<String>,
 }
 
-/// Runs them, one after another: each has the machine for itself.
+/// Runs the tests one after another, because they are sensitive to load.
 pub fn run(options: &Options) -> Result<()> {
     setup::run()?;
     run_command(&mut cargo("build --release -p selfmate"))?;

@@ -1,50 +1,55 @@
-//! A game played again must be the same game.
+//! Compares a game that a worker sent with a replay of it.
 //!
-//! With the sparse network it is, bit for bit: its play is whole numbers, and the search's floats
-//! are additions, multiplications and divisions in a fixed order. Only the noise at the root asks
-//! the system for a logarithm, in 64 bits, and rounds it to 32: two systems that differ in the last
-//! bit differ in the result once in some hundred million draws. A residual network computes in
-//! floats, and processors with other vector units add in another order. There, the positions of the
-//! game that was sent are searched again, along its own moves: what the searches found must be close
-//! and what was played must be what they choose, but for a few of both, where two moves are all but
-//! equal; and a worker in too many of whose games that happens is refused as well.
+//! With the sparse network the replay is equal bit for bit: inference is in integers, and the
+//! floats of the search are added, multiplied and divided in a fixed order. The one exception is the
+//! noise at the root, which uses the system's 64-bit logarithm rounded to 32 bits: two systems whose
+//! logarithms differ in the last bit give another result once in about 10⁸ draws.
+//!
+//! Inference of an MLP adds floats in a fixed order without fused operations, so it is compared bit
+//! for bit as well. Its value uses the system's hyperbolic tangent, whose last bit may differ between
+//! versions of the C library: a worker on another system can be banned for its first game. Use one
+//! system image for all workers of such a run.
+//!
+//! Residual networks add floats in an order that depends on the vector units of the processor. There,
+//! each position of the sent game is searched again, along the moves that were sent. The results must
+//! be close and the moves must be those that the search chooses, except in a few plies
+//! ([`Agreement::Diverged`]); a worker whose games diverge too often is banned.
+//!
+//! This module only compares. The auditor replays the games, and the collector bans.
 
 use selfmate_nn::Model;
 use selfmate_run::{GameRecord, PositionRecord};
 use selfmate_selfplay::Recomputed;
 
-/// How exactly games can be played again.
+/// How closely a replay on another machine matches the game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exactness {
-    /// To the bit, on every machine.
+    /// The same bits on every machine.
     Exact,
-    /// But for the rounding of floats.
+    /// Up to rounding of floats.
     Rounded,
 }
 
-/// What playing a game again has shown.
+/// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Agreement {
-    /// The same game, but for rounding where there is some.
+    /// Equal, or within rounding where networks compute in floats.
     Same,
-    /// The same, but for a little more than rounding in a few places.
-    Diverged {
-        /// The first of them.
-        ply: usize,
-    },
-    /// Not what this network plays.
+    /// A few plies differ by more than rounding, the first at `ply`. It happens to honest workers
+    /// where two moves are almost equal, so one such game does not lead to a ban.
+    Diverged { ply: usize },
+    /// The network does not play this game. The text says where it differs; the worker is banned.
     Different(String),
 }
 
-/// How far values and policies may be apart where floats are rounded. A change of the last bit
-/// moves a visit or two of a search at most, of sixteen or more.
-const VALUE_SLACK: f32 = 0.15;
-const POLICY_SLACK: f32 = 0.3;
-/// One in so many plies may be further apart.
-const FEW: usize = 8;
+/// Largest differences that count as rounding. A change of the last bit moves at most a visit or two
+/// of a search of sixteen or more.
+const VALUE_TOLERANCE: f32 = 0.15;
+const POLICY_TOLERANCE: f32 = 0.3;
+/// One in this many plies may differ by more.
+const PLIES_PER_DEVIATION: usize = 8;
 
 impl Exactness {
-    /// That of a network's play.
     pub const fn of(model: &Model) -> Exactness {
         match model {
             Model::Sparse(_) | Model::Mlp(_) => Exactness::Exact,
@@ -53,8 +58,7 @@ impl Exactness {
     }
 }
 
-/// Compares a game with what came out when it was played again, both as they are stored, where
-/// that is exact.
+/// Compares a game with its replay where replays are exact. Both must be rounded as they are stored.
 pub fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
     if sent == own {
         return Agreement::Same;
@@ -63,48 +67,48 @@ pub fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
     Agreement::Different(difference(sent, own, diverged))
 }
 
-/// Compares a game with what the searches find along its moves, where floats are rounded.
+/// Compares a game with searches along its own moves, where networks compute in floats.
 pub fn compare_recomputed(sent: &GameRecord, own: &Recomputed) -> Agreement {
     let plies = |positions: &[PositionRecord]| positions.iter().map(|p| p.ply).collect::<Vec<_>>();
     if plies(&sent.positions) != plies(&own.positions) {
-        return Agreement::Different("other positions are judged".to_owned());
+        return Agreement::Different("other positions were searched".to_owned());
     }
     let pairs = sent.positions.iter().zip(&own.positions);
     let searches =
         pairs.filter(|(sent, own)| !is_close(sent, own)).map(|(sent, _)| sent.ply.into());
     let played = sent.moves.iter().skip(own.first).zip(&own.moves).enumerate();
     let moves = played.filter(|(_, (sent, own))| sent != own).map(|(place, _)| own.first + place);
-    let odd: Vec<usize> = searches.chain(moves).collect();
-    few(&odd, own.moves.len())
+    let deviations: Vec<usize> = searches.chain(moves).collect();
+    classify(&deviations, own.moves.len())
 }
 
-/// What it means that so many plies of a game are otherwise, where floats are rounded.
-pub(crate) fn few(odd: &[usize], plies: usize) -> Agreement {
-    let Some(&ply) = odd.iter().min() else { return Agreement::Same };
-    // A game that is short may have one.
-    if odd.len() > 1 + plies / FEW {
-        let odd = odd.len();
+/// Classifies a game by the plies that differ by more than rounding.
+pub(crate) fn classify(deviations: &[usize], plies: usize) -> Agreement {
+    let Some(&ply) = deviations.iter().min() else { return Agreement::Same };
+    // Even the shortest game may have one.
+    if deviations.len() > 1 + plies / PLIES_PER_DEVIATION {
+        let count = deviations.len();
         return Agreement::Different(format!(
-            "{odd} searches and moves of {plies} plies are others, from ply {ply}"
+            "{count} searches and moves of {plies} plies differ, from ply {ply}"
         ));
     }
     Agreement::Diverged { ply }
 }
 
-/// The first place in which two lists differ; the end of the shorter when neither does before.
+/// The index of the first difference; the length of the shorter list if there is none before.
 fn first_difference<T: PartialEq>(one: &[T], other: &[T]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// In words, for the one who has to explain it to the owner of a worker.
+/// Describes the first difference, for the owner of the worker.
 fn difference(sent: &GameRecord, own: &GameRecord, diverged: usize) -> String {
-    let judged = sent.positions.iter().zip(&own.positions).find(|(sent, own)| sent != own);
-    let searched = judged.map_or(usize::MAX, |(sent, own)| sent.ply.min(own.ply).into());
+    let position = sent.positions.iter().zip(&own.positions).find(|(sent, own)| sent != own);
+    let searched = position.map_or(usize::MAX, |(sent, own)| sent.ply.min(own.ply).into());
     let is_move = diverged < sent.moves.len().max(own.moves.len()) && diverged < searched;
     match (is_move, searched) {
-        (true, _) => format!("another move at ply {diverged}"),
-        (false, usize::MAX) => format!("another end at ply {diverged}"),
-        (false, ply) => format!("another search at ply {ply}"),
+        (true, _) => format!("different move at ply {diverged}"),
+        (false, usize::MAX) => format!("different end at ply {diverged}"),
+        (false, ply) => format!("different search at ply {ply}"),
     }
 }
 
@@ -112,18 +116,19 @@ fn is_close(sent: &PositionRecord, own: &PositionRecord) -> bool {
     let distance: f32 =
         sent.policy.iter().zip(&own.policy).map(|(sent, own)| (sent - own).abs()).sum();
     sent.policy.len() == own.policy.len()
-        && (sent.value - own.value).abs() <= VALUE_SLACK
-        && distance / 2.0 <= POLICY_SLACK
+        && (sent.value - own.value).abs() <= VALUE_TOLERANCE
+        && distance / 2.0 <= POLICY_TOLERANCE
 }
 
-/// True when a worker's games part from their recomputation too often to be rounding: more than a
-/// quarter of at least twenty.
+/// Whether a worker's audited games diverge too often for rounding: more than a quarter of at least
+/// twenty. The collector then bans the worker.
 pub const fn diverges_too_often(diverged: u64, audited: u64) -> bool {
     audited >= 20 && 4 * diverged > audited
 }
 
-/// The chance that somebody who makes up a share of games is found out within so many games.
-pub fn detection(faked: f64, audited: f64, games: u32) -> f64 {
+/// The probability that a worker that fakes a share of its games is found within this many games,
+/// if a share of games is audited.
+pub fn detection_probability(faked: f64, audited: f64, games: u32) -> f64 {
     1.0 - (1.0 - faked * audited).powf(f64::from(games))
 }
 
@@ -160,7 +165,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_smallest_forgery_shows() {
+    fn the_smallest_forgery_is_found() {
         let generation = generation();
         let own = play(&generation, 3).record.rounded();
         let compare = |sent: &GameRecord| compare(sent, &own);
@@ -168,7 +173,7 @@ pub(crate) mod tests {
         let mut sent = own.clone();
         sent.positions[2].value += 0.001;
         let ply = own.positions[2].ply;
-        let text = format!("another search at ply {ply}");
+        let text = format!("different search at ply {ply}");
         assert_eq!(compare(&sent), Agreement::Different(text));
         let mut sent = own.clone();
         sent.moves.pop();
@@ -185,7 +190,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn rounding_is_forgiven_where_floats_are_rounded_and_nothing_else() {
+    fn only_rounding_is_tolerated_where_networks_compute_in_floats() {
         let generation = generation();
         let stop = AtomicBool::new(false);
         let mut player = player(&generation);
@@ -195,13 +200,13 @@ pub(crate) mod tests {
         let own = play(&generation, 3).record.rounded();
         assert_eq!(compare(&own), Agreement::Same);
         let mut sent = own.clone();
-        sent.positions.iter_mut().for_each(|judged| judged.value += 0.01);
+        sent.positions.iter_mut().for_each(|position| position.value += 0.01);
         assert_eq!(compare(&sent), Agreement::Same);
-        let forge = |judged: &mut PositionRecord| {
-            let last = judged.policy.len() - 1;
-            judged.policy.fill(0.0);
-            judged.policy[last] = 1.0;
-            judged.value = if judged.value > 0.0 { -0.5 } else { 0.5 };
+        let forge = |position: &mut PositionRecord| {
+            let last = position.policy.len() - 1;
+            position.policy.fill(0.0);
+            position.policy[last] = 1.0;
+            position.value = if position.value > 0.0 { -0.5 } else { 0.5 };
         };
         let mut sent = own.clone();
         forge(&mut sent.positions[4]);
@@ -211,21 +216,24 @@ pub(crate) mod tests {
         assert!(matches!(compare(&sent), Agreement::Different(_)));
         let mut sent = own.clone();
         sent.positions.pop();
-        assert_eq!(compare(&sent), Agreement::Different("other positions are judged".to_owned()));
+        assert_eq!(
+            compare(&sent),
+            Agreement::Different("other positions were searched".to_owned())
+        );
         assert!(
             !diverges_too_often(5, 19) && !diverges_too_often(5, 20) && diverges_too_often(6, 20)
         );
     }
 
-    /// Who searches as it should and plays something else is found out too.
+    /// The worker sends honest search results, but plays other moves.
     #[test]
-    fn moves_that_no_search_has_chosen_are_found() {
+    fn moves_that_the_search_did_not_choose_are_found() {
         let generation = generation();
         let stop = AtomicBool::new(false);
         let mut player = player(&generation);
         let mut sent = play(&generation, 3).record.rounded();
         let first = player.recompute(&generation, &sent, &stop).unwrap().first;
-        // From the first search on the last of the legal moves, each time.
+        // After the opening, always the last legal move.
         let mut game = selfmate_chess::Game::new();
         if let Some(fen) = &sent.start {
             game = selfmate_chess::fen::parse_game(fen).unwrap();
@@ -247,9 +255,9 @@ pub(crate) mod tests {
 
     #[test]
     fn one_faked_game_in_ten_is_found_within_1500_games() {
-        assert!(detection(0.1, 0.02, 1500) > 0.95);
-        assert!(detection(0.1, 0.02, 1400) < 0.95);
-        // The same by the choice that is really made, over many cheats.
+        assert!(detection_probability(0.1, 0.02, 1500) > 0.95);
+        assert!(detection_probability(0.1, 0.02, 1400) < 0.95);
+        // The same with the real selection of audits, over many cheating workers.
         let (key, job) = (Key::new([9; 32]), Hash::of(b"job"));
         let mut found: Vec<u64> = (0..400)
             .map(|cheat| {
@@ -263,6 +271,6 @@ pub(crate) mod tests {
         found.sort_unstable();
         let (median, late) = (found[200], found[380]);
         assert!((250..450).contains(&median), "median {median}");
-        assert!(late < 2000, "95 of 100 within {late}");
+        assert!(late < 2000, "95 % are found within {late}");
     }
 }

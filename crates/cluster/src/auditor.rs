@@ -1,4 +1,5 @@
-//! Plays chosen games again on the threads that the learner does not need while others play.
+//! Replays the games chosen for an audit, on threads that the learner does not use while workers
+//! play. It does not choose the games and does not act on the findings; the collector does both.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +13,6 @@ use crate::audit::{Agreement, Exactness, compare, compare_recomputed};
 use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
-/// Plays games again.
 pub struct Auditor<T> {
     shared: Arc<Shared<T>>,
     findings: Receiver<Finding>,
@@ -20,23 +20,18 @@ pub struct Auditor<T> {
     pending: usize,
 }
 
-/// What playing a game again has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Who had sent it.
+    /// The sender.
     pub worker: WorkerName,
-    /// The number of the game.
     pub number: u64,
-    /// Whether it is the same game.
     pub agreement: Agreement,
 }
 
-/// Plays a game again and compares; `None` when it was stopped.
+/// Replays a game and compares; `None` when it was stopped.
 pub type Replay<T> = Box<dyn FnMut(&T, &Arc<AtomicBool>) -> Option<Agreement>>;
 
-/// Games with a number.
 pub trait Numbered {
-    /// The number.
     fn number(&self) -> u64;
 }
 
@@ -53,38 +48,37 @@ impl Numbered for selfmate_arena::GameRecord {
 }
 
 struct Shared<T> {
-    make: Box<dyn Fn() -> Replay<T> + Send + Sync>,
+    make_replay: Box<dyn Fn() -> Replay<T> + Send + Sync>,
     queue: Mutex<VecDeque<(WorkerName, T)>>,
-    /// There is something in the queue, or all is over.
+    /// Signals a new entry of the queue, or the stop.
     ready: Condvar,
-    over: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Auditor<FinishedGame> {
-    /// For the games of a generation.
     pub fn of_generation(
         threads: usize,
         generation: &Generation,
         evaluators: Evaluators,
         exactness: Exactness,
     ) -> Auditor<FinishedGame> {
-        // One game at a time needs the least memory, and games are the same however many there are.
+        // One game at a time needs the least memory and gives the same games.
         let config = SelfPlayConfig { games_at_once: 1, ..generation.config.clone() };
         let generation = Arc::new(Generation { config, ..generation.clone() });
         let evaluators = Arc::new(evaluators);
         Auditor::new(threads, move || {
             let (generation, evaluators) = (Arc::clone(&generation), Arc::clone(&evaluators));
             let mut player = None;
-            Box::new(move |sent: &FinishedGame, halt: &Arc<AtomicBool>| {
+            Box::new(move |sent: &FinishedGame, stop: &Arc<AtomicBool>| {
                 let sent = &sent.record;
                 let player =
                     player.get_or_insert_with(|| SelfPlayer::new(&generation.config, evaluators()));
                 if exactness == Exactness::Rounded {
-                    let recomputed = player.recompute(&generation, sent, halt)?;
+                    let recomputed = player.recompute(&generation, sent, stop)?;
                     return Some(compare_recomputed(sent, &recomputed));
                 }
                 let (mut next, mut own) = (Some(sent.number), None);
-                player.play(&generation, || next.take(), |played| own = Some(played), halt);
+                player.play(&generation, || next.take(), |played| own = Some(played), stop);
                 Some(compare(sent, &own?.record.rounded()))
             })
         })
@@ -92,14 +86,17 @@ impl Auditor<FinishedGame> {
 }
 
 impl<T: Numbered + Send + 'static> Auditor<T> {
-    /// On so many threads, each with a way to play games again of its own, made when there is
-    /// something to play: most generations of a small run have nothing.
-    pub fn new(threads: usize, make: impl Fn() -> Replay<T> + Send + Sync + 'static) -> Auditor<T> {
+    /// Each thread makes its own [`Replay`] when its first game arrives: most generations of a small
+    /// run have no audit at all.
+    pub fn new(
+        threads: usize,
+        make_replay: impl Fn() -> Replay<T> + Send + Sync + 'static,
+    ) -> Auditor<T> {
         let shared = Arc::new(Shared {
-            make: Box::new(make),
+            make_replay: Box::new(make_replay),
             queue: Mutex::default(),
             ready: Condvar::new(),
-            over: Arc::default(),
+            stop: Arc::default(),
         });
         let (sender, findings) = channel();
         let start = |_| {
@@ -110,7 +107,6 @@ impl<T: Numbered + Send + 'static> Auditor<T> {
         Auditor { shared, findings, threads, pending: 0 }
     }
 
-    /// Has a game played again.
     pub fn add(&mut self, worker: WorkerName, game: T) {
         self.pending += 1;
         let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,22 +115,22 @@ impl<T: Numbered + Send + 'static> Auditor<T> {
         self.shared.ready.notify_one();
     }
 
-    /// What was found since this was last asked.
+    /// The findings since the last call.
     pub fn findings(&mut self) -> Vec<Finding> {
         let findings: Vec<Finding> = self.findings.try_iter().collect();
         self.pending -= findings.len();
         findings
     }
 
-    /// Does not play the games of a worker again that are not begun: it is refused anyway.
-    pub fn forget(&mut self, worker: &WorkerName) {
+    /// Drops the audits of a banned worker that have not begun.
+    pub fn cancel(&mut self, worker: &WorkerName) {
         let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
         let before = queue.len();
         queue.retain(|(sender, _)| sender != worker);
         self.pending -= before - queue.len();
     }
 
-    /// Games whose findings are still to come; an error when they never will.
+    /// Audits without a finding; an error if a thread has panicked, because some would never end.
     pub fn pending(&self) -> Result<usize, ClusterError> {
         let panicked = self.threads.iter().filter(|thread| thread.is_finished()).count();
         if panicked > 0 {
@@ -148,9 +144,9 @@ impl<T: Numbered> Shared<T> {
     fn work(&self, sender: &Sender<Finding>) {
         let mut replay = None;
         while let Some((worker, sent)) = self.next() {
-            let replay = replay.get_or_insert_with(|| (self.make)());
-            // None when all is over.
-            let Some(agreement) = replay(&sent, &self.over) else { return };
+            let replay = replay.get_or_insert_with(|| (self.make_replay)());
+            // `None` after a stop.
+            let Some(agreement) = replay(&sent, &self.stop) else { return };
             let number = sent.number();
             if sender.send(Finding { worker, number, agreement }).is_err() {
                 return;
@@ -161,11 +157,11 @@ impl<T: Numbered> Shared<T> {
     fn next(&self) -> Option<(WorkerName, T)> {
         let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if self.over.load(Relaxed) {
+            if self.stop.load(Relaxed) {
                 return None;
             }
             match queue.pop_front() {
-                Some(job) => return Some(job),
+                Some(audit) => return Some(audit),
                 None => {
                     queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 }
@@ -176,13 +172,14 @@ impl<T: Numbered> Shared<T> {
 
 impl<T> Drop for Auditor<T> {
     fn drop(&mut self) {
-        // Under the lock, so that no thread looks just before and waits just after.
+        // Set under the lock: otherwise a thread could check the flag just before and then wait for
+        // ever.
         let queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        self.shared.over.store(true, Relaxed);
+        self.shared.stop.store(true, Relaxed);
         drop(queue);
         self.shared.ready.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so.
+            // A panic was already printed.
             let _ = thread.join();
         }
     }
@@ -198,14 +195,14 @@ mod tests {
     use super::*;
     use crate::audit::tests::{generation, play, tiny_shape};
 
-    /// A game as it is stored.
+    /// As games are stored.
     fn rounded(generation: &Generation, number: u64) -> FinishedGame {
         let game = play(generation, number);
         FinishedGame { record: game.record.rounded(), ..game }
     }
 
     #[test]
-    fn honest_games_agree_and_a_forged_one_does_not() {
+    fn honest_games_agree_a_forged_one_does_not_and_cancelled_audits_are_dropped() {
         let generation = generation();
         let weights = Weights::random(tiny_shape(), Seed::new(1)).unwrap();
         let model = Model::Sparse(Box::new(weights));
@@ -228,17 +225,17 @@ mod tests {
             let agrees = finding.agreement == Agreement::Same;
             assert_eq!(agrees, finding.worker == honest, "{finding:?}");
         }
-        // What is forgotten is not waited for, but for what is begun.
+        // Only audits that had begun are still pending after a cancel.
         let game = rounded(&generation, 7);
         (0..500).for_each(|_| auditor.add(cheat.clone(), game.clone()));
-        auditor.forget(&cheat);
+        auditor.cancel(&cheat);
         let mut findings = Vec::new();
         while auditor.pending().unwrap() > 0 {
             findings.extend(auditor.findings());
             std::thread::yield_now();
         }
         assert!(findings.len() < 400, "{}", findings.len());
-        // Dropping it while it has work ends it.
+        // Dropping the auditor stops it even though its queue is not empty.
         for number in 0..50 {
             auditor.add(honest.clone(), rounded(&generation, number % 3));
         }

@@ -1,6 +1,7 @@
-//! Workers from whom nothing is taken any more: a file in the run, a line each.
+//! The list of banned workers, kept in `cluster/bans.jsonl` of a run, one worker per line.
 //!
-//! A line can be removed by hand when its worker has been put right.
+//! This file only stores bans; the collector decides on them (see the crate documentation). To lift
+//! a ban, stop the learner and remove the worker's line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,10 +14,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
-/// Workers that are refused, each with the reason.
 #[derive(Default)]
 pub struct Bans {
-    /// Nowhere, for as long as this process lives.
+    /// `None` for matches: their bans are only kept in memory.
     path: Option<PathBuf>,
     reasons: BTreeMap<WorkerName, String>,
 }
@@ -28,7 +28,7 @@ struct Line {
 }
 
 impl Bans {
-    /// Reads the file, if there is one.
+    /// Reads the file. A file that does not exist is an empty list.
     pub fn open(path: &Path) -> Result<Bans, ClusterError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -47,12 +47,12 @@ impl Bans {
         Ok(Bans { path: Some(path.to_owned()), reasons })
     }
 
-    /// Why a worker is refused; `None` when it is not.
+    /// Why a worker is banned; `None` when it is not.
     pub fn reason(&self, worker: &WorkerName) -> Option<&str> {
         self.reasons.get(worker).map(String::as_str)
     }
 
-    /// Refuses a worker from now on, also after a restart; false when it was refused before.
+    /// Bans a worker, also after a restart. Returns false if it was banned before.
     pub fn add(&mut self, worker: &WorkerName, reason: &str) -> Result<bool, ClusterError> {
         if self.reasons.contains_key(worker) {
             return Ok(false);
@@ -64,19 +64,17 @@ impl Bans {
             text.push_str(&serde_json::to_string(&line).expect("a line is plain data"));
             text.push('\n');
         }
-        // Whole or not at all: half a line would be an error at every start from now on.
+        // Atomic: a torn line would be an error at every later start.
         if let Some(path) = &self.path {
             atomic::write(path, text.as_bytes())?;
         }
         Ok(true)
     }
 
-    /// Who is refused.
     pub fn workers(&self) -> BTreeSet<WorkerName> {
         self.reasons.keys().cloned().collect()
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = (&WorkerName, &str)> {
         self.reasons.iter().map(|(worker, reason)| (worker, reason.as_str()))
     }
@@ -87,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refused_worker_stays_refused() {
+    fn a_ban_survives_a_restart_and_keeps_its_first_reason() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bans.jsonl");
         let [a, b] = ["a", "b"].map(|name| WorkerName::new(name).unwrap());

@@ -1,8 +1,8 @@
-//! The NATS server: how to reach it, and what is kept there.
+//! The connection to the NATS server: the only module that knows streams and object stores.
 //!
-//! Games wait in a stream until the learner has them on its own disk. Orders and networks are in an
-//! object store under the hash of their content. Nothing that exists only here is ever needed: the
-//! learner publishes again what is missing.
+//! Games wait in a stream until the coordinator has them on its own disk. Jobs and networks are in an
+//! object store under the hash of their content. Nothing that exists only at the broker is needed:
+//! the coordinator publishes missing objects again, and lost games are played again.
 
 use std::error::Error;
 use std::fmt;
@@ -31,56 +31,59 @@ use crate::subject::{BUCKET, CONSUMER, GAMES, STREAM, WorkerName};
 /// How to reach a broker.
 #[derive(Clone, Debug, Default)]
 pub struct Access {
-    /// Its address, or several with commas: `nats://responder:4222`, `tls://responder:4222`.
+    /// One address or several separated by commas: `nats://host:4222`, `tls://host:4222`.
     pub url: String,
-    /// A credentials file, as `nsc` makes them.
+    /// A credentials file as written by `nsc`.
     pub credentials: Option<PathBuf>,
     /// A file with the seed of an nkey.
     pub nkey: Option<PathBuf>,
-    /// The certificate of whoever signed the broker's.
+    /// The certificate of the authority that signed the broker's certificate.
     pub authority: Option<PathBuf>,
-    /// A certificate and its key to show to the broker.
+    /// The client's own certificate and its key.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
 impl Access {
-    /// The addresses, each of which some broker could have.
+    /// Parses the addresses.
     pub fn servers(&self) -> Result<Vec<ServerAddr>, ClusterError> {
         self.url.split(',').map(|address| parse_address(address.trim())).collect()
     }
 
-    /// Refuses files that cannot be read or have no end: the client would read those of TLS whole.
+    /// Checks that the TLS files are readable and not too large: the client library would read a file
+    /// without end, such as a device.
     fn check_files(&self) -> Result<(), ClusterError> {
         let certificate = self.certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
         self.authority.iter().chain(certificate).try_for_each(|path| read_text(path).map(drop))
     }
 }
 
-/// No credentials or certificates are larger.
+/// Of credentials and certificates, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
 fn read_text(path: &Path) -> Result<String, ClusterError> {
     let bytes = bounded_file::read(path, MAX_FILE).map_err(ClusterError::io(path))?;
-    String::from_utf8(bytes)
-        .map_err(|_| ClusterError::File { path: path.to_owned(), what: "not a text".to_owned() })
+    String::from_utf8(bytes).map_err(|_| ClusterError::File {
+        path: path.to_owned(),
+        what: "expected a text file in UTF-8".to_owned(),
+    })
 }
 
 fn parse_address(text: &str) -> Result<ServerAddr, ClusterError> {
     let wrong = |reason: String| ClusterError::Address { address: text.to_owned(), reason };
     let address: ServerAddr = text.parse().map_err(|error: io::Error| wrong(error.to_string()))?;
     match (address.scheme(), address.host(), address.port()) {
-        ("nats" | "tls", "", _) => Err(wrong("it names no responder".to_owned())),
-        ("nats" | "tls", _, 0) => Err(wrong("there is no port 0".to_owned())),
+        ("nats" | "tls", "", _) => Err(wrong("it has no host".to_owned())),
+        ("nats" | "tls", _, 0) => Err(wrong("port 0 is not valid".to_owned())),
         ("nats" | "tls", ..) => Ok(address),
-        (scheme, ..) => Err(wrong(format!("'{scheme}' is not spoken here"))),
+        (scheme, ..) => Err(wrong(format!("the scheme '{scheme}' is not supported"))),
     }
 }
 
-/// True where somebody has to change a name or a certificate before a connection can be made.
+/// Whether a name or a certificate must be changed before a connection is possible.
 fn is_unreachable(error: &ConnectError) -> bool {
     match error.kind() {
         ConnectErrorKind::ServerParse | ConnectErrorKind::Dns | ConnectErrorKind::Tls => true,
-        // What TLS does not accept comes as data that is none.
+        // A rejected certificate arrives as invalid data.
         ConnectErrorKind::Io => error
             .source()
             .and_then(|source| source.downcast_ref::<io::Error>())
@@ -89,19 +92,17 @@ fn is_unreachable(error: &ConnectError) -> bool {
     }
 }
 
-/// Who connects.
 #[derive(Clone, Copy, Debug)]
 pub enum Role<'a> {
-    /// Whoever trains, or has a match played.
+    /// The coordinator of a run or match.
     Learner,
-    /// Whoever plays.
     Worker(&'a WorkerName),
-    /// Whoever asks how it goes.
+    /// Requests status reports.
     Watcher,
 }
 
 impl Role<'_> {
-    /// Where its answers go. Brokers that know their users let nobody else listen there.
+    /// The prefix of reply subjects. The example permissions let no other user subscribe to it.
     fn inbox(self) -> String {
         match self {
             Role::Learner => "_INBOX_learner".to_owned(),
@@ -110,9 +111,8 @@ impl Role<'_> {
         }
     }
 
-    /// How often its connection is tried; three times without an answer, and another server is
-    /// looked for. A worker's line may be busy with a network for long; but it finds out when its
-    /// games are not confirmed.
+    /// The connection is given up after three pings without an answer. A worker pings rarely, because
+    /// a network download may block its line for long; it also notices when games are not confirmed.
     const fn ping(self) -> Duration {
         match self {
             Role::Learner | Role::Watcher => Duration::from_millis(1500),
@@ -131,21 +131,19 @@ impl fmt::Display for Role<'_> {
     }
 }
 
-/// A connection to a broker.
 #[derive(Clone)]
 pub struct Broker {
     client: Client,
     jetstream: Context,
-    /// There are servers to choose from.
-    has_choice: bool,
+    has_alternatives: bool,
 }
 
-/// How the learner wants games to be kept.
+/// How the broker stores games.
 #[derive(Clone, Copy, Debug)]
 pub struct Storage {
-    /// Servers that have a copy.
+    /// Servers that store a copy.
     pub replicas: usize,
-    /// Bytes of games that wait for the learner; more are refused, and workers wait.
+    /// Bytes of games in the stream. When it is full, the broker refuses games and workers retry.
     pub max_bytes: i64,
 }
 
@@ -155,32 +153,36 @@ impl Default for Storage {
     }
 }
 
-/// How long a connection may take; when there are others to try, and when there are not.
-const CHOICE: Duration = Duration::from_secs(2);
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long a broker may be silent while it sends an object.
-const SILENCE: Duration = Duration::from_secs(30);
-/// How long a broker may take to confirm a game. It is sent again then, and kept once.
-const CONFIRM: Duration = Duration::from_secs(3);
-/// Games that come while the learner learns are given to it again after so long.
+/// Shorter than [`CONNECT_TIMEOUT`], because there are other servers to try.
+const ALTERNATIVE_TIMEOUT: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// For each chunk of an object.
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the broker may take to confirm a message. Afterwards it is sent again, and stored once.
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(3);
+/// Messages that are not acknowledged, for example while the learner trains, are delivered again
+/// after this time.
 const ACK_WAIT: Duration = Duration::from_secs(60);
-/// A message that is sent twice within this is kept once.
-const DUPLICATES: Duration = Duration::from_secs(600);
-/// Games on their way to the learner.
+/// A message that is sent twice within this time is stored once.
+const DUPLICATE_WINDOW: Duration = Duration::from_secs(600);
 const MAX_UNACKNOWLEDGED: i64 = 4096;
 
 impl Broker {
-    /// Connects once; afterwards a lost connection is made again for ever.
+    /// Makes the first connection. Afterwards the client reconnects without limit.
     pub async fn connect(access: &Access, role: Role<'_>) -> Result<Broker, ClusterError> {
         let servers = access.servers()?;
         access.check_files()?;
-        let has_choice = servers.len() > 1;
-        // Not all at once, when a server comes back.
+        let has_alternatives = servers.len() > 1;
+        // When a server comes back, clients should not reconnect at the same moment.
         let jitter = Backoff::new(&role.to_string()).jitter();
         let mut options = ConnectOptions::new()
             .name(format!("selfmate {role}"))
             .custom_inbox_prefix(role.inbox())
-            .connection_timeout(if has_choice { CHOICE } else { CONNECT })
+            .connection_timeout(if has_alternatives {
+                ALTERNATIVE_TIMEOUT
+            } else {
+                CONNECT_TIMEOUT
+            })
             .request_timeout(Some(Duration::from_secs(10)))
             .ping_interval(role.ping())
             .reconnect_delay_callback(move |tries| {
@@ -207,46 +209,45 @@ impl Broker {
             ClusterError::broker(&format!("connecting to {}", access.url))(error)
         })?;
         let jetstream = jetstream::new(client.clone());
-        Ok(Broker { client, jetstream, has_choice })
+        Ok(Broker { client, jetstream, has_alternatives })
     }
 
-    /// The connection.
     pub const fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Makes the stream and the object store, where they are not there.
+    /// Creates the stream and the object store if they do not exist.
     pub async fn set_up(&self, storage: Storage) -> Result<(), ClusterError> {
         let games = stream::Config {
             name: STREAM.to_owned(),
             subjects: vec![format!("{GAMES}.*")],
             retention: RetentionPolicy::WorkQueue,
-            // When it is full, workers are told so and wait: nothing that was kept is dropped.
+            // When the stream is full, new messages are refused; stored ones are never dropped.
             discard: DiscardPolicy::New,
             max_bytes: storage.max_bytes,
             max_message_size: MAX_MESSAGE as i32 + 1024,
-            // Nobody can fill it detached.
+            // A single worker cannot fill the stream.
             max_messages_per_subject: 2 * MAX_HELD as i64,
             discard_new_per_subject: true,
-            duplicate_window: DUPLICATES,
+            duplicate_window: DUPLICATE_WINDOW,
             num_replicas: storage.replicas,
             ..stream::Config::default()
         };
         let made = self.jetstream.create_or_update_stream(games).await;
-        made.map_err(ClusterError::broker(&format!("making the stream {STREAM}")))?;
+        made.map_err(ClusterError::broker(&format!("creating the stream {STREAM}")))?;
         let objects = object_store::Config {
             bucket: BUCKET.to_owned(),
             num_replicas: storage.replicas,
             ..object_store::Config::default()
         };
-        // One that is there with other settings will do.
+        // An existing store with other settings is good enough.
         if self.jetstream.create_object_store(objects).await.is_err() {
             self.store().await?;
         }
         Ok(())
     }
 
-    /// The learner's place in the stream of games.
+    /// The coordinator's consumer of the stream of games.
     pub async fn games(&self) -> Result<PullConsumer, ClusterError> {
         let doing = format!("reading the stream {STREAM}");
         let stream = self.jetstream.get_stream(STREAM).await;
@@ -262,49 +263,50 @@ impl Broker {
         consumer.map_err(ClusterError::broker(&doing))
     }
 
-    /// Games that wait in the stream.
+    /// Messages in the stream; `None` if the broker does not answer.
     pub async fn waiting(&self) -> Option<u64> {
         let stream = self.jetstream.get_stream(STREAM).await.ok()?;
         Some(stream.cached_info().state.messages)
     }
 
-    /// Sends a game; returns when the broker has it. A message id that comes again is kept once.
+    /// Sends a message of games. Returns when the broker has stored it. A message with a known id is not
+    /// stored again.
     pub async fn send(
         &self,
         subject: String,
         id: &Hash,
-        game: Vec<u8>,
+        message: Vec<u8>,
     ) -> Result<(), ClusterError> {
         let mut headers = HeaderMap::new();
         headers.insert(header::NATS_MESSAGE_ID, id.to_string().as_str());
-        let doing = "sending a game";
+        let doing = "sending games";
         let send = async {
-            let sent = self.jetstream.publish_with_headers(subject, headers, game.into()).await;
-            let kept = sent.map_err(ClusterError::broker(doing))?.await;
-            kept.map(|_| ()).map_err(ClusterError::broker(doing))
+            let sent = self.jetstream.publish_with_headers(subject, headers, message.into()).await;
+            let stored = sent.map_err(ClusterError::broker(doing))?.await;
+            stored.map(|_| ()).map_err(ClusterError::broker(doing))
         };
         let late = |_| ClusterError::Broker {
             doing: doing.to_owned(),
-            what: format!("not confirmed within {} s", CONFIRM.as_secs()),
+            what: format!("not confirmed within {} s", CONFIRM_TIMEOUT.as_secs()),
         };
-        match tokio::time::timeout(CONFIRM, send).await {
+        match tokio::time::timeout(CONFIRM_TIMEOUT, send).await {
             Ok(outcome) => outcome,
             Err(elapsed) => {
-                self.look_elsewhere().await;
+                self.try_another_server().await;
                 Err(late(elapsed))
             }
         }
     }
 
-    /// Leaves a server that does not answer, when there are others.
-    async fn look_elsewhere(&self) {
-        if self.has_choice {
-            // It fails only when the connection is being given up anyway.
+    /// Leaves a server that does not answer, if there are others.
+    async fn try_another_server(&self) {
+        if self.has_alternatives {
+            // Fails only when the client is being closed.
             let _ = self.client.force_reconnect().await;
         }
     }
 
-    /// Asks somebody; `None` when nobody listens.
+    /// Sends a request; `None` when no one is subscribed.
     pub async fn request(
         &self,
         subject: &str,
@@ -315,23 +317,25 @@ impl Broker {
         match tokio::time::timeout(timeout, asked).await {
             Ok(Ok(answer)) => Ok(Some(answer.payload.to_vec())),
             Ok(Err(error)) if error.kind() == RequestErrorKind::NoResponders => Ok(None),
-            Ok(Err(error)) => Err(ClusterError::broker(&format!("asking {subject}"))(error)),
+            Ok(Err(error)) => {
+                Err(ClusterError::broker(&format!("sending a request to {subject}"))(error))
+            }
             Err(_) => {
-                self.look_elsewhere().await;
+                self.try_another_server().await;
                 Err(ClusterError::Broker {
-                    doing: format!("asking {subject}"),
+                    doing: format!("sending a request to {subject}"),
                     what: format!("no answer within {} s", timeout.as_secs()),
                 })
             }
         }
     }
 
-    /// Publishes bytes under their hash, unless they are there.
+    /// Publishes bytes under their hash, unless the store already has them.
     pub async fn publish(&self, hash: &Hash, mut bytes: &[u8]) -> Result<(), ClusterError> {
         let doing = format!("publishing {}", hash.short());
         let store = self.store().await?;
         let name = hash.to_string();
-        // What is said of it may also be nonsense that somebody had sent there.
+        // The size is compared as well, because a worker can make the broker overwrite the metadata.
         if let Ok(info) = store.info(&name).await
             && !info.deleted
             && info.size == bytes.len()
@@ -342,7 +346,7 @@ impl Broker {
         put.map(|_| ()).map_err(ClusterError::broker(&doing))
     }
 
-    /// The bytes of a hash, checked.
+    /// Fetches the bytes of a hash and verifies them. `what` is "job" or "network", for errors.
     pub async fn fetch(
         &self,
         what: &'static str,
@@ -357,31 +361,31 @@ impl Broker {
             let what = format!("{size} bytes: expected at most {most}");
             return Err(ClusterError::Broker { doing, what });
         }
-        // One piece after the other, each asked for by itself: a consumer, as the library makes one,
-        // would be quicker over a slow line, but who may make one can have it deliver anywhere.
+        // Each chunk is requested by itself. The library would create a consumer, which is faster on a
+        // slow line, but a worker that may create consumers can have them deliver to any subject.
         let stream = self.jetstream.get_stream_no_info(format!("OBJ_{BUCKET}")).await;
         let stream = stream.map_err(ClusterError::broker(&doing))?;
         let subject = format!("$O.{BUCKET}.C.{}", info.nuid);
-        let (mut bytes, mut from) = (Vec::with_capacity(size), 1);
+        let (mut bytes, mut next) = (Vec::with_capacity(size), 1);
         while bytes.len() < size {
-            let piece = stream.direct_get_next_for_subject(subject.as_str(), Some(from));
-            let Ok(piece) = tokio::time::timeout(SILENCE, piece).await else {
-                let what = format!("nothing for {} s", SILENCE.as_secs());
+            let chunk = stream.direct_get_next_for_subject(subject.as_str(), Some(next));
+            let Ok(chunk) = tokio::time::timeout(CHUNK_TIMEOUT, chunk).await else {
+                let what = format!("no data for {} s", CHUNK_TIMEOUT.as_secs());
                 return Err(ClusterError::Broker { doing, what });
             };
-            let piece = piece.map_err(ClusterError::broker(&doing))?;
-            from = piece.sequence + 1;
-            bytes.extend_from_slice(&piece.payload);
+            let chunk = chunk.map_err(ClusterError::broker(&doing))?;
+            next = chunk.sequence + 1;
+            bytes.extend_from_slice(&chunk.payload);
         }
         if Hash::of(&bytes) != *hash {
-            return Err(ClusterError::Forged { what, name: hash.to_string() });
+            return Err(ClusterError::Forged { what, hash: hash.to_string() });
         }
         Ok(bytes)
     }
 
-    /// Removes all objects but these.
+    /// Removes all other objects.
     pub async fn keep_only(&self, hashes: &[Hash]) -> Result<(), ClusterError> {
-        let doing = "tidying the object store";
+        let doing = "cleaning the object store";
         let kept: Vec<String> = hashes.iter().map(Hash::to_string).collect();
         let store = self.store().await?;
         let mut objects = store.list().await.map_err(ClusterError::broker(doing))?;

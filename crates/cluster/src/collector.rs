@@ -1,5 +1,9 @@
-//! Takes in the games of a job: each is validated, kept, acknowledged once it is on disk, and played
-//! again if it is chosen for an audit. Who keeps the games is a [`GameKeeper`]'s affair.
+//! Collects the games of a job. Each game is validated, kept, acknowledged once it is on disk, and
+//! replayed if it is chosen for an audit. The [`GameKeeper`] knows what a valid game is and where it
+//! is kept; one is for generations, one for matches.
+//!
+//! The collector is the only place that bans workers; the crate documentation lists the reasons. A
+//! ban removes all games of the worker from this job, so that they are lent again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,33 +11,31 @@ use async_nats::jetstream::{AckKind, Message};
 
 use crate::audit::{Agreement, diverges_too_often};
 use crate::auditor::{Auditor, Finding, Numbered};
-use crate::coordinator::{Coordinator, Waiting};
+use crate::coordinator::{Caller, Coordinator};
 use crate::envelope::Envelope;
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::rejection::Rejection;
 use crate::subject::WorkerName;
 
-/// Validates and keeps the games of a job.
-pub trait GameKeeper: Waiting {
+pub trait GameKeeper: Caller {
     type Game: Numbered + Clone + Send + 'static;
 
-    /// Validates a game that was asked for. The hash is the same for two games that are the same.
+    /// Validates a game whose token was verified. Two copies of a game have the same hash.
     fn validate(&mut self, envelope: &Envelope) -> Result<(Self::Game, Hash), Rejection>;
 
     fn keep(&mut self, worker: &WorkerName, game: Self::Game) -> Result<(), ClusterError>;
 
-    /// A game that is kept.
     fn kept(&self, number: u64) -> Option<Self::Game>;
 
-    /// Waits until everything is on disk; then games are acknowledged.
+    /// Returns when all games are on disk. They are acknowledged afterwards.
     fn sync(&mut self) -> Result<(), ClusterError>;
 
-    /// Removes games of this job.
+    /// Removes games of the current job.
     fn remove(&mut self, numbers: &BTreeSet<u64>) -> Result<(), ClusterError>;
 
-    /// A worker was banned: deals with its games of earlier jobs and says so in a few words. The
-    /// numbers are those of this job.
+    /// Called after a ban, to handle the worker's games of earlier jobs. `numbers` are the games of the
+    /// current job. The returned text is appended to the note to the user.
     fn banned(
         &mut self,
         worker: &WorkerName,
@@ -48,7 +50,7 @@ pub struct Collector<'a, K: GameKeeper> {
     keeper: &'a mut K,
     auditor: Auditor<K::Game>,
     audit_share: f64,
-    /// Who sent each game that is kept, where that is known, and the hash of the game.
+    /// The sender of each kept game, if known, and the hash of the game.
     accepted: BTreeMap<u64, (Option<WorkerName>, Hash)>,
     /// Messages to acknowledge once their games are on disk.
     acknowledge: Vec<(Message, AckKind)>,
@@ -76,92 +78,97 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         let number = game.number();
         self.accepted.insert(number, (worker.clone(), hash));
         let Some(worker) = worker else { return Ok(()) };
-        if self.coordinator.responder.state().is_banned(&worker) {
+        if self.coordinator.responder.lock_state().is_banned(&worker) {
             self.remove_games_of(&worker)?;
-        } else if self.is_chosen(&worker, number) {
+        } else if self.is_audited(&worker, number) {
             self.auditor.add(worker, game);
         }
         Ok(())
     }
 
-    /// Runs until all games are there and audited; false when there was no time for that. What is
-    /// not audited yet is audited when the job is resumed.
+    /// Runs until all games have arrived and are audited. Returns false if the caller stopped before
+    /// that; pending audits are then repeated when the job is resumed.
     pub fn run(&mut self) -> Result<bool, ClusterError> {
         loop {
             for message in self.coordinator.receive() {
-                self.take(message)?;
-                if !self.keeper.goes_on() {
-                    // The rest is not acknowledged, so it is delivered again.
+                self.receive(message)?;
+                if !self.keeper.should_continue() {
+                    // The other messages are not acknowledged, so they are delivered again.
                     break;
                 }
             }
-            self.settle()?;
+            self.sync_and_acknowledge()?;
             for finding in self.auditor.findings() {
-                self.weigh(&finding)?;
+                self.apply_finding(&finding)?;
             }
             let now = self.coordinator.responder.now();
-            let mut state = self.coordinator.responder.state();
+            let mut state = self.coordinator.responder.lock_state();
             state.expire(now);
             let missing = state.missing();
             drop(state);
             if missing == 0 && self.auditor.pending()? == 0 {
                 return Ok(true);
             }
-            if !self.keeper.goes_on() {
+            if !self.keeper.should_continue() {
                 return Ok(false);
             }
         }
     }
 
-    /// The workers that sent the accepted games.
+    /// The accepted games and the workers that sent them.
     pub fn senders(&self) -> impl Iterator<Item = (u64, &WorkerName)> {
         self.accepted.iter().filter_map(|(number, (worker, _))| Some((*number, worker.as_ref()?)))
     }
 
-    fn is_chosen(&self, worker: &WorkerName, number: u64) -> bool {
+    fn is_audited(&self, worker: &WorkerName, number: u64) -> bool {
         self.coordinator.key.is_audited(worker, &self.job, number, self.audit_share)
     }
 
-    fn take(&mut self, message: Message) -> Result<(), ClusterError> {
+    fn receive(&mut self, message: Message) -> Result<(), ClusterError> {
         let Some((worker, envelopes)) = self.coordinator.envelopes(&message) else {
             self.acknowledge.push((message, AckKind::Term));
             return Ok(());
         };
         for envelope in envelopes {
-            // One of them may get its worker banned.
-            if !self.coordinator.responder.state().is_banned(&worker) {
-                self.take_envelope(&worker, envelope)?;
+            // An earlier envelope of this message may have led to a ban.
+            if !self.coordinator.responder.lock_state().is_banned(&worker) {
+                self.receive_envelope(&worker, envelope)?;
             }
         }
         self.acknowledge.push((message, AckKind::Ack));
         Ok(())
     }
 
-    fn take_envelope(&mut self, worker: &WorkerName, bytes: &[u8]) -> Result<(), ClusterError> {
+    fn receive_envelope(&mut self, worker: &WorkerName, bytes: &[u8]) -> Result<(), ClusterError> {
         let now = self.coordinator.responder.now();
-        let envelope = Envelope::asked(bytes, &self.coordinator.key, worker, &self.job);
+        let envelope = Envelope::verify(bytes, &self.coordinator.key, worker, &self.job);
         let (game, hash) = match envelope.and_then(|envelope| self.keeper.validate(&envelope)) {
             Ok(valid) => valid,
             Err(rejection) => {
-                self.coordinator.responder.state().refuse(worker, rejection.kind(), now);
+                self.coordinator.responder.lock_state().count_rejection(
+                    worker,
+                    rejection.kind(),
+                    now,
+                );
                 return if rejection.is_proof() { self.ban(worker, &rejection) } else { Ok(()) };
             }
         };
         let number = game.number();
-        let mut state = self.coordinator.responder.state();
-        let is_first = state.is_first(worker);
-        let is_new = state.take(worker, number, now);
+        let mut state = self.coordinator.responder.lock_state();
+        let is_new_worker = state.is_new_worker(worker);
+        let is_new_game = state.accept(worker, number, now);
         drop(state);
         match self.accepted.get(&number) {
-            None if is_new => {
-                // The first game of a worker shows whether its machine computes as ours does.
-                if is_first || self.is_chosen(worker, number) {
+            None if is_new_game => {
+                // The first game of a worker is always audited: it shows whether its machine computes
+                // the same results as this one.
+                if is_new_worker || self.is_audited(worker, number) {
                     self.auditor.add(worker.clone(), game.clone());
                 }
                 self.accepted.insert(number, (Some(worker.clone()), hash));
                 self.keeper.keep(worker, game)?;
             }
-            // Both cannot be right.
+            // Two copies differ, so at least one of them is wrong: audit both.
             Some((other, known)) if *known != hash => {
                 if let (Some(other), Some(kept)) = (other.clone(), self.keeper.kept(number)) {
                     self.auditor.add(other, kept);
@@ -173,8 +180,7 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         Ok(())
     }
 
-    /// Waits until everything is on disk, then acknowledges it.
-    fn settle(&mut self) -> Result<(), ClusterError> {
+    fn sync_and_acknowledge(&mut self) -> Result<(), ClusterError> {
         if !self.acknowledge.is_empty() {
             self.keeper.sync()?;
             self.coordinator.acknowledge(std::mem::take(&mut self.acknowledge));
@@ -182,13 +188,14 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         Ok(())
     }
 
-    /// What an audit has shown.
-    fn weigh(&mut self, finding: &Finding) -> Result<(), ClusterError> {
+    /// Counts an audit, and bans the worker if the games differ or diverge too often.
+    fn apply_finding(&mut self, finding: &Finding) -> Result<(), ClusterError> {
         let Finding { worker, number, agreement } = finding;
-        let (audited, diverged) = self.coordinator.responder.state().audited(worker, agreement);
+        let (audited, diverged) =
+            self.coordinator.responder.lock_state().count_audit(worker, agreement);
         let what = match agreement {
             Agreement::Diverged { .. } if diverges_too_often(diverged, audited) => {
-                format!("{diverged} of {audited} games diverge from what they should be")
+                format!("{diverged} of {audited} audited games diverge from their replay")
             }
             Agreement::Same | Agreement::Diverged { .. } => return Ok(()),
             Agreement::Different(what) => format!("game {number}: {what}"),
@@ -196,28 +203,28 @@ impl<'a, K: GameKeeper> Collector<'a, K> {
         self.ban(worker, &Rejection::Audit(what))
     }
 
-    /// Accepts nothing from a worker any more, and removes its games.
+    /// Bans a worker and removes its games.
     fn ban(&mut self, worker: &WorkerName, rejection: &Rejection) -> Result<(), ClusterError> {
-        if !self.coordinator.responder.state().ban(worker, &rejection.to_string())? {
+        if !self.coordinator.responder.lock_state().ban(worker, &rejection.to_string())? {
             return Ok(());
         }
-        self.auditor.forget(worker);
+        self.auditor.cancel(worker);
         let numbers: BTreeSet<u64> = self.accepted.keys().copied().collect();
         let earlier = self.keeper.banned(worker, rejection, &numbers)?;
         let count = self.remove_games_of(worker)?;
         self.keeper.note(&format!(
-            "worker {worker} is refused: {rejection}; {count} of its games are played again{earlier}"
+            "worker {worker} is banned: {rejection}; {count} of its games are played again{earlier}"
         ));
         Ok(())
     }
 
-    /// Removes a worker's games of this job; how many.
+    /// Removes a worker's games of this job. Returns their number.
     fn remove_games_of(&mut self, worker: &WorkerName) -> Result<usize, ClusterError> {
         let sent = self.accepted.extract_if(.., |_, (sender, _)| sender.as_ref() == Some(worker));
         let numbers: BTreeSet<u64> = sent.map(|(number, _)| number).collect();
         if !numbers.is_empty() {
             self.keeper.remove(&numbers)?;
-            let mut state = self.coordinator.responder.state();
+            let mut state = self.coordinator.responder.lock_state();
             numbers.iter().for_each(|&number| state.reopen(number));
         }
         Ok(numbers.len())

@@ -1,8 +1,7 @@
-//! A run that goes on without the workers it had.
+//! A [`GameSource`] for a run that had workers and continues without a broker.
 //!
-//! What they sent for the generation that was being played is not looked at to its end: it is on
-//! disk, but what was to be played again may not have been. There is nobody to go on with that, so
-//! these games are played here. Whole generations were looked at before they were sealed.
+//! The games of finished generations were audited. Those of the unfinished generation are on disk,
+//! but some of their audits may be pending, so they are removed and played again by this process.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +14,6 @@ use crate::ban::Bans;
 use crate::error::ClusterError;
 use crate::provenance::Provenance;
 
-/// Threads of this process, for a run that had workers.
 pub struct Detached {
     threads: LocalThreads,
     provenance: Provenance,
@@ -24,7 +22,7 @@ pub struct Detached {
 }
 
 impl Detached {
-    /// For the run in this folder; `None` when it never had workers.
+    /// `None` if the run in this folder never had workers.
     pub fn open(folder: &Path, threads: usize) -> Result<Option<Detached>, ClusterError> {
         let folder = folder.join("cluster");
         if !folder.exists() {
@@ -49,21 +47,24 @@ impl GameSource for Detached {
         sink: &mut GameSink<'_>,
     ) -> Result<Completion, SelfPlayError> {
         let sent = self.provenance.known(job.index)?;
-        let theirs: BTreeSet<u64> = sink
+        let from_workers: BTreeSet<u64> = sink
             .games()
             .iter()
             .map(|game| game.number)
             .filter(|number| sent.contains_key(number))
             .collect();
         let mut numbers = job.numbers.clone();
-        if !theirs.is_empty() {
-            let count = theirs.len();
-            sink.note(&format!("{count} games that workers had sent are played again here"));
-            sink.remove(&theirs)?;
-            numbers.extend(&theirs);
+        if !from_workers.is_empty() {
+            let count = from_workers.len();
+            sink.note(&format!(
+                "{count} games sent by workers were not fully audited; they are played again by this \
+                 process"
+            ));
+            sink.remove(&from_workers)?;
+            numbers.extend(&from_workers);
             numbers.sort_unstable();
         }
-        // From now on they are nobody's.
+        // The games of this generation are now all ours.
         self.provenance.forget(job.index)?;
         self.invalid.retain(|number| !numbers.contains(number));
         self.threads.play(&GenerationJob { numbers, ..*job }, sink)

@@ -1,17 +1,17 @@
-//! A game on its way: what it was played for, the right to send it, the packed record.
+//! The envelope in which a worker sends a game: the job, the token, and the compressed record.
 //!
 //! | part | bytes |
 //! |---|---|
 //! | version, 1 | 1 |
 //! | hash of the job | 32 |
-//! | token of the grant | 32 |
-//! | number of the game, lowest byte first | 8 |
-//! | simulations, lowest byte first | 8 |
-//! | the record as a run stores it, compressed with Zstandard | the rest |
+//! | token | 32 |
+//! | number of the game, little-endian | 8 |
+//! | simulations, little-endian | 8 |
+//! | record (self-play: as a run stores it; match: JSON), compressed with Zstandard | the rest |
 //!
-//! A message is one envelope after the other, each after its length in four bytes, lowest first: what a
-//! worker finishes within a moment goes together, because each message costs the broker a write to
-//! its disk.
+//! A message is a sequence of envelopes, each preceded by its length in four bytes, lowest first.
+//! Games that end at about the same time share a message, because each message costs the broker a
+//! write to disk. This module checks sizes and tokens; it does not know what a valid game is.
 
 use std::io::Read;
 
@@ -24,50 +24,46 @@ use crate::key::Key;
 use crate::rejection::Rejection;
 use crate::subject::WorkerName;
 
-/// No envelope is larger; a game of 200 plies takes about 6,000 bytes.
+/// In bytes. A game of 200 plies takes about 6,000.
 pub const MAX_ENVELOPE: usize = 1 << 18;
-/// No message is larger: an envelope of any size, or several small ones.
+/// In bytes: one envelope of maximum size, or several small ones.
 pub const MAX_MESSAGE: usize = LENGTH + MAX_ENVELOPE;
-/// No record is larger when it is unpacked, whatever its envelope says.
+/// In bytes, after decompression.
 pub const MAX_RECORD: usize = 1 << 19;
 
-/// Bytes of an envelope's length.
+/// Bytes of the length before each envelope.
 const LENGTH: usize = 4;
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + 2 * Hash::LENGTH + 8 + 8;
-const LEVEL: i32 = 3;
-/// Enough for the largest record.
+const ZSTD_LEVEL: i32 = 3;
+/// 1 MiB, enough for the largest record.
 const WINDOW_LOG: u32 = 20;
 
-/// A game on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// What it was played for.
     pub job: Hash,
-    /// The right to send it.
     pub token: Hash,
-    /// The number of the game.
     pub number: u64,
-    /// Simulations of all its searches, as the sender says.
+    /// Simulations of all searches of the game, by the worker's own count.
     pub simulations: u64,
-    packed: Vec<u8>,
+    compressed: Vec<u8>,
 }
 
 impl Envelope {
-    /// Packs a game.
+    /// For a self-play game.
     pub fn new(job: Hash, token: Hash, played: &FinishedGame) -> Result<Envelope, RecordError> {
         let FinishedGame { record, simulations } = played;
         Ok(Envelope::of_bytes(job, token, record.number, *simulations, &record.encode()?))
     }
 
-    /// Packs a game of a match.
+    /// For a game of a match.
     pub fn of_match(job: Hash, token: Hash, record: &GameRecord) -> Envelope {
         let bytes = serde_json::to_vec(record).expect("a record is plain data");
         Envelope::of_bytes(job, token, record.game, 0, &bytes)
     }
 
-    /// Reads an envelope that must be for this job, asked for from this worker.
-    pub fn asked(
+    /// Decodes an envelope and checks that it has this worker's token and belongs to this job.
+    pub fn verify(
         bytes: &[u8],
         key: &Key,
         worker: &WorkerName,
@@ -81,7 +77,7 @@ impl Envelope {
         if envelope.job == *job { Ok(envelope) } else { Err(Rejection::Late) }
     }
 
-    /// Packs any bytes as a record.
+    /// With any bytes as the record; tests use it to send invalid ones.
     pub fn of_bytes(
         job: Hash,
         token: Hash,
@@ -89,23 +85,23 @@ impl Envelope {
         simulations: u64,
         record: &[u8],
     ) -> Envelope {
-        let packed = zstd::bulk::compress(record, LEVEL).expect("memory can be compressed");
-        Envelope { job, token, number, simulations, packed }
+        let compressed =
+            zstd::bulk::compress(record, ZSTD_LEVEL).expect("memory can be compressed");
+        Envelope { job, token, number, simulations, compressed }
     }
 
-    /// The envelope as bytes.
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD + self.packed.len());
+        let mut bytes = Vec::with_capacity(HEAD + self.compressed.len());
         bytes.push(VERSION);
         bytes.extend(self.job.as_bytes());
         bytes.extend(self.token.as_bytes());
         bytes.extend(self.number.to_le_bytes());
         bytes.extend(self.simulations.to_le_bytes());
-        bytes.extend(&self.packed);
+        bytes.extend(&self.compressed);
         bytes
     }
 
-    /// Reads an envelope without unpacking it.
+    /// Does not decompress the record.
     pub fn decode(bytes: &[u8]) -> Result<Envelope, String> {
         if bytes.len() > MAX_ENVELOPE {
             return Err(format!("{} bytes: expected at most {MAX_ENVELOPE}", bytes.len()));
@@ -124,16 +120,16 @@ impl Envelope {
             token: Hash::from_bytes(*token),
             number: u64::from_le_bytes(*number),
             simulations: u64::from_le_bytes(*simulations),
-            packed: rest.to_vec(),
+            compressed: rest.to_vec(),
         })
     }
 
-    /// The record, never more than a byte above the largest.
+    /// Decompresses the record, and stops at [`MAX_RECORD`].
     pub fn record(&self) -> Result<Vec<u8>, String> {
         let mut record = Vec::new();
-        zstd::Decoder::new(&self.packed[..])
+        zstd::Decoder::new(&self.compressed[..])
             .and_then(|mut decoder| {
-                // Or a hundred bytes could ask for a hundred megabytes.
+                // Without this limit, a hundred bytes could allocate a hundred megabytes.
                 decoder.window_log_max(WINDOW_LOG)?;
                 decoder.take(MAX_RECORD as u64 + 1).read_to_end(&mut record)
             })
@@ -145,10 +141,11 @@ impl Envelope {
     }
 }
 
-/// Adds an envelope to a message; false when there is no room for it. An empty message takes any.
-pub fn load(message: &mut Vec<u8>, envelope: &[u8]) -> bool {
-    let is_room = message.len() + LENGTH + envelope.len() <= MAX_MESSAGE;
-    if is_room || message.is_empty() {
+/// Appends an envelope to a message. Returns false if there is no room; an empty message has always
+/// room.
+pub fn append_envelope(message: &mut Vec<u8>, envelope: &[u8]) -> bool {
+    let has_room = message.len() + LENGTH + envelope.len() <= MAX_MESSAGE;
+    if has_room || message.is_empty() {
         message.extend((envelope.len() as u32).to_le_bytes());
         message.extend(envelope);
         return true;
@@ -156,19 +153,19 @@ pub fn load(message: &mut Vec<u8>, envelope: &[u8]) -> bool {
     false
 }
 
-/// The envelopes of a message.
-pub fn unload(message: &[u8]) -> Result<Vec<&[u8]>, Rejection> {
-    let cut =
-        || Rejection::Unasked(format!("{} bytes that are not whole envelopes", message.len()));
+/// Splits a message into its envelopes.
+pub fn split_message(message: &[u8]) -> Result<Vec<&[u8]>, Rejection> {
+    let incomplete =
+        || Rejection::Unasked(format!("{} bytes that are not complete envelopes", message.len()));
     let mut envelopes = Vec::new();
     let mut rest = message;
     while let Some((length, after)) = rest.split_first_chunk::<LENGTH>() {
         let length = u32::from_le_bytes(*length) as usize;
-        let (envelope, after) = after.split_at_checked(length).ok_or_else(cut)?;
+        let (envelope, after) = after.split_at_checked(length).ok_or_else(incomplete)?;
         envelopes.push(envelope);
         rest = after;
     }
-    if rest.is_empty() && !envelopes.is_empty() { Ok(envelopes) } else { Err(cut()) }
+    if rest.is_empty() && !envelopes.is_empty() { Ok(envelopes) } else { Err(incomplete()) }
 }
 
 #[cfg(test)]
@@ -180,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parcel_comes_back_and_every_cut_is_noticed() {
+    fn an_envelope_survives_a_round_trip_and_truncation_is_an_error() {
         let envelope = envelope(b"some record");
         let bytes = envelope.encode();
         assert_eq!(Envelope::decode(&bytes).unwrap(), envelope);
@@ -194,29 +191,32 @@ mod tests {
     }
 
     #[test]
-    fn parcels_travel_together_and_every_cut_is_noticed() {
+    fn several_envelopes_share_a_message_and_truncation_is_an_error() {
         let envelopes = [&b"one"[..], b"", b"three"];
         let mut message = Vec::new();
-        assert!(envelopes.iter().all(|envelope| load(&mut message, envelope)));
-        assert_eq!(unload(&message).unwrap(), envelopes);
-        // A whole first envelope is a message too.
-        let whole = [7, 11];
-        for length in (0..message.len()).filter(|length| !whole.contains(length)) {
-            assert!(unload(&message[..length]).is_err(), "{length}");
+        assert!(envelopes.iter().all(|envelope| append_envelope(&mut message, envelope)));
+        assert_eq!(split_message(&message).unwrap(), envelopes);
+        // The message cut after its first or second envelope is valid.
+        let complete = [7, 11];
+        for length in (0..message.len()).filter(|length| !complete.contains(length)) {
+            assert!(split_message(&message[..length]).is_err(), "{length}");
         }
-        assert!(unload(&[255; 8]).is_err());
+        assert!(split_message(&[255; 8]).is_err());
         let mut message = Vec::new();
-        assert!(load(&mut message, &vec![0; MAX_ENVELOPE]) && !load(&mut message, b"more"));
+        assert!(
+            append_envelope(&mut message, &vec![0; MAX_ENVELOPE])
+                && !append_envelope(&mut message, b"more")
+        );
         assert_eq!(message.len(), MAX_MESSAGE);
     }
 
     #[test]
-    fn a_bomb_does_not_go_off() {
+    fn a_decompression_bomb_is_rejected_without_filling_the_memory() {
         let bomb = envelope(&vec![0; 1 << 26]);
-        assert!(bomb.encode().len() < MAX_ENVELOPE, "small enough to be sent");
+        assert!(bomb.encode().len() < MAX_ENVELOPE, "the bomb is small enough to be sent");
         assert!(bomb.record().unwrap_err().contains("too much memory"));
-        // One that claims a small window is stopped at the largest record.
-        let slow = envelope(&vec![0; MAX_RECORD + 1]);
-        assert!(slow.record().unwrap_err().contains("decompresses to more than"));
+        // With a small window, decompression stops at the largest record.
+        let large = envelope(&vec![0; MAX_RECORD + 1]);
+        assert!(large.record().unwrap_err().contains("decompresses to more than"));
     }
 }

@@ -1,40 +1,38 @@
-//! Names by content: what was fetched by its hash is what was published, whoever stored it between.
+//! Identifies jobs and networks by their content. Bytes that are fetched by their hash are the bytes
+//! that were published, even if the store in between cannot be trusted.
 
 use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The BLAKE3 hash of some bytes; written as 64 hexadecimal digits. Comparing two takes the same
-/// time wherever they differ.
+/// A BLAKE3 hash, written as 64 hexadecimal digits. Comparison takes constant time, so tokens cannot
+/// be guessed byte by byte.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash(blake3::Hash);
 
 impl Hash {
-    /// Bytes of a hash.
+    /// In bytes.
     pub const LENGTH: usize = blake3::OUT_LEN;
 
-    /// The hash of some bytes.
     pub fn of(bytes: &[u8]) -> Hash {
         Hash(blake3::hash(bytes))
     }
 
-    /// The hash of some bytes under a secret key: nobody else can make it.
+    /// A hash that cannot be computed without the key.
     pub fn keyed(key: &[u8; 32], bytes: &[u8]) -> Hash {
         Hash(blake3::keyed_hash(key, bytes))
     }
 
-    /// A hash that came as bytes.
     pub const fn from_bytes(bytes: [u8; Hash::LENGTH]) -> Hash {
         Hash(blake3::Hash::from_bytes(bytes))
     }
 
-    /// Its bytes.
     pub const fn as_bytes(&self) -> &[u8; Hash::LENGTH] {
         self.0.as_bytes()
     }
 
-    /// Its first digits, enough to tell two apart by eye.
+    /// The first twelve digits, for messages.
     pub fn short(&self) -> String {
         self.0.to_hex()[..12].to_owned()
     }
@@ -71,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_comes_back_from_its_text() {
+    fn a_hash_survives_a_round_trip_through_text() {
         let hash = Hash::of(b"selfmate");
         let text = serde_json::to_string(&hash).unwrap();
         assert_eq!(text.len(), 66);

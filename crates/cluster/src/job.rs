@@ -1,7 +1,8 @@
-//! What workers are asked to play, as one document.
+//! The document that tells workers what to play: one generation of self-play, or one match.
 //!
-//! Its hash names everything that decides a game except the game's number: the players, the settings
-//! and the network. It is JSON; its numbers come back with the same bits.
+//! It contains everything that determines a game except the game's number, and is identified by its
+//! hash. It is JSON, and floats survive it bit for bit. It does not contain the networks, only their
+//! hashes.
 
 mod match_job;
 
@@ -12,10 +13,10 @@ pub use match_job::{MatchJob, MatchPlayer, OpeningLine, ReadyMatch};
 
 use crate::hash::Hash;
 
-/// The version of everything that coordinator and workers exchange. A change of play that a
-/// recomputation would notice raises it too.
+/// The version of all messages between coordinator and workers. Any change that makes the same job
+/// play other games raises it too, because audits would ban workers of the older version.
 pub const PROTOCOL: u32 = 3;
-/// No job is longer.
+/// In bytes.
 pub const MAX_JOB: usize = 1 << 18;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,34 +34,32 @@ pub enum Task {
     Match(MatchJob),
 }
 
-/// Games of a generation, of whole games and endings alike.
+/// Self-play games of one generation, from the initial position or from an ending.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerationJob {
-    /// The name of the run.
     pub run: String,
     pub seed: u64,
-    /// The number of the generation.
     pub generation: u64,
-    /// The step of the network.
+    /// Training steps of the network.
     pub step: u64,
     /// Simulations per move.
     pub simulations: u64,
-    /// The file of the network.
+    /// Hash of the network's file.
     pub network: Hash,
     pub selfplay: SelfPlayConfig,
 }
 
-/// A document that a worker does not accept.
+/// Why a worker does not accept a job.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    #[error("a job that cannot be read: {0}")]
-    Unreadable(String),
+    #[error("the job is not valid: {0}")]
+    Invalid(String),
     #[error(
-        "a job of protocol {got}: expected {PROTOCOL}; coordinator and worker need the same version of selfmate"
+        "the job has protocol {got}: expected {PROTOCOL}; use the same version of selfmate for coordinator and workers"
     )]
     Protocol { got: u32 },
-    #[error("a job with {field} = {got}: expected at most {most}")]
+    #[error("the job has {field} = {got}: expected at most {most}")]
     Excess { field: &'static str, got: u64, most: u64 },
 }
 
@@ -73,26 +72,25 @@ impl Job {
         serde_json::to_string(self).expect("a job is plain data")
     }
 
-    /// The name of the document.
+    /// Identifies the job.
     pub fn hash(&self) -> Hash {
         Hash::of(self.to_json().as_bytes())
     }
 
-    /// Reads a document from an untrusted place.
+    /// Reads a job from an untrusted source.
     pub fn parse(bytes: &[u8]) -> Result<Job, JobError> {
-        let unreadable = |what: String| JobError::Unreadable(what);
+        let invalid = |what: String| JobError::Invalid(what);
         if bytes.len() > MAX_JOB {
-            return Err(unreadable(format!("{} bytes: expected at most {MAX_JOB}", bytes.len())));
+            return Err(invalid(format!("{} bytes: expected at most {MAX_JOB}", bytes.len())));
         }
         let value: serde_json::Value =
-            serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
-        // First of all: another version may have other fields.
+            serde_json::from_slice(bytes).map_err(|error| invalid(error.to_string()))?;
+        // Checked first, because another version may have other fields.
         let protocol = value["protocol"].as_u64().unwrap_or(0);
         if protocol != u64::from(PROTOCOL) {
             return Err(JobError::Protocol { got: protocol.try_into().unwrap_or(0) });
         }
-        let job: Job =
-            serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))?;
+        let job: Job = serde_json::from_value(value).map_err(|error| invalid(error.to_string()))?;
         if let Task::Generation(generation) = &job.task {
             generation.check()?;
         }
@@ -101,19 +99,19 @@ impl Job {
 }
 
 impl GenerationJob {
-    /// Refuses settings that would take a worker's memory or time without limit.
+    /// Rejects settings that would take unlimited memory or time of a worker.
     fn check(&self) -> Result<(), JobError> {
-        let (play, mega) = (&self.selfplay, 1_000_000);
+        let (play, million) = (&self.selfplay, 1_000_000);
         let memory = play.memory_mb as u64 * play.games_at_once as u64;
         let limits = [
-            ("simulations", self.simulations, mega),
+            ("simulations", self.simulations, million),
             ("selfplay.memory_mb", play.memory_mb as u64, 4096),
             ("selfplay.games_at_once", play.games_at_once as u64, 4096),
             ("selfplay.memory_mb times selfplay.games_at_once", memory, 1 << 14),
             ("selfplay.max_plies", play.max_plies.into(), 10_000),
             ("selfplay.opening_plies", play.opening_plies.into(), 10_000),
             ("selfplay.long_opening_plies", play.long_opening_plies.into(), 10_000),
-            ("selfplay.fast_simulations", play.fast_simulations.into(), mega),
+            ("selfplay.fast_simulations", play.fast_simulations.into(), million),
             ("selfplay.candidates", play.candidates as u64, 1000),
             ("selfplay.endgame_pieces", play.endgame_pieces as u64, 32),
             ("selfplay.transpositions", play.transpositions as u64, 1 << 22),
@@ -155,7 +153,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_job_comes_back_as_it_was_and_its_hash_names_all_of_it() {
+    fn a_job_survives_a_round_trip_and_its_hash_covers_every_field() {
         let job = job();
         assert_eq!(Job::parse(job.to_json().as_bytes()).unwrap(), job);
         let mut changed = generation_job();
@@ -166,26 +164,26 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn jobs_that_make_no_sense_are_refused() {
-        let refused = |text: &str| Job::parse(text.as_bytes()).unwrap_err().to_string();
+    fn invalid_jobs_are_rejected() {
+        let error = |text: &str| Job::parse(text.as_bytes()).unwrap_err().to_string();
         let good = job().to_json();
-        assert!(refused("nonsense").contains("cannot be read"));
-        assert!(refused("{}").contains("protocol 0"));
-        assert!(refused(&good.replace("\"protocol\":3", "\"protocol\":2")).contains("protocol 2"));
-        assert!(refused(&good.replace("\"run\"", "\"extra\":1,\"run\"")).contains("extra"));
-        let huge = refused(&good.replace("\"memory_mb\":1", "\"memory_mb\":1000000"));
-        assert_eq!(huge, "a job with selfplay.memory_mb = 1000000: expected at most 4096");
+        assert!(error("nonsense").contains("not valid"));
+        assert!(error("{}").contains("protocol 0"));
+        assert!(error(&good.replace("\"protocol\":3", "\"protocol\":2")).contains("protocol 2"));
+        assert!(error(&good.replace("\"run\"", "\"extra\":1,\"run\"")).contains("extra"));
+        let huge = error(&good.replace("\"memory_mb\":1", "\"memory_mb\":1000000"));
+        assert_eq!(huge, "the job has selfplay.memory_mb = 1000000: expected at most 4096");
         let several = good.replace("\"games_at_once\":", "\"games_at_once\":409");
         let several = several.replace("\"memory_mb\":1", "\"memory_mb\":4096");
-        assert!(refused(&several).contains("times selfplay.games_at_once"), "{several}");
-        assert!(refused(&good.replace("\"c_puct\":1.5", "\"c_puct\":null")).contains("null"));
-        assert!(refused(&" ".repeat(MAX_JOB + 1)).contains("bytes"));
+        assert!(error(&several).contains("times selfplay.games_at_once"), "{several}");
+        assert!(error(&good.replace("\"c_puct\":1.5", "\"c_puct\":null")).contains("null"));
+        assert!(error(&" ".repeat(MAX_JOB + 1)).contains("bytes"));
     }
 
-    /// A worker of another version would be banned for games that differ from ours. So whoever
-    /// changes how games are played raises [`PROTOCOL`], and then writes the new hash here.
+    /// A worker of another version would be banned if its games differed from ours. A change that
+    /// makes this test fail must raise [`PROTOCOL`] and then update the hash here.
     #[test]
-    fn games_of_this_protocol_are_these() {
+    fn a_change_of_play_raises_the_protocol_version() {
         let generation = generation_job().generation();
         let games = (0..4).map(|number| crate::audit::tests::play(&generation, number));
         let bytes: Vec<u8> = games.flat_map(|game| game.record.encode().unwrap()).collect();

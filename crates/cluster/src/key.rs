@@ -1,8 +1,9 @@
-//! The secret of a run: it proves what the learner has asked for, and chooses what is audited.
+//! The secret key of a run. It makes the tokens that workers send with their games, and selects the
+//! games that are audited.
 //!
-//! A token belongs to one worker, one job and one game. A game that comes without its token was
-//! not asked for from whoever sends it. Nothing has to be remembered for that, so games that were
-//! on their way when the learner was killed are as good as before.
+//! A token is a keyed hash of one worker, one job and one game. A game without its token was not
+//! lent to the worker that sent it. Tokens are recomputed, not stored, so games that were in transit
+//! when the learner was killed are still valid.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -14,28 +15,26 @@ use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::subject::WorkerName;
 
-/// The secret of a run.
 #[derive(Clone)]
 pub struct Key([u8; 32]);
 
-/// What the secret is used for; never the same bytes for two purposes.
+/// Part of the hashed bytes, so that a token never equals the hash that selects audits.
 const GRANT: &str = "grant";
 const AUDIT: &str = "audit";
 
 impl Key {
-    /// A key of these bytes.
     pub const fn new(bytes: [u8; 32]) -> Key {
         Key(bytes)
     }
 
-    /// Reads a key from its file, or makes one.
+    /// Reads the key from its file, or creates the file with a random key.
     pub fn open(path: &Path) -> Result<Key, ClusterError> {
         match fs::read(path) {
             Ok(bytes) => {
                 let length = bytes.len();
                 let bytes = bytes.try_into().map_err(|_| ClusterError::File {
                     path: path.to_owned(),
-                    what: format!("{length} bytes: expected a key of 32"),
+                    what: format!("the key has {length} bytes: expected 32; restore the file, or remove it to create a new key"),
                 })?;
                 Ok(Key(bytes))
             }
@@ -44,7 +43,6 @@ impl Key {
         }
     }
 
-    /// A key that nobody else has.
     pub fn random() -> Result<Key, ClusterError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| ClusterError::Random(error.to_string()))?;
@@ -57,22 +55,24 @@ impl Key {
         options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        // Whole or not at all: half a key would be an error at every start from now on.
-        let beside = path.with_extension("partial");
-        let _ = fs::remove_file(&beside);
-        let mut file = options.open(&beside).map_err(ClusterError::io(&beside))?;
-        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(ClusterError::io(&beside))?;
-        atomic::rename(&beside, path)?;
+        // Written to another file and renamed: a torn key would be an error at every later start.
+        let partial = path.with_extension("partial");
+        let _ = fs::remove_file(&partial);
+        let mut file = options.open(&partial).map_err(ClusterError::io(&partial))?;
+        file.write_all(&bytes)
+            .and_then(|()| file.sync_all())
+            .map_err(ClusterError::io(&partial))?;
+        atomic::rename(&partial, path)?;
         Ok(Key(bytes))
     }
 
-    /// What a worker shows with a game that it was asked for.
+    /// Proves that this game was lent to this worker.
     pub fn token(&self, worker: &WorkerName, job: &Hash, number: u64) -> Hash {
         self.hash(GRANT, worker, job, number)
     }
 
-    /// True when this game of this worker is among the share that is played again. Whoever does
-    /// not know the key cannot tell before.
+    /// Whether this game of this worker belongs to the audited share, from 0 to 1. Workers cannot
+    /// predict it, because they do not have the key.
     pub fn is_audited(&self, worker: &WorkerName, job: &Hash, number: u64, share: f64) -> bool {
         let hash = self.hash(AUDIT, worker, job, number);
         let [a, b, c, d, ..] = *hash.as_bytes();
@@ -80,7 +80,7 @@ impl Key {
     }
 
     fn hash(&self, purpose: &str, worker: &WorkerName, job: &Hash, number: u64) -> Hash {
-        // The name comes last: everything before it has a fixed length.
+        // Only the name varies in length, so it comes last: no two inputs give the same bytes.
         let mut bytes = Vec::with_capacity(128);
         bytes.extend(purpose.as_bytes());
         bytes.extend(job.as_bytes());
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_for_one_worker_one_order_and_one_game() {
+    fn a_token_is_valid_for_one_worker_one_job_and_one_game() {
         let [a, b] = ["a", "b"].map(|name| WorkerName::new(name).unwrap());
         let [x, y] = [Hash::of(b"x"), Hash::of(b"y")];
         let key = Key::new([7; 32]);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_audited_share_is_what_was_asked_for() {
+    fn the_audited_share_of_games_is_as_configured() {
         let worker = WorkerName::new("a").unwrap();
         let (key, job) = (Key::new([7; 32]), Hash::of(b"x"));
         let count = |share| {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_made_once_and_a_broken_one_is_named() {
+    fn a_key_is_created_once_and_a_damaged_file_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         let made = Key::open(&path).unwrap();
@@ -128,6 +128,6 @@ mod tests {
         assert_ne!(made.0, [0; 32]);
         fs::write(&path, "short").unwrap();
         let error = Key::open(&path).err().unwrap().to_string();
-        assert!(error.contains("5 bytes: expected a key of 32"), "{error}");
+        assert!(error.contains("5 bytes: expected 32"), "{error}");
     }
 }

@@ -1,8 +1,9 @@
-//! One learner in an account: two would take each other's games.
+//! Leader election: a broker account has one coordinator, because two would take each other's games.
 //!
-//! Whoever arrives asks who is there, listens, and asks again. One that is settled stays; of those
-//! that arrive at the same time the one with the lowest card stays. Everybody listens before asking
-//! for the second time, so of any two at least one hears of the other, and both by the same rule.
+//! A candidate asks for others, subscribes, and asks again. An established leader stays; among
+//! candidates that start at the same time, the one with the lowest id stays. Every candidate
+//! subscribes before it asks for the second time, so of any two at least one hears of the other, and
+//! both apply the same rule. A leader that dies is not replaced: the user starts another.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,53 +18,53 @@ use crate::key::Key;
 use crate::message::{decode, encode};
 use crate::subject::{HERE, WorkerName};
 
-/// What learners show to each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Card {
-    /// Nobody else has it.
+struct Candidate {
+    /// Random.
     id: Hash,
-    /// What is trained or played.
+    /// Name of the run or match.
     run: String,
-    /// It was there before.
+    /// Whether it has won its election.
     is_settled: bool,
 }
 
-impl Card {
-    /// True when whoever shows this stays and `self` has to go.
-    fn yields_to(&self, other: &Card) -> bool {
+impl Candidate {
+    /// Whether `other` stays and `self` has to stop.
+    fn yields_to(&self, other: &Candidate) -> bool {
         other.id != self.id
             && !self.is_settled
             && (other.is_settled || other.id.as_bytes() < self.id.as_bytes())
     }
 }
 
-/// How long to wait for the answer of another learner.
-const ALONE: Duration = Duration::from_secs(3);
-/// How long to listen for others that arrive at the same time.
-const MEET: Duration = Duration::from_millis(500);
+/// How long to wait for the answer of a leader.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long to wait for candidates that start at the same time.
+const ELECTION_TIME: Duration = Duration::from_millis(500);
 
-/// Settles down as the only learner; an error when another is there. Answers those that come later
-/// for as long as the runtime lives.
-pub async fn settle(broker: &Broker, run: &str, url: &str) -> Result<(), ClusterError> {
-    let doing = "looking for another learner";
-    let nobody = WorkerName::from_any("learner");
-    let id = Key::random()?.token(&nobody, &Hash::of(run.as_bytes()), 0);
-    let card = Card { id, run: run.to_owned(), is_settled: false };
-    let taken = |other: &Card| ClusterError::Taken { url: url.to_owned(), run: other.run.clone() };
-    // One that does not answer is as good as none.
-    if let Ok(Some(answer)) = broker.request(HERE, encode(&card), ALONE).await
-        && let Ok(other) = decode::<Card>(&answer)
-        && card.yields_to(&other)
+/// Becomes the leader; an error if another coordinator is. Afterwards a background task answers later
+/// candidates for as long as the runtime lives.
+pub async fn claim(broker: &Broker, run: &str, url: &str) -> Result<(), ClusterError> {
+    let doing = "looking for another coordinator";
+    let name = WorkerName::from_any("learner");
+    let id = Key::random()?.token(&name, &Hash::of(run.as_bytes()), 0);
+    let candidate = Candidate { id, run: run.to_owned(), is_settled: false };
+    let taken =
+        |other: &Candidate| ClusterError::Taken { url: url.to_owned(), run: other.run.clone() };
+    // A leader that does not answer does not count.
+    if let Ok(Some(answer)) = broker.request(HERE, encode(&candidate), REPLY_TIMEOUT).await
+        && let Ok(other) = decode::<Candidate>(&answer)
+        && candidate.yields_to(&other)
     {
         return Err(taken(&other));
     }
     let client = broker.client();
-    let own = Arc::new(Mutex::new((card.clone(), None)));
+    let own = Arc::new(Mutex::new((candidate.clone(), None)));
     let mut asked = client.subscribe(HERE).await.map_err(ClusterError::broker(doing))?;
     let (answering, replies) = (Arc::clone(&own), client.clone());
     tokio::spawn(async move {
         while let Some(message) = asked.next().await {
-            let Ok(other) = decode::<Card>(&message.payload) else { continue };
+            let Ok(other) = decode::<Candidate>(&message.payload) else { continue };
             let answer = {
                 let mut own = answering.lock().unwrap_or_else(PoisonError::into_inner);
                 if own.0.yields_to(&other) {
@@ -72,19 +73,19 @@ pub async fn settle(broker: &Broker, run: &str, url: &str) -> Result<(), Cluster
                 (other.id != own.0.id).then(|| own.0.clone())
             };
             if let (Some(answer), Some(reply)) = (answer, message.reply) {
-                // Who does not hear it asks in vain, and finds out by the next.
+                // If this is lost, the other candidate's second request gets another answer.
                 let _ = replies.publish(reply, encode(&answer).into()).await;
             }
         }
     });
     let inbox = client.new_inbox();
     let mut answers = client.subscribe(inbox.clone()).await.map_err(ClusterError::broker(doing))?;
-    let question = client.publish_with_reply(HERE, inbox, encode(&card).into()).await;
+    let question = client.publish_with_reply(HERE, inbox, encode(&candidate).into()).await;
     question.map_err(ClusterError::broker(doing))?;
-    let until = tokio::time::Instant::now() + MEET;
+    let until = tokio::time::Instant::now() + ELECTION_TIME;
     while let Ok(Some(answer)) = tokio::time::timeout_at(until, answers.next()).await {
-        if let Ok(other) = decode::<Card>(&answer.payload)
-            && card.yields_to(&other)
+        if let Ok(other) = decode::<Candidate>(&answer.payload)
+            && candidate.yields_to(&other)
         {
             return Err(taken(&other));
         }
@@ -102,17 +103,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_learners_exactly_one_stays() {
-        let card = |name: &[u8], is_settled| {
+    fn of_two_candidates_exactly_one_yields() {
+        let candidate = |name: &[u8], is_settled| {
             let (id, run) = (Hash::of(name), "a".to_owned());
-            Card { id, run, is_settled }
+            Candidate { id, run, is_settled }
         };
         let pairs = [(false, false), (true, false), (false, true)];
-        for (one, other) in pairs.map(|(a, b)| (card(b"one", a), card(b"other", b))) {
+        for (one, other) in pairs.map(|(a, b)| (candidate(b"one", a), candidate(b"other", b))) {
             assert_ne!(one.yields_to(&other), other.yields_to(&one), "{one:?} {other:?}");
         }
-        let one = card(b"one", false);
+        let one = candidate(b"one", false);
         assert!(!one.yields_to(&one));
-        assert!(one.yields_to(&card(b"other", true)));
+        assert!(one.yields_to(&candidate(b"other", true)));
     }
 }

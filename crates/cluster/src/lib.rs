@@ -1,12 +1,32 @@
-//! The same run on many machines, over NATS JetStream.
+//! Self-play and matches on many machines, over NATS JetStream.
 //!
-//! A [`Cluster`] is a source of games for any learner from self-play, a [`RemoteMatch`] the same for
-//! matches. Both announce a [`job`] through the `coordinator`, which lends games to workers
-//! ([`lease`]); the `collector` validates what comes back ([`validation`]), has a share of it played
-//! again ([`audit`]) and acknowledges what is on disk. [`worker`] is the other side. A game is a pure
-//! function of a job and a number, so nothing depends on who played it. docs/cluster.md is the guide.
+//! A [`Cluster`] is a source of self-play games for a learner; a [`RemoteMatch`] plays the games of a
+//! match. Both publish a [`job`] through the coordinator, which lends games to workers ([`lease`]).
+//! The collector validates the games that come back ([`validation`]), replays a share of them
+//! ([`audit`]), and acknowledges those that are on disk. [`worker`] is the other side. A game is a
+//! pure function of its job and its number, so the result does not depend on which worker played it.
+//! docs/cluster.md is the guide.
 //!
-//! This crate does not know how learning works. Only it and `web` use an asynchronous runtime.
+//! # Who can ban a worker, and when
+//!
+//! Only the collector bans, and only for a game that carried the token of that worker. Each of these
+//! three is enough:
+//!
+//! - Validation shows that the game is wrong ([`rejection::Rejection::is_proof`]): it cannot be
+//!   decoded, breaks the rules of chess, or cannot be the game of its job and number.
+//! - An audit replays the game and the result differs ([`audit::Agreement::Different`]). Audited are
+//!   the first game of every worker, a secretly chosen share, and both copies of a game if two workers
+//!   sent different ones.
+//! - Too many audited games of the worker diverge by more than rounding
+//!   ([`audit::diverges_too_often`]). This applies only to residual networks.
+//!
+//! These are counted in the status report, but never lead to a ban: a game without the token of the
+//! worker that sent it, bytes that are not an envelope, a game of a job that has ended, a duplicate, a
+//! lease that expired, a lost connection, and a worker of another protocol version.
+//! A ban of a run is kept in its folder until someone removes the line; a ban of a match ends with it.
+//!
+//! This crate does not know how a network is trained. Only this crate and `web` use an asynchronous
+//! runtime.
 
 pub mod audit;
 mod auditor;

@@ -1,92 +1,85 @@
-//! What learner and workers say to each other, as JSON; games are [`crate::envelope`]s.
+//! The messages between coordinator and workers, as JSON. Games are not among them: they travel as
+//! [`crate::envelope`]s.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::hash::Hash;
 
-/// No message is longer.
+/// In bytes.
 pub const MAX_MESSAGE: usize = 1 << 16;
-/// Games that one worker may have at a time.
+/// Games that one worker may hold at a time.
 pub const MAX_HELD: usize = 4096;
-/// The most games that are given out at once.
+/// Games lent in one answer.
 pub const MAX_GRANT: usize = 256;
 
-/// A worker wants games.
+/// A worker asks for games.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ask {
     /// See [`crate::job::PROTOCOL`].
     pub protocol: u32,
-    /// Of selfmate.
+    /// Version of selfmate, for the status report.
     pub version: String,
-    /// Threads that play.
     pub threads: u32,
-    /// Games wanted.
+    /// Number of games.
     pub want: u32,
-    /// What it plays for.
+    /// The job that the worker is playing.
     pub job: Option<Hash>,
-    /// The games of that job that it has, played but not sent ones included.
+    /// The games of that job that it holds, including those that are played but not sent.
     pub has: Vec<u64>,
 }
 
-/// What the learner says to an [`Ask`].
+/// The reply to an [`Ask`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    /// Play these.
     Work {
-        /// The job that they belong to.
         job: Hash,
-        /// The games.
         games: Vec<Grant>,
     },
-    /// There is nothing to play just now.
+    /// No game is free. Ask again after this time, or when a new job is announced.
     Wait {
-        /// Ask again then, or when there is news.
         milliseconds: u64,
     },
-    /// Nothing from this worker is wanted.
+    /// The worker is banned or has another protocol version; it should stop.
     Refused {
-        /// Why.
         reason: String,
     },
 }
 
-/// The right to send a game.
+/// A game that is lent to a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
-    /// The number of the game.
     pub number: u64,
-    /// To be sent with it.
+    /// Sent with the game.
     pub token: Hash,
 }
 
-/// A worker is alive.
+/// Sent by a worker every few seconds, so that its leases are extended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
-    /// What it plays for.
+    /// The job that the worker is playing.
     pub job: Option<Hash>,
-    /// The games of that job that it has, played but not sent ones included.
+    /// The games of that job that it holds, including those that are played but not sent.
     pub has: Vec<u64>,
-    /// Games that it has sent since it started.
+    /// Games sent since the worker started.
     pub sent: u64,
-    /// It goes: its games are to be given to others.
+    /// The worker stops, or has just started under this name: its games go to others.
     pub leaving: bool,
 }
 
-/// What the learner says to a [`Heartbeat`].
+/// The reply to a [`Heartbeat`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeartbeatReply {
-    /// The job that games are wanted for; games for another need not be finished.
+    /// The current job. Games of any other job need not be finished.
     pub job: Option<Hash>,
 }
 
-/// Writes a message.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     serde_json::to_vec(message).expect("messages are plain data")
 }
 
-/// Reads a message from an untrusted place; what is wrong, if it is none.
+/// Reads a message from an untrusted source. The error describes what is wrong with it.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     if bytes.len() > MAX_MESSAGE {
         return Err(format!("{} bytes: expected at most {MAX_MESSAGE}", bytes.len()));
@@ -99,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_back_and_the_largest_answer_fits() {
+    fn messages_survive_a_round_trip_and_the_largest_ones_fit() {
         let grant = Grant { number: u64::MAX, token: Hash::of(b"t") };
         let answer = Answer::Work { job: Hash::of(b"o"), games: vec![grant; MAX_GRANT] };
         assert_eq!(decode::<Answer>(&encode(&answer)), Ok(answer));

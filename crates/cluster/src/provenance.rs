@@ -1,7 +1,7 @@
-//! Who played which game, a file a generation, so that the games of a worker can be found again.
+//! Records which worker played which game, so that the games of a banned worker can be removed.
 //!
-//! Lines of a number and a name, only ever added. A kill leaves at worst a last line that is torn;
-//! its game was not acknowledged either, and comes again.
+//! One append-only file per generation; each line has a game's number and a worker's name. A kill
+//! can tear only the last line. The game of that line was not acknowledged, so it is delivered again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -13,29 +13,27 @@ use selfmate_run::atomic;
 use crate::error::ClusterError;
 use crate::subject::WorkerName;
 
-/// Who played what.
 pub struct Provenance {
     folder: PathBuf,
-    /// The generation that is being played.
+    /// The file of the generation that is being played.
     open: Option<(PathBuf, File)>,
-    /// Its lines that are not written yet.
+    /// Lines that are not written yet.
     lines: String,
 }
 
 const SUFFIX: &str = "from";
 
 impl Provenance {
-    /// In this folder.
     pub fn new(folder: &Path) -> Provenance {
         Provenance { folder: folder.to_owned(), open: None, lines: String::new() }
     }
 
-    /// Who played those games of a generation that are known.
+    /// The workers that sent games of a generation, by game.
     pub fn known(&self, generation: u64) -> Result<BTreeMap<u64, WorkerName>, ClusterError> {
         Ok(read(&self.path(generation))?.0)
     }
 
-    /// Nobody else has played a generation's games.
+    /// Removes the file of a generation whose games are all played by this process.
     pub fn forget(&mut self, generation: u64) -> Result<(), ClusterError> {
         Ok(atomic::remove(&self.path(generation))?)
     }
@@ -44,13 +42,13 @@ impl Provenance {
         self.folder.join(format!("{generation:08}.{SUFFIX}"))
     }
 
-    /// Goes to a generation; who played those of its games that are known.
+    /// Opens the file of a generation and returns the workers that sent its games, by game.
     pub fn open(&mut self, generation: u64) -> Result<BTreeMap<u64, WorkerName>, ClusterError> {
         let path = self.path(generation);
         let (known, length) = read(&path)?;
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let file = file.map_err(ClusterError::io(&path))?;
-        // What is torn goes, so that the next line starts where a line starts.
+        // Cuts off a torn last line, so that the next line does not continue it.
         file.set_len(length).map_err(ClusterError::io(&path))?;
         atomic::sync_folder(&self.folder)?;
         self.open = Some((path, file));
@@ -58,12 +56,12 @@ impl Provenance {
         Ok(known)
     }
 
-    /// Remembers a game, once [`Provenance::sync`] is called.
+    /// Adds a game; [`Provenance::sync`] writes it.
     pub fn add(&mut self, number: u64, worker: &WorkerName) {
         self.lines.push_str(&format!("{number} {worker}\n"));
     }
 
-    /// Waits until the disk has what was added.
+    /// Writes the added games and waits for the disk.
     pub fn sync(&mut self) -> Result<(), ClusterError> {
         let Some((path, file)) = &mut self.open else { return Ok(()) };
         if !self.lines.is_empty() {
@@ -75,7 +73,7 @@ impl Provenance {
         Ok(())
     }
 
-    /// All games of some workers in this run.
+    /// All games of these workers in this run.
     pub fn games_of(&self, workers: &BTreeSet<WorkerName>) -> Result<BTreeSet<u64>, ClusterError> {
         let mut games = BTreeSet::new();
         if workers.is_empty() {
@@ -96,7 +94,8 @@ impl Provenance {
     }
 }
 
-/// The games of a file, and the bytes of its whole lines. Of equal numbers the last counts.
+/// The workers by game, and the length of the complete lines in bytes. If a game occurs twice, the
+/// last line counts.
 fn read(path: &Path) -> Result<(BTreeMap<u64, WorkerName>, u64), ClusterError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -110,7 +109,7 @@ fn read(path: &Path) -> Result<(BTreeMap<u64, WorkerName>, u64), ClusterError> {
             Some((number.parse::<u64>().ok()?, WorkerName::new(name).ok()?))
         });
         let Some((number, name)) = parsed else {
-            let what = format!("line {}: expected a number and a name", index + 1);
+            let what = format!("line {}: expected a number and a worker name", index + 1);
             return Err(ClusterError::File { path: path.to_owned(), what });
         };
         known.insert(number, name);
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn games_are_found_again_and_a_torn_line_is_forgotten() {
+    fn the_games_of_a_worker_are_found_and_a_torn_line_is_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let [a, b] = ["a", "b"].map(|name| WorkerName::new(name).unwrap());
         let mut provenance = Provenance::new(folder.path());
@@ -143,12 +142,12 @@ mod tests {
         file.write_all(b"8 a").unwrap();
         let known = provenance.open(1).unwrap();
         assert_eq!(known.len(), 4);
-        // FinishedGame again by another: the last counts.
+        // Replayed by another worker: the last line counts.
         provenance.add(4, &b);
         provenance.sync().unwrap();
         assert_eq!(provenance.games_of(&of(&a)).unwrap(), BTreeSet::from([0, 2, 6]));
         fs::write(&path, "nonsense\n").unwrap();
         let error = provenance.open(1).unwrap_err().to_string();
-        assert!(error.ends_with("line 1: expected a number and a name"), "{error}");
+        assert!(error.ends_with("line 1: expected a number and a worker name"), "{error}");
     }
 }

@@ -1,48 +1,42 @@
-//! Why a game is not taken.
+//! Why a game is rejected, and whether that is enough to ban its worker. Who bans, and what never
+//! leads to a ban, is described in the crate documentation.
 
 use selfmate_run::RecordError;
 use selfmate_selfplay::RecordMismatch;
 
-/// Why a game is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejection {
-    /// Not asked for from whoever sends it, or not even a envelope. Anybody can put such a thing on a
-    /// subject that the broker does not guard, so it is held against nobody.
+    /// The token is not that of the sender, or the bytes are not an envelope. On a broker without
+    /// permissions anyone can publish on a worker's subject, so this proves nothing about the worker.
     #[error("not asked for: {0}")]
     Unasked(String),
-    /// For an order that is over.
-    #[error("too late: its generation is over")]
+    /// The game belongs to a job that has ended.
+    #[error("too late: its job has ended")]
     Late,
-    /// The record cannot be unpacked, or is too large.
+    /// The record cannot be decompressed, or is too large.
     #[error("the record {0}")]
     Packing(String),
-    /// The record is no game: an illegal move, a wrong result, a policy that is none.
+    /// The record is not a valid game: an illegal move, a wrong result, or a policy that does not sum to 1.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The game of a match is none, or cannot be one of it.
+    /// The game is not valid, or cannot be the game of this match and number.
     #[error("not a game of this match: {0}")]
     Game(String),
-    /// The record is another game than the envelope says.
     #[error("game {got} in the envelope of game {expected}")]
-    Number {
-        /// What the envelope says.
-        expected: u64,
-        /// What is in it.
-        got: u64,
-    },
-    /// The record could be written shorter or in another way.
-    #[error("the record is not written as records are")]
-    Spelling,
-    /// The game cannot be one of its generation.
+    Number { expected: u64, got: u64 },
+    /// Decoding and encoding the record gives other bytes.
+    #[error("the record is not in canonical form")]
+    NotCanonical,
+    /// The game cannot be the game of its generation and number.
     #[error(transparent)]
     Mismatch(#[from] RecordMismatch),
-    /// FinishedGame again, it is another game.
-    #[error("played again, it is another game: {0}")]
+    /// An audit replayed the game with another result, or too many audited games diverged.
+    #[error("failed the audit: {0}")]
     Audit(String),
 }
 
 impl Rejection {
-    /// One word for it, for counts.
+    /// The key under which the status report counts it.
     pub const fn kind(&self) -> &'static str {
         match self {
             Rejection::Unasked(_) => "unasked",
@@ -50,14 +44,14 @@ impl Rejection {
             Rejection::Packing(_) => "packing",
             Rejection::Record(_) | Rejection::Game(_) => "record",
             Rejection::Number { .. } => "number",
-            Rejection::Spelling => "spelling",
+            Rejection::NotCanonical => "spelling",
             Rejection::Mismatch(_) => "mismatch",
             Rejection::Audit(_) => "audit",
         }
     }
 
-    /// True when it shows that the worker cannot be trusted: it had the right to send this game,
-    /// so nobody else can have sent it.
+    /// Whether the worker is banned for it. True only for games that carried the worker's token for
+    /// the current job, because only the worker itself has that token.
     pub const fn is_proof(&self) -> bool {
         !matches!(self, Rejection::Unasked(_) | Rejection::Late)
     }

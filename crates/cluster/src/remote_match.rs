@@ -1,9 +1,9 @@
-//! Matches on many machines: workers play the games of a match, in rounds.
+//! Matches whose games are played by workers, in rounds.
 //!
-//! A round counts when all of its games are there and those that were chosen have been played again.
-//! A worker that fails is banned, and its games of the round go to others. Games that were counted
-//! before cannot be taken back: if some of them are from such a worker, the match ends with an error
-//! that says how many.
+//! A round counts when all of its games have arrived and its audits are done. When a worker is
+//! banned, its games of the current round go to other workers. Games of earlier rounds are already
+//! counted and cannot be taken back: if some are from the banned worker, the match ends with an
+//! error. Bans last as long as the match. This module does not know how results are evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -13,12 +13,12 @@ use selfmate_arena::remote::{Next, OpenGames, RemoteGames};
 use selfmate_arena::{GameRecord, MatchError, Pairing, RemotePlayerSpec};
 use selfmate_nn::Model;
 
-use crate::audit::{Agreement, Exactness, few};
+use crate::audit::{Agreement, Exactness, classify};
 use crate::auditor::{Auditor, Replay};
 use crate::ban::Bans;
 use crate::broker::{Access, Storage};
 use crate::collector::{Collector, GameKeeper};
-use crate::coordinator::{Announcement, Coordinator, Setup, Waiting};
+use crate::coordinator::{Announcement, Caller, Coordinator, Setup};
 use crate::envelope::Envelope;
 use crate::error::ClusterError;
 use crate::hash::Hash;
@@ -28,25 +28,20 @@ use crate::lease::Terms;
 use crate::rejection::Rejection;
 use crate::subject::WorkerName;
 
-/// How matches use a cluster.
 pub struct Options {
-    /// How to reach the broker.
     pub access: Access,
-    /// How games are kept there.
     pub storage: Storage,
-    /// What is played, for people.
+    /// For people.
     pub name: String,
-    /// Threads for playing games again.
+    /// Threads for audits.
     pub threads: usize,
-    /// The share of games that are played again.
+    /// From 0 to 1.
     pub audit_share: f64,
-    /// How long games are lent.
     pub terms: Terms,
-    /// Hears what is worth knowing.
+    /// Shows a message to the user.
     pub note: fn(&str),
 }
 
-/// Matches on many machines.
 pub struct RemoteMatch {
     state: Mutex<State>,
     threads: usize,
@@ -56,17 +51,15 @@ pub struct RemoteMatch {
 
 struct State {
     coordinator: Coordinator,
-    /// Games that were counted, by worker.
+    /// Games counted in earlier rounds, by worker.
     counted: BTreeMap<WorkerName, u64>,
     rounds: u64,
 }
 
-/// Games that are counted together. Enough to keep hundreds of threads busy, few enough that
-/// little is lost by a kill.
-const ROUND: usize = 256;
+/// Games of a round. Enough to keep hundreds of threads busy, few enough that a kill loses little.
+const ROUND_GAMES: usize = 256;
 
 impl RemoteMatch {
-    /// Connects and starts to answer workers.
     pub fn open(options: Options) -> Result<RemoteMatch, ClusterError> {
         let Options { access, storage, name, threads, audit_share, terms, note } = options;
         let (key, bans) = (Key::random()?, Bans::default());
@@ -90,13 +83,13 @@ impl RemoteGames for RemoteMatch {
     ) -> Result<(), MatchError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let players = [games.players[0].remote_spec()?, games.players[1].remote_spec()?];
-        for numbers in games.open.chunks(ROUND) {
+        for numbers in games.open.chunks(ROUND_GAMES) {
             let match_job = match_job(games, numbers, &players);
             let networks = players.each_ref().map(|player| player.network.clone());
             let prepared = match_job.prepare(networks.clone()).map_err(ClusterError::from)?;
             let ready = Arc::new(prepared);
             let exactness = exactness(&networks)?;
-            // A player that cannot be built is an error here, not in a thread.
+            // Reports a player that cannot be built here, before the audit threads need it.
             Pairing::new([&ready.players[0], &ready.players[1]], ready.seed)?;
             let network = match_job.a.network.or(match_job.b.network);
             let text = Job::new(Task::Match(match_job)).to_json();
@@ -141,26 +134,26 @@ impl RemoteGames for RemoteMatch {
     }
 }
 
-/// The document of a round.
+/// The job of a round.
 fn match_job(
-    fixtures: &OpenGames<'_>,
+    games: &OpenGames<'_>,
     numbers: &[usize],
     players: &[RemotePlayerSpec; 2],
 ) -> MatchJob {
-    let contestant = |player: &RemotePlayerSpec| MatchPlayer {
+    let match_player = |player: &RemotePlayerSpec| MatchPlayer {
         spec: player.spec.clone(),
         network: player.network.as_deref().map(Hash::of),
     };
     let pairs: BTreeSet<usize> = numbers.iter().map(|number| number / 2).collect();
-    let start = |pair: usize| (pair as u64, OpeningLine::of(&fixtures.openings[pair]));
-    let [a, b] = fixtures.players;
+    let opening = |pair: usize| (pair as u64, OpeningLine::of(&games.openings[pair]));
+    let [a, b] = games.players;
     MatchJob {
         name: format!("{} - {}", a.name(), b.name()),
-        seed: fixtures.seed,
-        settings: fixtures.settings.clone(),
-        a: contestant(&players[0]),
-        b: contestant(&players[1]),
-        openings: pairs.into_iter().map(start).collect(),
+        seed: games.seed,
+        settings: games.settings.clone(),
+        a: match_player(&players[0]),
+        b: match_player(&players[1]),
+        openings: pairs.into_iter().map(opening).collect(),
     }
 }
 
@@ -180,61 +173,60 @@ fn auditor(threads: usize, ready: &Arc<ReadyMatch>, exactness: Exactness) -> Aud
     Auditor::new(threads, move || {
         let ready = Arc::clone(&ready);
         let mut pairing = None;
-        let replay: Replay<GameRecord> = Box::new(move |sent, halt| {
+        let replay: Replay<GameRecord> = Box::new(move |sent, stop| {
             if pairing.is_none() {
-                // They were built before; what cannot be built now cannot be compared either.
+                // The players were built before. A failure ends the thread, and the match with an error.
                 let [a, b] = &ready.players;
                 pairing = Pairing::new([a, b], ready.seed).ok();
             }
             let opening = &ready.openings[&(sent.game / 2)];
             if exactness == Exactness::Rounded {
                 let pairing = pairing.as_mut()?;
-                let odd = pairing.second_guess(sent, opening, &ready.settings, SLACK_CP, halt)?;
-                return Some(few(&odd, sent.played.thoughts.len()));
+                let deviations =
+                    pairing.second_guess(sent, opening, &ready.settings, TOLERANCE_CP, stop)?;
+                return Some(classify(&deviations, sent.played.thoughts.len()));
             }
-            let own = pairing.as_mut()?.play(sent.game, opening, &ready.settings, None, halt)?;
+            let own = pairing.as_mut()?.play(sent.game, opening, &ready.settings, None, stop)?;
             Some(compare(sent, &own))
         });
         replay
     })
 }
 
-/// Compares a game with what came out when it was played again. Time is nobody's fault.
+/// Compares a game with its replay, apart from the time that the moves took.
 fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
-    let (sent, own) = (timeless(sent), timeless(own));
+    let (sent, own) = (without_times(sent), without_times(own));
     let moves = (&sent.played.moves, &own.played.moves);
     let ply = moves.0.iter().zip(moves.1).take_while(|(sent, own)| sent == own).count();
     if sent == own {
         Agreement::Same
     } else if moves.0 == moves.1 {
-        Agreement::Different("another thought of a move".to_owned())
+        Agreement::Different("different evaluation of a move".to_owned())
     } else {
-        Agreement::Different(format!("another move at ply {ply}"))
+        Agreement::Different(format!("different move at ply {ply}"))
     }
 }
 
-/// How far apart two opinions may be where floats are rounded, in centipawns.
-const SLACK_CP: u32 = 150;
+/// How far two evaluations may be apart where networks compute in floats, in centipawns.
+const TOLERANCE_CP: u32 = 150;
 
-/// A game without what depends on the speed of the machine.
-fn timeless(record: &GameRecord) -> GameRecord {
+fn without_times(record: &GameRecord) -> GameRecord {
     let mut record = record.clone();
     record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
     record
 }
 
-/// Keeps the games of a round in memory: what is lost with this process is played again.
+/// Keeps the games of a round in memory: they are played again if this process is killed.
 struct MatchKeeper<'a> {
     ready: Arc<ReadyMatch>,
-    /// Games that were counted in earlier rounds, by worker.
     counted: &'a mut BTreeMap<WorkerName, u64>,
     kept: BTreeMap<u64, GameRecord>,
     stop: &'a AtomicBool,
     note: fn(&str),
 }
 
-impl Waiting for MatchKeeper<'_> {
-    fn goes_on(&mut self) -> bool {
+impl Caller for MatchKeeper<'_> {
+    fn should_continue(&mut self) -> bool {
         !self.stop.load(Relaxed)
     }
 
@@ -254,11 +246,12 @@ impl GameKeeper for MatchKeeper<'_> {
             return Err(Rejection::Number { expected: envelope.number, got: record.game });
         }
         let opening = self.ready.openings.get(&(record.game / 2));
-        let opening = opening.ok_or_else(|| Rejection::Game("no such pair".to_owned()))?;
+        let opening =
+            opening.ok_or_else(|| Rejection::Game("the match has no such pair".to_owned()))?;
         selfmate_arena::pairing::check(&record, opening, &self.ready.settings)
             .map_err(Rejection::Game)?;
-        let same = serde_json::to_vec(&timeless(&record)).expect("a record is plain data");
-        Ok((record, Hash::of(&same)))
+        let timeless = serde_json::to_vec(&without_times(&record)).expect("a record is plain data");
+        Ok((record, Hash::of(&timeless)))
     }
 
     fn keep(&mut self, _: &WorkerName, game: GameRecord) -> Result<(), ClusterError> {

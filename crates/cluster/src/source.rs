@@ -1,8 +1,8 @@
-//! Games from many machines, as a source of games for any learner from self-play.
+//! A [`GameSource`] whose games are played by workers. It works for every learner from self-play.
 //!
-//! What comes in is checked, written to the learner's own disk, and only then acknowledged. Part of
-//! it is played again before the generation is over. The learner itself does not know the
-//! difference, and a run may change between this and the threads of one process at any time.
+//! Games are validated, written to the learner's own disk, and then acknowledged. A share of them is
+//! audited before the generation ends. The games are the same as from threads of this process, so a
+//! run can switch between both at any time. This module does not know how learning works.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::auditor::Auditor;
 use crate::ban::Bans;
 use crate::broker::{Access, Storage};
 use crate::collector::{Collector, GameKeeper};
-use crate::coordinator::{Announcement, Coordinator, Setup, Waiting};
+use crate::coordinator::{Announcement, Caller, Coordinator, Setup};
 use crate::envelope::Envelope;
 use crate::error::ClusterError;
 use crate::hash::Hash;
@@ -32,34 +32,28 @@ use crate::rejection::Rejection;
 use crate::subject::WorkerName;
 use crate::validation::validate;
 
-/// How a learner uses a cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How to reach the broker.
     pub access: Access,
-    /// How games are kept there.
     pub storage: Storage,
-    /// The name of the run.
+    /// Name of the run.
     pub run: String,
-    /// The folder of the run.
+    /// Folder of the run.
     pub folder: PathBuf,
-    /// Threads for playing games again.
+    /// Threads for audits.
     pub threads: usize,
-    /// The share of games that are played again.
+    /// From 0 to 1.
     pub audit_share: f64,
-    /// How long games are lent.
     pub terms: Terms,
 }
 
-/// Games from many machines.
 pub struct Cluster {
     options: Options,
     coordinator: Coordinator,
     provenance: Provenance,
-    /// Games of earlier generations that must go.
-    /// Since they were last asked for.
+    /// The part of `invalid` that [`GameSource::take_invalid`] has not returned yet.
     invalid_new: BTreeSet<u64>,
-    /// Games whose stored copy is a refused worker's.
+    /// Games of earlier generations whose stored copy is from a banned worker.
     invalid: BTreeSet<u64>,
 }
 
@@ -70,14 +64,13 @@ impl From<ClusterError> for SelfPlayError {
 }
 
 impl Cluster {
-    /// Connects and starts to answer workers.
     pub fn open(options: Options) -> Result<Cluster, ClusterError> {
         let folder = options.folder.join("cluster");
         fs::create_dir_all(&folder).map_err(ClusterError::io(&folder))?;
         let key = Key::open(&folder.join("key"))?;
         let bans = Bans::open(&folder.join("bans.jsonl"))?;
         let provenance = Provenance::new(&folder);
-        // A kill may have come between the rejection and the removal.
+        // The process may have been killed between a ban and the removal of the games.
         let invalid = provenance.games_of(&bans.workers())?;
         let coordinator = Coordinator::open(Setup {
             access: options.access.clone(),
@@ -98,7 +91,7 @@ impl GameSource for Cluster {
         sink: &mut GameSink<'_>,
     ) -> Result<Completion, SelfPlayError> {
         let bytes: Arc<[u8]> = (job.model_file)()?.into();
-        // As workers get it: what they play is what is recomputed here.
+        // Decoded from the file, as workers do it, so that audits use the same numbers.
         let (model, _) =
             Model::decode(&bytes).map_err(|error| ClusterError::Network(error.to_string()))?;
         let network = Hash::of(&bytes);
@@ -113,12 +106,12 @@ impl GameSource for Cluster {
         }));
         let mut senders = self.provenance.open(job.index)?;
         let text = document.to_json();
-        let hash = Hash::of(text.as_bytes());
+        let job_hash = Hash::of(text.as_bytes());
         let announcement = Announcement {
-            job: hash,
+            job: job_hash,
             generation: job.index,
             network: Some(network),
-            objects: vec![(network, bytes), (hash, text.into_bytes().into())],
+            objects: vec![(network, bytes), (job_hash, text.into_bytes().into())],
             numbers: job.numbers.clone(),
         };
         let Cluster { options, coordinator, provenance, invalid_new, invalid } = self;
@@ -135,7 +128,7 @@ impl GameSource for Cluster {
         );
         let stored: Vec<GameRecord> = keeper.sink.games().to_vec();
         let mut collector =
-            Collector::new(coordinator, hash, &mut keeper, auditor, options.audit_share);
+            Collector::new(coordinator, job_hash, &mut keeper, auditor, options.audit_share);
         let collect = || -> Result<bool, ClusterError> {
             for record in stored {
                 let hash = Hash::of(&record.encode()?);
@@ -158,7 +151,7 @@ impl GameSource for Cluster {
     }
 }
 
-/// Keeps the games of a generation in the run's journal, and who sent them.
+/// Keeps the games of a generation in the run's journal, and their senders in [`Provenance`].
 struct GenerationKeeper<'a, 's> {
     sink: &'a mut GameSink<'s>,
     generation: &'a Generation,
@@ -167,8 +160,8 @@ struct GenerationKeeper<'a, 's> {
     invalid: &'a mut BTreeSet<u64>,
 }
 
-impl Waiting for GenerationKeeper<'_, '_> {
-    fn goes_on(&mut self) -> bool {
+impl Caller for GenerationKeeper<'_, '_> {
+    fn should_continue(&mut self) -> bool {
         self.sink.goes_on()
     }
 
@@ -197,7 +190,7 @@ impl GameKeeper for GenerationKeeper<'_, '_> {
     }
 
     fn sync(&mut self) -> Result<(), ClusterError> {
-        // First who, then what: a game without its sender could not be found again.
+        // The senders first: a stored game without its sender could not be removed after a ban.
         self.provenance.sync()?;
         Ok(self.sink.sync()?)
     }

@@ -1,4 +1,5 @@
-//! How a cluster goes, as the learner tells it.
+//! The status report of a cluster, and the request for it. The coordinator makes the report from its
+//! own memory; a watcher needs no access to the stream or the run folder.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,63 +11,58 @@ use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::subject::{self, WorkerName};
 
-/// How a cluster goes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The run.
+    /// Name of the run or match.
     pub run: String,
-    /// The generation that is being played; `None` while the learner learns.
+    /// The generation, or the round of a match, that is being played; `None` while the learner trains.
     pub generation: Option<u64>,
-    /// The network that plays it.
     pub network: Option<Hash>,
-    /// Games of that generation that are not there yet.
+    /// Games of the current job that have not arrived.
     pub missing: u64,
-    /// Games taken since the learner started.
+    /// Games accepted since the coordinator started.
     pub games: u64,
-    /// Games not taken since the learner started, by reason.
+    /// Games rejected since the coordinator started, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Games that the broker keeps for the learner; `None` when it does not say.
+    /// Messages stored by the broker that are not acknowledged; `None` if the broker does not answer.
     pub waiting: Option<u64>,
-    /// Workers heard of since the learner started.
+    /// Workers seen since the coordinator started.
     pub members: u64,
-    /// Those heard of last, a thousand at most.
+    /// The workers seen most recently, at most a thousand.
     pub workers: Vec<Member>,
-    /// Workers from whom nothing is taken, with the reason, a thousand at most.
+    /// Banned workers with the reason, at most a thousand.
     pub bans: BTreeMap<WorkerName, String>,
 }
 
-/// A worker.
+/// A worker in the status report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Member {
-    /// Its name.
     pub name: WorkerName,
-    /// Of selfmate.
+    /// Version of selfmate.
     pub version: String,
-    /// Threads that play.
     pub threads: u32,
-    /// Games that it says it has sent.
+    /// Games sent, by the worker's own count.
     pub sent: u64,
-    /// Games taken from it.
+    /// Games accepted.
     pub games: u64,
-    /// Games that somebody else had sent before.
+    /// Games that had already arrived, from this worker or another.
     pub duplicates: u64,
-    /// Games not taken, by reason.
+    /// Games rejected, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Games played again.
     pub audited: u64,
-    /// Those of them that diverged from what they should be, within rounding.
+    /// Audited games that diverged in a few plies; see [`crate::audit::Agreement::Diverged`].
     pub diverged: u64,
-    /// Games that it has to play just now.
+    /// Games lent to it at the moment.
     pub held: u64,
-    /// Games taken a second since it was first heard of.
+    /// Games accepted per second since it was first seen.
     pub games_per_second: f64,
-    /// Seconds since it was last heard of.
+    /// Seconds since its last message.
     pub silent_s: f64,
-    /// It plays with the newest network.
+    /// Whether it plays the current job.
     pub is_current: bool,
 }
 
-/// Asks the learner how it goes.
+/// Requests the status report from the coordinator.
 pub fn status(access: &Access) -> Result<Report, ClusterError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -77,7 +73,6 @@ pub fn status(access: &Access) -> Result<Report, ClusterError> {
         let timeout = Duration::from_secs(5);
         let answer = broker.request(subject::STATUS, Vec::new(), timeout).await?;
         let answer = answer.ok_or_else(|| ClusterError::NoLearner { url: access.url.clone() })?;
-        serde_json::from_slice(&answer)
-            .map_err(ClusterError::broker("reading the learner's report"))
+        serde_json::from_slice(&answer).map_err(ClusterError::broker("reading the status report"))
     })
 }

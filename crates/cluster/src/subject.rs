@@ -1,7 +1,8 @@
-//! Where messages go. The rights of a worker are written in these names: see `deploy/`.
+//! The NATS subjects, streams and buckets. The permissions in `deploy/nats/accounts.conf` refer to
+//! these names.
 //!
-//! A worker speaks only on subjects that end with its own name, so a broker that knows its workers
-//! can hold each of them to its own. One account of a broker has one run at a time.
+//! A worker publishes only on subjects that end with its own name, so the broker can restrict each
+//! worker to its own subjects. A broker account serves one run or match at a time.
 
 use std::fmt;
 
@@ -9,22 +10,22 @@ use serde::{Deserialize, Serialize};
 
 /// Workers ask for games: `selfmate.ask.WORKER`.
 pub const ASK: &str = "selfmate.ask";
-/// Workers say that they are alive: `selfmate.heartbeat.WORKER`.
+/// Workers report that they are alive: `selfmate.heartbeat.WORKER`.
 pub const HEARTBEAT: &str = "selfmate.heartbeat";
-/// Workers send games: `selfmate.games.WORKER`; kept by the stream.
+/// Workers send games: `selfmate.games.WORKER`. The stream [`STREAM`] stores them.
 pub const GAMES: &str = "selfmate.games";
-/// The learner tells that there is something new to ask for.
+/// The coordinator announces that the job has changed.
 pub const NEWS: &str = "selfmate.news";
-/// Learners ask whether another is there: one account has one.
+/// Coordinators look for each other: an account has only one.
 pub const HERE: &str = "selfmate.here";
-/// Anybody with the right to asks how it goes.
+/// Watchers request a status report.
 pub const STATUS: &str = "selfmate.status";
 
-/// The stream that keeps games until the learner has them on its own disk.
+/// Stores games until the coordinator has them on its own disk.
 pub const STREAM: &str = "SELFMATE_GAMES";
-/// The learner's place in that stream.
+/// The coordinator's durable consumer of that stream.
 pub const CONSUMER: &str = "learner";
-/// The object store of orders and networks.
+/// The object store of jobs and networks.
 pub const BUCKET: &str = "selfmate";
 
 /// A worker's name: up to 64 letters, digits, `_` and `-`.
@@ -32,13 +33,11 @@ pub const BUCKET: &str = "selfmate";
 #[serde(try_from = "String", into = "String")]
 pub struct WorkerName(String);
 
-/// A text that is no worker's name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no name for a worker: expected 1 to 64 letters, digits, '_' and '-'")]
+#[error("'{0}' is not a valid worker name: expected 1 to 64 letters, digits, '_' or '-'")]
 pub struct NameError(String);
 
 impl WorkerName {
-    /// Checks a name.
     pub fn new(text: &str) -> Result<WorkerName, NameError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if (1..=64).contains(&text.len()) && text.chars().all(is_plain) {
@@ -48,29 +47,28 @@ impl WorkerName {
         }
     }
 
-    /// A name from any text: what is not allowed becomes `-`.
+    /// Replaces every character that is not allowed by `-` and cuts the text to 64.
     pub fn from_any(text: &str) -> WorkerName {
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
         let name: String = text.chars().map(plain).take(64).collect();
         WorkerName(if name.is_empty() { "worker".to_owned() } else { name })
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The worker's own subject below one of the constants.
+    /// `BASE.WORKER`, for one of the constants above.
     pub fn subject(&self, base: &str) -> String {
         format!("{base}.{self}")
     }
 
-    /// The worker that a subject belongs to.
+    /// The worker whose subject this is; `None` if the subject is not `BASE.WORKER`.
     pub fn of_subject(base: &str, subject: &str) -> Option<WorkerName> {
         WorkerName::new(subject.strip_prefix(base)?.strip_prefix('.')?).ok()
     }
 
-    /// Where answers to this worker go. Only it may listen there.
+    /// The prefix of its reply subjects. The example permissions let no one else subscribe to it.
     pub fn inbox(&self) -> String {
         format!("_INBOX_{self}")
     }
@@ -101,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_stay_inside_one_token() {
+    fn a_worker_name_is_a_single_token_of_a_subject() {
         for bad in ["", "a.b", "a*", ">", "a b", "é", &"x".repeat(65)] {
             assert!(WorkerName::new(bad).is_err(), "{bad}");
         }
@@ -110,6 +108,6 @@ mod tests {
         assert_eq!(WorkerName::of_subject(GAMES, "selfmate.games.north-2"), Some(worker));
         assert_eq!(WorkerName::of_subject(GAMES, "selfmate.games.a.b"), None);
         assert_eq!(WorkerName::of_subject(GAMES, "selfmate.gamesa"), None);
-        assert_eq!(WorkerName::from_any("my responder.local").as_str(), "my-responder-local");
+        assert_eq!(WorkerName::from_any("my host.local").as_str(), "my-host-local");
     }
 }

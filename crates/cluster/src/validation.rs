@@ -1,7 +1,9 @@
-//! Validation of every game of a generation before it reaches the run.
+//! Validates every self-play game before it is stored in the run.
 //!
-//! Nothing here costs more than replaying the moves of the game once. Cheap checks come first, so that
-//! a flood of invalid games costs little.
+//! It costs no more than playing through the moves once, and cheap checks come first, so that a
+//! flood of invalid games costs little. It does not repeat any search: a game with made-up search
+//! results is valid here, and is left to [`crate::audit`]. Games of matches are validated in
+//! [`crate::remote_match`].
 
 use selfmate_run::GameRecord;
 use selfmate_selfplay::{FinishedGame, Generation, check};
@@ -10,7 +12,7 @@ use crate::envelope::Envelope;
 use crate::hash::Hash;
 use crate::rejection::Rejection;
 
-/// Validates a game of a generation that was asked for; the hash of its record too.
+/// Validates a game whose token was verified. Returns the game and the hash of its record.
 pub fn validate(
     envelope: &Envelope,
     generation: &Generation,
@@ -21,10 +23,10 @@ pub fn validate(
         return Err(Rejection::Number { expected: envelope.number, got: record.number });
     }
     if record.encode()? != bytes {
-        return Err(Rejection::Spelling);
+        return Err(Rejection::NotCanonical);
     }
     check(&record, generation)?;
-    // Only a curve depends on it; no game takes more simulations than this.
+    // The worker's count only feeds a curve of the metrics. It is capped at what is possible.
     let per_move = generation.simulations.max(generation.config.fast_simulations.into());
     let most = per_move.saturating_mul(record.moves.len() as u64 + 1);
     let game = FinishedGame { simulations: envelope.simulations.min(most), record };
@@ -41,7 +43,7 @@ mod tests {
     use crate::key::Key;
     use crate::subject::WorkerName;
 
-    struct Bench {
+    struct Fixture {
         generation: Generation,
         key: Key,
         job: Hash,
@@ -49,35 +51,35 @@ mod tests {
         game: FinishedGame,
     }
 
-    fn bench() -> Bench {
+    fn fixture() -> Fixture {
         let (key, job) = (Key::new([3; 32]), Hash::of(b"job"));
         let generation = generation();
         let game = play(&generation, 6);
-        Bench { generation, worker: WorkerName::new("a").unwrap(), key, job, game }
+        Fixture { generation, worker: WorkerName::new("a").unwrap(), key, job, game }
     }
 
-    impl Bench {
-        /// Sends bytes as the record of a game, with its token.
+    impl Fixture {
+        /// Validates bytes as the record of a game, with the right token.
         fn send(&self, number: u64, record: &[u8]) -> Result<(FinishedGame, Hash), Rejection> {
             let token = self.key.token(&self.worker, &self.job, number);
             let envelope = Envelope::of_bytes(self.job, token, number, u64::MAX, record);
-            self.judge(&self.worker, &envelope.encode())
+            self.validate(&self.worker, &envelope.encode())
         }
 
-        fn judge(
+        fn validate(
             &self,
             worker: &WorkerName,
             bytes: &[u8],
         ) -> Result<(FinishedGame, Hash), Rejection> {
-            let envelope = Envelope::asked(bytes, &self.key, worker, &self.job)?;
+            let envelope = Envelope::verify(bytes, &self.key, worker, &self.job)?;
             validate(&envelope, &self.generation)
         }
 
-        /// Sends the game after a change; the word for what is wrong.
+        /// The kind of rejection of the game after a change.
         fn change(&self, change: fn(&mut GameRecord)) -> &'static str {
             let mut record = self.game.record.clone();
             change(&mut record);
-            let bytes = record.encode().expect("a change that can be written");
+            let bytes = record.encode().expect("the changed record can be encoded");
             let rejection = self.send(record.number, &bytes).unwrap_err();
             assert!(rejection.is_proof());
             rejection.kind()
@@ -85,58 +87,58 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_game_is_taken_as_it_is() {
-        let bench = bench();
-        let bytes = bench.game.record.encode().unwrap();
-        let (game, hash) = bench.send(6, &bytes).unwrap();
-        assert_eq!(game.record, bench.game.record.clone().rounded());
-        assert!(game.simulations < 1_000_000, "a number that no game reaches");
+    fn an_honest_game_is_accepted_unchanged() {
+        let fixture = fixture();
+        let bytes = fixture.game.record.encode().unwrap();
+        let (game, hash) = fixture.send(6, &bytes).unwrap();
+        assert_eq!(game.record, fixture.game.record.clone().rounded());
+        assert!(game.simulations < 1_000_000, "the count of simulations is capped");
         assert_eq!(hash, Hash::of(&bytes));
     }
 
     #[test]
-    fn a_game_without_the_right_token_is_held_against_nobody() {
-        let bench = bench();
+    fn a_game_without_the_senders_token_is_rejected_without_a_ban() {
+        let fixture = fixture();
         let other = WorkerName::new("b").unwrap();
-        let stolen = bench.key.token(&other, &bench.job, 6);
-        let envelope = Envelope::new(bench.job, stolen, &bench.game).unwrap().encode();
+        let stolen = fixture.key.token(&other, &fixture.job, 6);
+        let envelope = Envelope::new(fixture.job, stolen, &fixture.game).unwrap().encode();
         for bytes in [&envelope[..], &[], b"nonsense"] {
-            let rejection = bench.judge(&bench.worker, bytes).unwrap_err();
+            let rejection = fixture.validate(&fixture.worker, bytes).unwrap_err();
             assert_eq!((rejection.kind(), rejection.is_proof()), ("unasked", false));
         }
-        // Whom it belongs to may send it.
-        assert!(bench.judge(&other, &envelope).is_ok());
+        // The worker that the token belongs to may send it.
+        assert!(fixture.validate(&other, &envelope).is_ok());
     }
 
     #[test]
-    fn a_game_of_an_old_order_is_late_and_no_fault() {
-        let bench = bench();
+    fn a_game_of_an_earlier_job_is_rejected_without_a_ban() {
+        let fixture = fixture();
         let old = Hash::of(b"yesterday");
         let envelope =
-            Envelope::new(old, bench.key.token(&bench.worker, &old, 6), &bench.game).unwrap();
-        let rejection = bench.judge(&bench.worker, &envelope.encode()).unwrap_err();
+            Envelope::new(old, fixture.key.token(&fixture.worker, &old, 6), &fixture.game).unwrap();
+        let rejection = fixture.validate(&fixture.worker, &envelope.encode()).unwrap_err();
         assert_eq!((rejection.clone(), rejection.is_proof()), (Rejection::Late, false));
     }
 
     #[test]
-    fn bytes_that_are_no_game_are_refused() {
-        let bench = bench();
-        let good = bench.game.record.encode().unwrap();
-        let kind = |number, bytes: &[u8]| bench.send(number, bytes).unwrap_err().kind();
+    fn bytes_that_are_not_a_valid_record_are_rejected() {
+        let fixture = fixture();
+        let good = fixture.game.record.encode().unwrap();
+        let kind = |number, bytes: &[u8]| fixture.send(number, bytes).unwrap_err().kind();
         assert_eq!(kind(6, &vec![0; MAX_RECORD + 1]), "packing");
         assert_eq!(kind(6, b""), "record");
         assert_eq!(kind(7, &good), "number");
-        // Every flipped bit of the record is another game or none: none is taken as this one.
+        // A record with a flipped bit is invalid or another game; it never passes as this one.
         for place in 0..good.len() {
             let mut bytes = good.clone();
             bytes[place] ^= 1 << (place % 8);
-            if let Ok((game, hash)) = bench.send(6, &bytes) {
-                // Results of searches can be invented without breaking a rule; audits find those.
+            if let Ok((game, hash)) = fixture.send(6, &bytes) {
+                // Made-up search results can pass validation; audits find them.
                 assert_ne!(hash, Hash::of(&good));
-                assert_eq!(game.record.moves.len(), bench.game.record.moves.len());
+                assert_eq!(game.record.moves.len(), fixture.game.record.moves.len());
             }
         }
-        // A number written with a useless zero group.
+        // The same number in one byte more: a varint with an empty last group.
         let mut longer = good.clone();
         longer[1] |= 0x80;
         longer.insert(2, 0);
@@ -144,17 +146,17 @@ mod tests {
     }
 
     #[test]
-    fn lies_about_a_game_are_refused() {
-        let bench = bench();
-        assert_eq!(bench.change(|record| record.network += 1), "mismatch");
-        assert_eq!(bench.change(|record| _ = record.positions.pop()), "mismatch");
+    fn a_game_that_does_not_match_its_job_and_number_is_rejected() {
+        let fixture = fixture();
+        assert_eq!(fixture.change(|record| record.network += 1), "mismatch");
+        assert_eq!(fixture.change(|record| _ = record.positions.pop()), "mismatch");
         let draw = |record: &mut GameRecord| {
             record.outcome = Outcome { winner: None, reason: Reason::Threefold };
         };
-        assert_eq!(bench.change(draw), "mismatch");
+        assert_eq!(fixture.change(draw), "mismatch");
         let other_game = play(&generation(), 7).record;
-        let disguised = GameRecord { number: 6, ..other_game };
-        let rejection = bench.send(6, &disguised.encode().unwrap()).unwrap_err();
+        let renumbered = GameRecord { number: 6, ..other_game };
+        let rejection = fixture.send(6, &renumbered.encode().unwrap()).unwrap_err();
         assert!(matches!(rejection, Rejection::Mismatch(_)), "{rejection}");
     }
 }

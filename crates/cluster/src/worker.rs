@@ -1,8 +1,8 @@
-//! A worker: asks for games, plays them, sends them, until it is told to stop.
+//! A worker: asks for games, plays them and sends them, until it is stopped.
 //!
-//! It needs nothing but the address of a broker. Whatever goes away comes back: it tries again, ever
-//! more slowly. It never sends a game that it was not asked for, and nothing it holds is missed when
-//! it dies: its games are given to others.
+//! It needs only the address of a broker; the job and the networks come from there. After a failure
+//! it retries, with growing waits. It sends only games that were lent to it. When it dies, its games
+//! are lent to others. It does not know whether its games are accepted, and is not told of audits.
 
 use std::cell::RefCell;
 use std::pin::pin;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::backoff::Backoff;
 use crate::broker::{Access, Broker, Role};
-use crate::envelope::load;
+use crate::envelope::append_envelope;
 use crate::error::ClusterError;
 use crate::hash::Hash;
 use crate::job::{GenerationJob, Job, MAX_JOB, MatchJob, PROTOCOL, Task};
@@ -31,63 +31,56 @@ use crate::message::{Answer, Ask, Heartbeat, HeartbeatReply, decode, encode};
 use crate::subject::{ASK, GAMES, HEARTBEAT, NEWS, WorkerName};
 use crate::worker_pool::{ActiveJob, ActiveTask, Finished, WorkerPool};
 
-/// How a worker works.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How to reach the broker.
     pub access: Access,
-    /// Its name; the broker may insist on it.
+    /// The broker's permissions may require a certain name.
     pub name: WorkerName,
-    /// Threads that play.
     pub threads: usize,
 }
 
-/// What a worker tells while it works.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The broker is there.
     Connected,
-    /// Plays for another job: a generation of a run, or a match.
+    /// The new job, described for people.
     Job(String),
-    /// So many games are sent.
+    /// Games sent since the start.
     Sent(u64),
-    /// Something does not work; it is tried again.
+    /// Something failed and is retried.
     Trouble(String),
 }
 
-/// How often a worker says that it is alive: several times in the shortest lease.
+/// Several times shorter than a lease.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// How long an answer may take.
-const ANSWER: Duration = Duration::from_secs(5);
-/// How often the signal to stop is looked for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often the stop flag is checked.
 const TICK: Duration = Duration::from_millis(100);
-/// Messages that are sent at the same time.
-const SENDING: usize = 16;
-/// Games of one message, at most.
-const TOGETHER: usize = 8;
-/// How long a game waits for others to go with it.
-const MOMENT: Duration = Duration::from_millis(500);
-/// The longest wait before a game is sent again.
-const RESEND: Duration = Duration::from_secs(2);
-/// How long a worker that stops goes on trying to send its games.
-const PARTING: Duration = Duration::from_secs(30);
-/// No network is larger.
+/// Messages sent at the same time.
+const CONCURRENT_SENDS: usize = 16;
+const MAX_GAMES_PER_MESSAGE: usize = 8;
+/// How long a finished game waits for others to share its message.
+const BATCH_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait before a message is sent again.
+const MAX_RESEND_WAIT: Duration = Duration::from_secs(2);
+/// How long a worker that is stopping tries to send its last games.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
+/// In bytes.
 const MAX_NETWORK: usize = 1 << 30;
 
-/// Works until `stop` is set; how many games were sent. Returns early only when the learner refuses
-/// this worker, or when the broker's address can never work.
+/// Works until `stop` is set. Returns the number of games sent. It returns early only when the
+/// coordinator does not accept this worker, a thread panics, or the address can never work.
 pub fn work(
     options: &Options,
     stop: &AtomicBool,
-    tell: &dyn Fn(Event),
+    report: &dyn Fn(Event),
 ) -> Result<u64, ClusterError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(ClusterError::Runtime)?;
     runtime.block_on(async {
-        let Some(broker) = connect(options, stop, tell).await? else { return Ok(0) };
-        tell(Event::Connected);
+        let Some(broker) = connect(options, stop, report).await? else { return Ok(0) };
+        report(Event::Connected);
         let (sender, mut finished) = unbounded_channel();
         let (pool, threads) = WorkerPool::open(options.threads, &sender);
         drop(sender);
@@ -95,7 +88,7 @@ pub fn work(
             options,
             broker,
             pool,
-            tell,
+            report,
             nonce: Key::random()?,
             messages: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -114,62 +107,62 @@ pub fn work(
     })
 }
 
-/// The first connection, however long it takes; `None` when told to stop before.
+/// Connects, and retries until it succeeds; `None` when stopped before that.
 async fn connect(
     options: &Options,
     stop: &AtomicBool,
-    tell: &dyn Fn(Event),
+    report: &dyn Fn(Event),
 ) -> Result<Option<Broker>, ClusterError> {
     let Options { access, name, .. } = options;
     let mut backoff = Backoff::new(name.as_str());
-    let mut patience = Patience::default();
+    let mut retry = RetryPolicy::default();
     while !stop.load(Relaxed) {
         let connected = tokio::select! {
             connected = Broker::connect(access, Role::Worker(name)) => connected,
-            () = until(stop) => break,
+            () = wait_for(stop) => break,
         };
         match connected {
             Ok(broker) => return Ok(Some(broker)),
-            Err(error) if patience.is_over(&error, Instant::now()) => return Err(error),
-            Err(error) => tell(Event::Trouble(error.to_string())),
+            Err(error) if retry.gives_up(&error, Instant::now()) => return Err(error),
+            Err(error) => report(Event::Trouble(error.to_string())),
         }
         tokio::select! {
             () = sleep(backoff.next_wait()) => {}
-            () = until(stop) => {}
+            () = wait_for(stop) => {}
         }
     }
     Ok(None)
 }
 
-/// Tells a broker that is down, which is waited for, from one that will never be there.
+/// Decides when to stop trying to connect: never for a broker that is down, at once for a wrong
+/// address, after a while for a name or certificate that does not work.
 #[derive(Debug, Default)]
-struct Patience {
-    /// Since when nobody has known the broker's name, or its certificate has not been accepted.
+struct RetryPolicy {
     unreachable_since: Option<Instant>,
 }
 
-/// How long a name that nobody knows is tried: a broker that is being started may get its name later
-/// than its workers.
-const NAME: Duration = Duration::from_secs(30);
+/// How long a host name that cannot be resolved is retried: a broker that is being started may get
+/// its name later than its workers.
+const UNREACHABLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-impl Patience {
-    /// True when trying again makes no sense.
-    fn is_over(&mut self, error: &ClusterError, now: Instant) -> bool {
+impl RetryPolicy {
+    fn gives_up(&mut self, error: &ClusterError, now: Instant) -> bool {
         match error {
             ClusterError::Broker { .. } => {
                 self.unreachable_since = None;
                 false
             }
             ClusterError::Unreachable { .. } => {
-                now.duration_since(*self.unreachable_since.get_or_insert(now)) >= NAME
+                now.duration_since(*self.unreachable_since.get_or_insert(now))
+                    >= UNREACHABLE_TIMEOUT
             }
-            // A wrong address, or files that cannot be read.
+            // A wrong address, or a file that cannot be read.
             _ => true,
         }
     }
 }
 
-async fn until(stop: &AtomicBool) {
+async fn wait_for(stop: &AtomicBool) {
     while !stop.load(Relaxed) {
         sleep(TICK).await;
     }
@@ -179,16 +172,16 @@ struct Worker<'a> {
     options: &'a Options,
     broker: Broker,
     pool: Arc<WorkerPool>,
-    tell: &'a dyn Fn(Event),
-    /// Makes ids of messages that no other process uses.
+    report: &'a dyn Fn(Event),
+    /// Makes message ids that no other process uses.
     nonce: Key,
-    /// Messages with games, whether the broker has them or not.
+    /// Messages with games, confirmed by the broker or not.
     messages: AtomicU64,
-    /// Games that the broker has.
+    /// Games confirmed by the broker.
     sent: AtomicU64,
-    /// Networks that were fetched last.
+    /// The networks fetched last, newest first.
     networks: RefCell<Vec<(Hash, Arc<[u8]>)>>,
-    /// The learner has something new.
+    /// The coordinator has announced another job.
     news: Notify,
 }
 
@@ -198,18 +191,18 @@ impl Worker<'_> {
         stop: &AtomicBool,
         finished: &mut UnboundedReceiver<Finished>,
     ) -> Result<(), ClusterError> {
-        // Whoever had this name before has forgotten its games.
+        // Frees the games of an earlier process with this name, which has lost them.
         let _ = self.heartbeat(true).await;
-        // The same one to the end: a game that is being sent when the signal comes is not forgotten.
+        // The same future before and after the stop, so that a message that is being sent is not lost.
         let mut sending = pin!(self.send_games(finished).fuse());
         tokio::select! {
             outcome = self.ask_for_games() => return outcome,
             () = &mut sending => {}
             () = self.keep_alive() => {}
-            () = self.hear_news() => {}
-            () = until(stop) => {}
+            () = self.listen_for_jobs() => {}
+            () = wait_for(stop) => {}
         }
-        // Games under way are finished and sent; the rest goes to others.
+        // Games in progress are finished and sent; the others are given back.
         self.pool.close();
         if !sending.is_terminated() {
             tokio::select! {
@@ -221,25 +214,25 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Keeps the pool supplied; ends only when the learner refuses this worker.
+    /// Keeps the pool supplied. Returns only when the coordinator does not accept this worker.
     async fn ask_for_games(&self) -> Result<(), ClusterError> {
         let mut backoff = Backoff::new(self.options.name.as_str());
         loop {
             let want = self.pool.want();
             if want == 0 {
-                self.pool.hungry.notified().await;
+                self.pool.has_room.notified().await;
                 continue;
             }
             match self.ask(want).await {
                 Ok(Some(Answer::Work { job, games })) => {
                     self.pool.hold(job, &games);
-                    match self.follow(job).await {
+                    match self.switch_to(job).await {
                         Ok(()) => {
                             backoff.reset();
                             self.pool.add(&job, games);
                         }
                         Err(error) => {
-                            // Others may be able to play them.
+                            // Gives the games back: another worker may be able to play them.
                             self.pool.set_job(None);
                             let _ = self.heartbeat(true).await;
                             self.trouble(&error, &mut backoff).await;
@@ -260,9 +253,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Tells of trouble and waits a while, or until the learner has something new.
+    /// Reports a failure and waits, at most until another job is announced.
     async fn trouble(&self, error: &ClusterError, backoff: &mut Backoff) {
-        (self.tell)(Event::Trouble(error.to_string()));
+        (self.report)(Event::Trouble(error.to_string()));
         self.wait(backoff.next_wait()).await;
     }
 
@@ -273,7 +266,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Asks for games; `None` when nobody is there to ask.
+    /// Asks for games; `None` when no coordinator listens.
     async fn ask(&self, want: usize) -> Result<Option<Answer>, ClusterError> {
         let Options { name, threads, .. } = self.options;
         let (job, has) = self.pool.held();
@@ -285,14 +278,14 @@ impl Worker<'_> {
             threads: u32::try_from(*threads).unwrap_or(u32::MAX),
             want: u32::try_from(want).unwrap_or(u32::MAX),
         };
-        let answer = self.broker.request(&name.subject(ASK), encode(&ask), ANSWER).await?;
+        let answer = self.broker.request(&name.subject(ASK), encode(&ask), ANSWER_TIMEOUT).await?;
         answer.map(|bytes| decode(&bytes)).transpose().map_err(unreadable)
     }
 
-    /// Sees to it that the pool plays for an job.
-    async fn follow(&self, job: Hash) -> Result<(), ClusterError> {
+    /// Fetches a job and gives it to the pool, unless the pool already plays it.
+    async fn switch_to(&self, job: Hash) -> Result<(), ClusterError> {
         let old = self.pool.job();
-        if old.as_ref().is_some_and(|active| active.hash == job) {
+        if old.as_ref().is_some_and(|active| active.job_hash == job) {
             return Ok(());
         }
         let bytes = self.broker.fetch("job", &job, MAX_JOB).await?;
@@ -301,7 +294,7 @@ impl Worker<'_> {
             Task::Match(match_job) => self.prepare_match(&match_job).await?,
         };
         self.pool.set_job(Some(Arc::new(ActiveJob::new(job, task))));
-        (self.tell)(Event::Job(what));
+        (self.report)(Event::Job(what));
         Ok(())
     }
 
@@ -317,7 +310,7 @@ impl Worker<'_> {
         let evaluators = evaluators(&model);
         let generation = job.generation();
         check_memory(&generation.config, self.options.threads)?;
-        Ok((ActiveTask::SelfPlay { generation, evaluators }, what))
+        Ok((ActiveTask::SelfPlay { generation: Box::new(generation), evaluators }, what))
     }
 
     async fn prepare_match(
@@ -325,20 +318,20 @@ impl Worker<'_> {
         match_job: &MatchJob,
     ) -> Result<(ActiveTask, String), ClusterError> {
         let mut networks = [None, None];
-        for (network, contestant) in networks.iter_mut().zip([&match_job.a, &match_job.b]) {
-            if let Some(hash) = &contestant.network {
+        for (network, player) in networks.iter_mut().zip([&match_job.a, &match_job.b]) {
+            if let Some(hash) = &player.network {
                 *network = Some(self.network(hash).await?);
             }
         }
         let ready = match_job.prepare(networks)?;
-        // What cannot be built is given back before anybody waits for it.
+        // A player that cannot be built is an error now, before any game begins.
         let [a, b] = &ready.players;
         let built = Pairing::new([a, b], ready.seed);
         built.map_err(|error| ClusterError::Network(error.to_string()))?;
         Ok((ActiveTask::Match(ready.into()), format!("match {}", match_job.name)))
     }
 
-    /// The file of a network, fetched once.
+    /// The file of a network, from memory if it was fetched before.
     async fn network(&self, hash: &Hash) -> Result<Arc<[u8]>, ClusterError> {
         let known = |networks: &Vec<(Hash, Arc<[u8]>)>| {
             networks.iter().find(|(known, _)| known == hash).map(|(_, bytes)| Arc::clone(bytes))
@@ -348,27 +341,27 @@ impl Worker<'_> {
         }
         let bytes: Arc<[u8]> = self.broker.fetch("network", hash, MAX_NETWORK).await?.into();
         let mut networks = self.networks.borrow_mut();
-        // Those of the two players of a match.
+        // Two networks are enough: those of the players of a match.
         networks.truncate(1);
         networks.insert(0, (*hash, Arc::clone(&bytes)));
         Ok(bytes)
     }
 
-    /// Sends games as they end, several messages at a time; ends when there will be no more.
+    /// Sends finished games until the pool is closed and empty.
     async fn send_games(&self, finished: &mut UnboundedReceiver<Finished>) {
         let games = stream::unfold(finished, async |finished| {
             let games = self.gather(finished).await?;
             Some((games, finished))
         });
-        games.for_each_concurrent(SENDING, |games| self.send(games)).await;
+        games.for_each_concurrent(CONCURRENT_SENDS, |games| self.send(games)).await;
     }
 
-    /// The games that end within a moment, or sooner when there are no others under way; `None` when
-    /// there will be no more.
+    /// Waits for a finished game and for others to share its message, as long as any are in progress.
+    /// `None` when there will be no more.
     async fn gather(&self, finished: &mut UnboundedReceiver<Finished>) -> Option<Vec<Finished>> {
         let mut games = vec![finished.recv().await?];
-        let until = Instant::now() + MOMENT;
-        while games.len() < TOGETHER && !self.pool.is_idle() {
+        let until = Instant::now() + BATCH_WAIT;
+        while games.len() < MAX_GAMES_PER_MESSAGE && !self.pool.is_idle() {
             match timeout_at(until, finished.recv()).await {
                 Ok(Some(game)) => games.push(game),
                 Ok(None) | Err(_) => break,
@@ -377,49 +370,51 @@ impl Worker<'_> {
         Some(games)
     }
 
-    /// Sends games, in as few messages as they fit into.
+    /// Sends games in as few messages as possible.
     async fn send(&self, games: Vec<Finished>) {
         let mut games = games.into_iter().peekable();
         while games.peek().is_some() {
-            let (mut message, mut loaded) = (Vec::new(), Vec::new());
-            while let Some(game) = games.next_if(|game| load(&mut message, &game.envelope.encode()))
+            let (mut message, mut packed) = (Vec::new(), Vec::new());
+            while let Some(game) =
+                games.next_if(|game| append_envelope(&mut message, &game.envelope.encode()))
             {
-                loaded.push(game);
+                packed.push(game);
             }
-            self.send_message(&loaded, message).await;
-            for game in loaded {
-                self.pool.release(game.hash, game.envelope.number);
+            self.send_message(&packed, message).await;
+            for game in packed {
+                self.pool.release(game.job_hash, game.envelope.number);
             }
         }
     }
 
-    /// Sends a message until the broker has it, or nobody wants what is in it any more.
+    /// Sends a message until the broker confirms it or its job has ended.
     async fn send_message(&self, games: &[Finished], message: Vec<u8>) {
-        let Some(job) = games.first().map(|game| game.hash) else { return };
-        let mut backoff = Backoff::new(self.options.name.as_str()).at_most(RESEND);
-        // The same for all tries, so that the broker keeps one; another when the same game is
-        // played once more, so that it is not taken for an old one.
+        let Some(job) = games.first().map(|game| game.job_hash) else { return };
+        let mut backoff = Backoff::new(self.options.name.as_str()).at_most(MAX_RESEND_WAIT);
+        // The same id for all tries, so that the broker stores one of them. A replay of the same game
+        // gets another id, so that the broker does not drop it as a duplicate.
         let id = self.nonce.token(&self.options.name, &job, self.messages.fetch_add(1, Relaxed));
         loop {
             let subject = self.options.name.subject(GAMES);
             let Err(error) = self.broker.send(subject, &id, message.clone()).await else {
                 let count = games.len() as u64;
-                (self.tell)(Event::Sent(self.sent.fetch_add(count, Relaxed) + count));
+                (self.report)(Event::Sent(self.sent.fetch_add(count, Relaxed) + count));
                 return;
             };
             let active = self.pool.job();
-            let is_wanted =
-                |game: &Finished| active.as_ref().is_none_or(|active| active.hash == game.hash);
-            let is_late = self.pool.closed_for().is_some_and(|time| time > PARTING);
+            let is_wanted = |game: &Finished| {
+                active.as_ref().is_none_or(|active| active.job_hash == game.job_hash)
+            };
+            let is_late = self.pool.closed_for().is_some_and(|time| time > SHUTDOWN_TIMEOUT);
             if is_late || !games.iter().any(is_wanted) {
                 return;
             }
-            (self.tell)(Event::Trouble(error.to_string()));
+            (self.report)(Event::Trouble(error.to_string()));
             sleep(backoff.next_wait()).await;
         }
     }
 
-    /// Says now and then that this worker is alive, and hears whether its games are still wanted.
+    /// Sends a heartbeat at regular intervals.
     async fn keep_alive(&self) {
         loop {
             sleep(HEARTBEAT_INTERVAL).await;
@@ -427,13 +422,13 @@ impl Worker<'_> {
         }
     }
 
-    /// Says that this worker is alive; drops its games when they are not wanted any more.
+    /// Sends a heartbeat and drops the games if their job has ended.
     async fn check_job(&self) {
         let playing = self.pool.job();
-        // The learner's silence is noticed where games are asked for.
+        // `ask_for_games` reports a coordinator that does not answer.
         let Ok(Some(reply)) = self.heartbeat(false).await else { return };
         if let Some(active) = &playing {
-            self.drop_unless(active.hash, reply.job);
+            self.drop_unless(active.job_hash, reply.job);
         }
     }
 
@@ -441,18 +436,18 @@ impl Worker<'_> {
         let (job, has) = self.pool.held();
         let heartbeat = Heartbeat { job, has, sent: self.sent.load(Relaxed), leaving };
         let subject = self.options.name.subject(HEARTBEAT);
-        let answer = self.broker.request(&subject, encode(&heartbeat), ANSWER).await?;
+        let answer = self.broker.request(&subject, encode(&heartbeat), ANSWER_TIMEOUT).await?;
         answer.map(|bytes| decode(&bytes)).transpose().map_err(unreadable)
     }
 
-    /// Hears at once when there is another job.
-    async fn hear_news(&self) {
+    /// Waits for announcements, so that a change of the job is noticed at once.
+    async fn listen_for_jobs(&self) {
         let mut backoff = Backoff::new(NEWS);
         loop {
-            // Without the right to listen, a worker finds out by asking.
+            // Without the permission to subscribe, heartbeats notice the change a little later.
             if let Ok(mut news) = self.broker.client().subscribe(NEWS).await {
                 while news.next().await.is_some() {
-                    // Who else could have said it is not known, so only the learner's own answer
+                    // Others may have published it, so only the coordinator's reply to a heartbeat
                     // counts.
                     self.check_job().await;
                     self.news.notify_one();
@@ -462,19 +457,19 @@ impl Worker<'_> {
         }
     }
 
-    /// Drops the games of an job when they are not wanted any more.
+    /// Drops the games of a job unless it is the wanted one.
     fn drop_unless(&self, job: Hash, wanted: Option<Hash>) {
-        if wanted != Some(job) && self.pool.job().is_some_and(|active| active.hash == job) {
+        if wanted != Some(job) && self.pool.job().is_some_and(|active| active.job_hash == job) {
             self.pool.set_job(None);
         }
     }
 }
 
 fn unreadable(what: String) -> ClusterError {
-    ClusterError::Broker { doing: "reading the learner's answer".to_owned(), what }
+    ClusterError::Broker { doing: "reading the coordinator's answer".to_owned(), what }
 }
 
-/// Refuses games whose trees this worker has no memory for: its threads would panic.
+/// An error if there is no memory for the search trees: threads would panic later.
 fn check_memory(config: &SelfPlayConfig, threads: usize) -> Result<(), ClusterError> {
     config.check_memory(threads).map_err(|error| ClusterError::Memory(error.to_string()))
 }
@@ -484,7 +479,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn games_that_there_is_no_memory_for_are_refused() {
+    fn a_job_that_needs_more_memory_than_there_is_is_rejected() {
         let usual = SelfPlayConfig::default();
         check_memory(&usual, 2).unwrap();
         let large = SelfPlayConfig { memory_mb: 1 << 30, ..usual };
@@ -496,7 +491,7 @@ mod tests {
         Options { access, name: WorkerName::new("a").unwrap(), threads: 1 }
     }
 
-    /// How a worker ends that is told to stop at the first trouble that it would wait out.
+    /// Runs a worker that is stopped at its first failure that it would retry.
     fn outcome(access: Access) -> Result<u64, ClusterError> {
         let stop = AtomicBool::new(false);
         work(&options(access), &stop, &|event| {
@@ -508,14 +503,14 @@ mod tests {
     #[test]
     fn an_address_that_can_never_work_is_an_error() {
         for (url, reason) in [
-            ("", "names no responder"),
-            ("nats://", "names no responder"),
+            ("", "has no host"),
+            ("nats://", "has no host"),
             ("nats://127.0.0.1:99999", "port"),
             ("nats://127.0.0.1:0", "port"),
             ("nats://a b:4222", "URL is invalid"),
             ("http://127.0.0.1:4222", "scheme"),
-            ("ws://127.0.0.1:4222", "ws"),
-            ("127.0.0.1:4222,", "names no responder"),
+            ("ws://127.0.0.1:4222", "'ws'"),
+            ("127.0.0.1:4222,", "has no host"),
             ("nats://127.0.0.1:4222,nats://[::1", "URL is invalid"),
         ] {
             let refused = outcome(Access { url: url.to_owned(), ..Access::default() });
@@ -526,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_not_there_are_an_error() {
+    fn missing_credential_files_are_an_error() {
         let url = "nats://127.0.0.1:4222".to_owned();
         let missing = Some("nowhere.pem".into());
         for access in [
@@ -541,8 +536,8 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_that_is_down_is_waited_for() {
-        // A port that was free a moment ago: nobody listens there.
+    fn a_broker_that_is_down_is_retried() {
+        // A port that was free a moment ago, so connections are refused.
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("nats://{}", listener.local_addr().unwrap());
         drop(listener);
@@ -550,17 +545,17 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_nobody_knows_is_tried_for_a_while() {
+    fn a_host_name_that_cannot_be_resolved_is_retried_for_a_while() {
         let (url, what) = ("nats://nowhere.invalid".to_owned(), "DNS error".to_owned());
         let unknown = ClusterError::Unreachable { url, what: what.clone() };
         let down = ClusterError::Broker { doing: "connecting".to_owned(), what };
         let (start, second) = (Instant::now(), Duration::from_secs(1));
-        let mut patience = Patience::default();
-        assert!(!patience.is_over(&unknown, start));
-        assert!(!patience.is_over(&unknown, start + NAME - second));
-        assert!(patience.is_over(&unknown, start + NAME));
-        // A server that had a name and is down has all the time in the world.
-        assert!(!patience.is_over(&down, start + 100 * NAME));
-        assert!(!patience.is_over(&unknown, start + 100 * NAME + second));
+        let mut retry = RetryPolicy::default();
+        assert!(!retry.gives_up(&unknown, start));
+        assert!(!retry.gives_up(&unknown, start + UNREACHABLE_TIMEOUT - second));
+        assert!(retry.gives_up(&unknown, start + UNREACHABLE_TIMEOUT));
+        // A server whose name is known and that is down is retried without limit.
+        assert!(!retry.gives_up(&down, start + 100 * UNREACHABLE_TIMEOUT));
+        assert!(!retry.gives_up(&unknown, start + 100 * UNREACHABLE_TIMEOUT + second));
     }
 }

@@ -1,4 +1,5 @@
-//! Where a worker's threads play: a queue of games, and threads that take from it.
+//! The threads of a worker and their queue of games. It does not know the broker: games come in as
+//! grants and go out through a channel.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -17,13 +18,12 @@ use crate::hash::Hash;
 use crate::job::ReadyMatch;
 use crate::message::Grant;
 
-/// Where a worker's threads play.
 pub struct WorkerPool {
     state: Mutex<State>,
-    /// There is something to play, or all is over.
+    /// Signals a new game in the queue, or that the pool is closed.
     ready: Condvar,
-    /// There is room for more games.
-    pub hungry: Notify,
+    /// Signals that the worker should ask for more games.
+    pub has_room: Notify,
     threads: usize,
 }
 
@@ -31,52 +31,40 @@ pub struct WorkerPool {
 struct State {
     job: Option<Arc<ActiveJob>>,
     queue: VecDeque<Grant>,
-    /// The games that were lent and are not sent yet, and the hash that they belong to.
+    /// Games that are lent to this worker and not sent.
     held: BTreeSet<u64>,
-    held_for: Option<Hash>,
+    /// The job of `held`.
+    held_job: Option<Hash>,
     closed: Option<Instant>,
 }
 
-/// What games are played with.
+/// The job that is being played, with its networks loaded.
 pub struct ActiveJob {
-    /// The hash.
-    pub hash: Hash,
-    /// What it asks for.
+    pub job_hash: Hash,
     task: ActiveTask,
-    /// Ends its games when set.
-    cut: Arc<AtomicBool>,
-    /// Games under way.
+    /// Stops the games of this job.
+    stop: Arc<AtomicBool>,
+    /// Games in progress.
     playing: AtomicUsize,
 }
 
-/// What an hash asks for.
 pub enum ActiveTask {
-    /// Games of a generation.
-    SelfPlay {
-        /// What its games share.
-        generation: Generation,
-        /// Its network.
-        evaluators: Evaluators,
-    },
-    /// Games of a match.
+    SelfPlay { generation: Box<Generation>, evaluators: Evaluators },
     Match(Box<ReadyMatch>),
 }
 
-/// A game that has ended.
+/// A finished game, ready to be sent.
 pub struct Finished {
-    /// The hash it was played for.
-    pub hash: Hash,
-    /// The game as it is sent.
+    pub job_hash: Hash,
     pub envelope: Envelope,
 }
 
 impl ActiveJob {
-    /// A job of which nothing is played yet.
-    pub fn new(hash: Hash, task: ActiveTask) -> ActiveJob {
-        ActiveJob { hash, task, cut: Arc::default(), playing: AtomicUsize::new(0) }
+    pub fn new(job_hash: Hash, task: ActiveTask) -> ActiveJob {
+        ActiveJob { job_hash, task, stop: Arc::default(), playing: AtomicUsize::new(0) }
     }
 
-    /// Games that a thread plays at a time.
+    /// Per thread.
     fn games_at_once(&self) -> usize {
         match &self.task {
             ActiveTask::SelfPlay { generation, .. } => generation.config.games_at_once.max(1),
@@ -86,7 +74,7 @@ impl ActiveJob {
 }
 
 impl WorkerPool {
-    /// Opens a pool; its threads end when it is closed.
+    /// Starts the threads. They end when the pool is closed.
     pub fn open(
         threads: usize,
         done: &UnboundedSender<Finished>,
@@ -94,13 +82,13 @@ impl WorkerPool {
         let pool = Arc::new(WorkerPool {
             state: Mutex::default(),
             ready: Condvar::new(),
-            hungry: Notify::new(),
+            has_room: Notify::new(),
             threads: threads.max(1),
         });
         let start = |_| {
             let (pool, done) = (Arc::clone(&pool), done.clone());
             std::thread::spawn(move || {
-                let _alarm = Alarm(&pool);
+                let _guard = CloseOnPanic(&pool);
                 pool.play(&done);
             })
         };
@@ -108,64 +96,65 @@ impl WorkerPool {
         (pool, threads)
     }
 
-    /// What is being played.
     pub fn job(&self) -> Option<Arc<ActiveJob>> {
-        self.state().job.clone()
+        self.lock_state().job.clone()
     }
 
-    /// Plays for another hash from now on, or for none. Games of the old one are dropped.
+    /// Switches to another job, or to none. Games of the old one are stopped and dropped.
     pub fn set_job(&self, job: Option<Arc<ActiveJob>>) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if let Some(old) = std::mem::replace(&mut state.job, job) {
-            old.cut.store(true, Relaxed);
+            old.stop.store(true, Relaxed);
         }
         state.queue.clear();
-        let hash = state.job.as_ref().map(|job| job.hash);
-        if state.held_for != hash {
+        let job_hash = state.job.as_ref().map(|job| job.job_hash);
+        if state.held_job != job_hash {
             state.held.clear();
-            state.held_for = hash;
+            state.held_job = job_hash;
         }
         drop(state);
-        self.hungry.notify_one();
+        self.has_room.notify_one();
     }
 
-    /// Games of an hash are lent to this worker, whether it can play them yet or not.
-    pub fn hold(&self, hash: Hash, games: &[Grant]) {
-        let mut state = self.state();
-        if state.held_for != Some(hash) {
+    /// Records games as held. The job need not be loaded yet.
+    pub fn hold(&self, job_hash: Hash, games: &[Grant]) {
+        let mut state = self.lock_state();
+        if state.held_job != Some(job_hash) {
             state.held.clear();
-            state.held_for = Some(hash);
+            state.held_job = Some(job_hash);
         }
         state.held.extend(games.iter().map(|grant| grant.number));
     }
 
-    /// A game is sent, or will never be.
-    pub fn release(&self, hash: Hash, number: u64) {
-        let mut state = self.state();
-        if state.held_for == Some(hash) {
+    /// Records that a game is no longer held: it was sent, or never will be.
+    pub fn release(&self, job_hash: Hash, number: u64) {
+        let mut state = self.lock_state();
+        if state.held_job == Some(job_hash) {
             state.held.remove(&number);
         }
     }
 
-    /// The games that are lent to this worker, with their hash.
+    /// The held games and their job.
     pub fn held(&self) -> (Option<Hash>, Vec<u64>) {
-        let state = self.state();
-        (state.held_for, state.held.iter().copied().collect())
+        let state = self.lock_state();
+        (state.held_job, state.held.iter().copied().collect())
     }
 
-    /// Adds games of an hash, unless another is played by now.
-    pub fn add(&self, hash: &Hash, games: Vec<Grant>) {
-        let mut state = self.state();
-        if state.closed.is_none() && state.job.as_ref().is_some_and(|job| job.hash == *hash) {
+    /// Queues games, unless the pool has switched to another job.
+    pub fn add(&self, job_hash: &Hash, games: Vec<Grant>) {
+        let mut state = self.lock_state();
+        if state.closed.is_none() && state.job.as_ref().is_some_and(|job| job.job_hash == *job_hash)
+        {
             state.queue.extend(games);
         }
         drop(state);
         self.ready.notify_all();
     }
 
-    /// How many games to ask for: as many again as are played at a time, before they run out.
+    /// How many games to ask for. The queue is refilled when it is half empty, so that threads do not
+    /// run out of games while an answer is under way.
     pub fn want(&self) -> usize {
-        let state = self.state();
+        let state = self.lock_state();
         if state.closed.is_some() {
             return 0;
         }
@@ -178,32 +167,32 @@ impl WorkerPool {
         (2 * room).saturating_sub(waiting + job.playing.load(Relaxed))
     }
 
-    /// True when no game is under way, and none waits.
+    /// Whether no game is in progress or queued.
     pub fn is_idle(&self) -> bool {
-        let state = self.state();
+        let state = self.lock_state();
         let playing = state.job.as_ref().map_or(0, |job| job.playing.load(Relaxed));
         playing == 0 && state.queue.is_empty()
     }
 
-    /// Lets the games under way end and begins no others.
+    /// Lets the games in progress end, and drops the queue.
     pub fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         state.closed.get_or_insert_with(Instant::now);
         state.queue.clear();
         drop(state);
         self.ready.notify_all();
     }
 
-    /// How long it has been closed.
+    /// The time since the pool was closed; `None` while it is open.
     pub fn closed_for(&self) -> Option<Duration> {
-        self.state().closed.map(|since| since.elapsed())
+        self.lock_state().closed.map(|since| since.elapsed())
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A thread's life.
+    /// The loop of a thread.
     fn play(&self, done: &UnboundedSender<Finished>) {
         let mut last: Option<(Arc<ActiveJob>, ThreadPlayer)> = None;
         while let Some(job) = self.wait() {
@@ -220,21 +209,23 @@ impl WorkerPool {
             };
             let end = |number: u64, pack: &dyn Fn(Hash) -> Option<Envelope>| {
                 job.playing.fetch_sub(1, Relaxed);
-                self.hungry.notify_one();
+                self.has_room.notify_one();
                 let token = tokens.borrow_mut().remove(&number);
                 match token.and_then(pack) {
-                    // Nobody listens any more when the worker is gone.
-                    Some(envelope) => _ = done.send(Finished { hash: job.hash, envelope }),
-                    None => self.release(job.hash, number),
+                    // Fails only when the worker is gone.
+                    Some(envelope) => {
+                        _ = done.send(Finished { job_hash: job.job_hash, envelope });
+                    }
+                    None => self.release(job.job_hash, number),
                 }
             };
             player.play(&job, next, end);
         }
     }
 
-    /// Waits until there is something to play; `None` when the pool is closed.
+    /// Waits for a game in the queue; `None` when the pool is closed.
     fn wait(&self) -> Option<Arc<ActiveJob>> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         loop {
             if state.closed.is_some() {
                 return None;
@@ -248,21 +239,21 @@ impl WorkerPool {
         }
     }
 
-    /// The next game of a job; `None` when there is none just now.
+    /// The next game; `None` when the queue is empty or the pool has switched to another job.
     fn next(&self, job: &Arc<ActiveJob>) -> Option<Grant> {
-        let mut state = self.state();
+        let mut state = self.lock_state();
         if !state.job.as_ref().is_some_and(|current| Arc::ptr_eq(current, job)) {
             return None;
         }
         let grant = state.queue.pop_front()?;
         drop(state);
         job.playing.fetch_add(1, Relaxed);
-        self.hungry.notify_one();
+        self.has_room.notify_one();
         Some(grant)
     }
 }
 
-/// Whoever plays in a thread.
+/// The player of one thread.
 enum ThreadPlayer {
     SelfPlay(SelfPlayer),
     Match(Option<Pairing>),
@@ -276,13 +267,13 @@ impl ThreadPlayer {
             }
             ActiveTask::Match(ready) => {
                 let [a, b] = &ready.players;
-                // Both were built before the job was taken.
+                // Both were built once before the pool got the job.
                 ThreadPlayer::Match(Pairing::new([a, b], ready.seed).ok())
             }
         }
     }
 
-    /// Plays games as long as there are any.
+    /// Plays games until `next` returns `None`.
     fn play(
         &mut self,
         job: &ActiveJob,
@@ -292,25 +283,25 @@ impl ThreadPlayer {
         match (self, &job.task) {
             (ThreadPlayer::SelfPlay(player), ActiveTask::SelfPlay { generation, .. }) => {
                 let end = |played: FinishedGame| {
-                    // What was played here can be written.
+                    // A game that was just played can be encoded.
                     end(played.record.number, &|token| {
-                        Envelope::new(job.hash, token, &played).ok()
+                        Envelope::new(job.job_hash, token, &played).ok()
                     });
                 };
-                player.play(generation, next, end, &job.cut);
+                player.play(generation, next, end, &job.stop);
             }
             (ThreadPlayer::Match(Some(pairing)), ActiveTask::Match(ready)) => {
                 while let Some(number) = next() {
                     let opening = ready.openings.get(&(number / 2));
                     let played = opening.and_then(|opening| {
-                        pairing.play(number, opening, &ready.settings, None, &job.cut)
+                        pairing.play(number, opening, &ready.settings, None, &job.stop)
                     });
                     end(number, &|token| {
-                        Some(Envelope::of_match(job.hash, token, played.as_ref()?))
+                        Some(Envelope::of_match(job.job_hash, token, played.as_ref()?))
                     });
                 }
             }
-            // Nobody to play them: they are given back.
+            // The players could not be built: the games are given back.
             _ => {
                 while let Some(number) = next() {
                     end(number, &|_| None);
@@ -320,10 +311,10 @@ impl ThreadPlayer {
     }
 }
 
-/// Closes the pool when a thread panics: its games would be held for ever.
-struct Alarm<'a>(&'a WorkerPool);
+/// Closes the pool when a thread panics; otherwise its games would be held for ever.
+struct CloseOnPanic<'a>(&'a WorkerPool);
 
-impl Drop for Alarm<'_> {
+impl Drop for CloseOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.close();
@@ -345,7 +336,7 @@ mod tests {
     fn job(name: &[u8]) -> Arc<ActiveJob> {
         let weights = Weights::random(tiny_shape(), Seed::new(1)).unwrap();
         let evaluators = evaluators(&Model::Sparse(Box::new(weights)));
-        let task = ActiveTask::SelfPlay { generation: generation(), evaluators };
+        let task = ActiveTask::SelfPlay { generation: Box::new(generation()), evaluators };
         Arc::new(ActiveJob::new(Hash::of(name), task))
     }
 
@@ -355,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn games_are_played_with_their_tokens_and_the_hall_closes_after_them() {
+    fn games_are_returned_with_their_tokens_and_a_closed_pool_begins_no_more() {
         let (sender, mut receiver) = unbounded_channel();
         let (pool, threads) = WorkerPool::open(2, &sender);
         drop(sender);
@@ -363,17 +354,17 @@ mod tests {
         let job = job(b"one");
         pool.set_job(Some(Arc::clone(&job)));
         pool.add(&Hash::of(b"another"), grants(0..2));
-        pool.add(&job.hash, grants(0..5));
+        pool.add(&job.job_hash, grants(0..5));
         for _ in 0..5 {
-            let Finished { hash, envelope } = receiver.blocking_recv().unwrap();
+            let Finished { job_hash, envelope } = receiver.blocking_recv().unwrap();
             let (number, token) = (envelope.number, envelope.token);
-            assert_eq!((hash, token), (job.hash, Hash::of(&number.to_le_bytes())));
-            let expected = Envelope::new(hash, token, &play(&generation(), number)).unwrap();
+            assert_eq!((job_hash, token), (job.job_hash, Hash::of(&number.to_le_bytes())));
+            let expected = Envelope::new(job_hash, token, &play(&generation(), number)).unwrap();
             assert_eq!(envelope, expected);
         }
-        pool.add(&job.hash, grants(5..5000));
+        pool.add(&job.job_hash, grants(5..5000));
         pool.close();
-        // Games under way are finished, the others are not begun.
+        // Games in progress are finished; the queue is dropped.
         let mut late = 0;
         while receiver.blocking_recv().is_some() {
             late += 1;
@@ -384,19 +375,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_what_was_lent_and_is_not_sent() {
+    fn a_game_is_held_from_the_grant_until_it_is_sent_or_the_job_changes() {
         let (sender, _receiver) = unbounded_channel();
         let (pool, threads) = WorkerPool::open(1, &sender);
         let (old, new) = (job(b"old"), job(b"new"));
-        pool.hold(old.hash, &grants(0..3));
-        assert_eq!(pool.held(), (Some(old.hash), vec![0, 1, 2]));
-        // The network is there: the games are still held.
+        pool.hold(old.job_hash, &grants(0..3));
+        assert_eq!(pool.held(), (Some(old.job_hash), vec![0, 1, 2]));
+        // The job is loaded now; the games are still held.
         pool.set_job(Some(Arc::clone(&old)));
-        pool.release(old.hash, 1);
-        pool.release(new.hash, 2);
-        assert_eq!(pool.held(), (Some(old.hash), vec![0, 2]));
-        pool.hold(new.hash, &grants(7..9));
-        assert_eq!(pool.held(), (Some(new.hash), vec![7, 8]));
+        pool.release(old.job_hash, 1);
+        pool.release(new.job_hash, 2);
+        assert_eq!(pool.held(), (Some(old.job_hash), vec![0, 2]));
+        pool.hold(new.job_hash, &grants(7..9));
+        assert_eq!(pool.held(), (Some(new.job_hash), vec![7, 8]));
         pool.set_job(Some(new));
         pool.set_job(None);
         assert_eq!(pool.held(), (None, vec![]));
@@ -405,19 +396,19 @@ mod tests {
     }
 
     #[test]
-    fn a_new_order_ends_the_old_one() {
+    fn a_new_job_stops_the_old_one() {
         let (sender, mut receiver) = unbounded_channel();
         let (pool, threads) = WorkerPool::open(1, &sender);
         drop(sender);
         let (old, new) = (job(b"old"), job(b"new"));
         pool.set_job(Some(Arc::clone(&old)));
-        pool.add(&old.hash, grants(0..1000));
+        pool.add(&old.job_hash, grants(0..1000));
         pool.set_job(Some(Arc::clone(&new)));
-        pool.add(&old.hash, grants(0..1000));
-        pool.add(&new.hash, grants(7..8));
+        pool.add(&old.job_hash, grants(0..1000));
+        pool.add(&new.job_hash, grants(7..8));
         loop {
             let finished = receiver.blocking_recv().unwrap();
-            if finished.hash == new.hash {
+            if finished.job_hash == new.job_hash {
                 assert_eq!(finished.envelope.number, 7);
                 break;
             }

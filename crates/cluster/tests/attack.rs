@@ -1,4 +1,4 @@
-//! Workers that send something else than what they were asked for, against a real nats-server.
+//! Workers that send invalid or forged games, over a real nats-server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod server;
@@ -20,13 +20,13 @@ use selfmate_selfplay::{FinishedGame, Generation, SelfPlayer, evaluators};
 use server::Server;
 use tiny::{Notes, access, ask, beside_workers, cluster, expected, message, train};
 
-/// A worker that sends what it likes.
+/// A malicious worker.
 struct Mallory {
     name: WorkerName,
     broker: Broker,
 }
 
-/// A game that a worker was asked for.
+/// A game that was lent to a worker.
 struct Task {
     job: Hash,
     grant: Grant,
@@ -41,12 +41,12 @@ impl Mallory {
         Mallory { name, broker }
     }
 
-    /// Asks for a game until there is one; why there is none for this worker any more.
+    /// Asks until a game is lent. The error is the reason why this worker gets none.
     async fn ask(&self) -> Result<Task, String> {
         let (job, grant) = ask(&self.broker, &self.name).await?;
         let document = self.broker.fetch("job", &job, MAX_JOB).await.unwrap();
         let JobTask::Generation(document) = Job::parse(&document).unwrap().task else {
-            panic!("a match")
+            panic!("expected a generation")
         };
         let document: GenerationJob = document;
         let network = self.broker.fetch("network", &document.network, 1 << 24).await.unwrap();
@@ -61,7 +61,7 @@ impl Mallory {
     }
 
     async fn send_bytes(&self, bytes: Vec<u8>) -> Result<(), ClusterError> {
-        // An id of its own: the broker keeps one message of each.
+        // A new id for each message: the broker drops messages with a known id.
         let id = Hash::of(&[self.name.as_str().as_bytes(), &bytes].concat());
         self.broker.send(self.name.subject(GAMES), &id, bytes).await
     }
@@ -71,24 +71,23 @@ impl Task {
     fn play(&self, number: u64, generation: &Generation) -> FinishedGame {
         let mut player = SelfPlayer::new(&generation.config, evaluators(&self.model)());
         let (mut next, mut played) = (Some(number), None);
-        let go_on = AtomicBool::new(false);
-        player.play(generation, || next.take(), |game| played = Some(game), &go_on);
+        let stop = AtomicBool::new(false);
+        player.play(generation, || next.take(), |game| played = Some(game), &stop);
         played.unwrap()
     }
 
-    /// The game as it should be.
     fn honest(&self) -> GameRecord {
         self.play(self.grant.number, &self.generation).record
     }
 
-    /// The game after a change that can still be written.
+    /// The encoded game after a change of its record.
     fn changed(&self, change: impl FnOnce(&mut GameRecord)) -> Vec<u8> {
         let mut record = self.honest();
         change(&mut record);
         record.encode().unwrap()
     }
 
-    /// The game's bytes after a change; with the number of bytes of the last policy.
+    /// The encoded game after a change of its bytes.
     fn broken(&self, change: impl FnOnce(&mut Vec<u8>, &GameRecord)) -> Vec<u8> {
         let record = self.honest();
         let mut bytes = record.encode().unwrap();
@@ -97,7 +96,7 @@ impl Task {
     }
 }
 
-/// Where the byte of a record's outcome is; its moves follow the start's text and their count.
+/// The index of the outcome's byte. The start's text, the number of moves and the moves follow it.
 fn outcome_at(record: &GameRecord) -> usize {
     1 + number_length(record.number) + number_length(record.network)
 }
@@ -106,11 +105,13 @@ fn number_length(number: u64) -> usize {
     (64 - number.leading_zeros() as usize).div_ceil(7).max(1)
 }
 
-/// An attack that shows who did it: what is sent, the word for it, and what is said of it.
+/// An attack that leads to a ban.
 struct Attack {
     name: &'static str,
     forge: fn(&Task) -> Vec<u8>,
+    /// The key under which the status report counts the rejection.
     kind: &'static str,
+    /// Part of the reason of the ban.
     reason: &'static str,
 }
 
@@ -126,14 +127,14 @@ const ATTACKS: &[Attack] = &[
             })
         },
         kind: "record",
-        reason: "no legal move",
+        reason: "is not legal",
     },
     Attack {
         name: "wrong-result",
         forge: |task| {
             task.broken(|bytes, record| {
                 let place = outcome_at(record);
-                // Mate, by whoever did not.
+                // Mate by the wrong side.
                 bytes[place] = if bytes[place] == 0x10 { 0x20 } else { 0x10 };
             })
         },
@@ -167,7 +168,7 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "unknown-network",
         forge: |task| task.changed(|record| record.network += 1),
-        kind: "misfit",
+        kind: "mismatch",
         reason: "played by the network of step",
     },
     Attack {
@@ -176,13 +177,13 @@ const ATTACKS: &[Attack] = &[
             let other = task.play(task.grant.number + 1, &task.generation).record;
             GameRecord { number: task.grant.number, ..other }.encode().unwrap()
         },
-        kind: "misfit",
+        kind: "mismatch",
         reason: "is not that of its number",
     },
     Attack {
         name: "fewer-positions",
         forge: |task| task.changed(|record| _ = record.positions.pop()),
-        kind: "misfit",
+        kind: "mismatch",
         reason: "judged positions",
     },
     Attack {
@@ -201,7 +202,7 @@ const ATTACKS: &[Attack] = &[
             })
         },
         kind: "spelling",
-        reason: "not written as records are",
+        reason: "not in canonical form",
     },
     Attack {
         name: "too-large",
@@ -219,7 +220,7 @@ const ATTACKS: &[Attack] = &[
         name: "made-up-value",
         forge: |task| task.changed(|record| record.positions[0].value = 0.25),
         kind: "audit",
-        reason: "played again, it is another game",
+        reason: "failed the audit",
     },
     Attack {
         name: "cheaper-search",
@@ -228,11 +229,11 @@ const ATTACKS: &[Attack] = &[
             task.play(task.grant.number, &generation).record.encode().unwrap()
         },
         kind: "audit",
-        reason: "played again, it is another game",
+        reason: "failed the audit",
     },
 ];
 
-/// Sends forgeries until nothing of this worker is wanted any more.
+/// Sends forged games until the worker is banned.
 async fn attack(server: &Server, attack: &Attack) {
     let mallory = Mallory::connect(server, attack.name).await;
     while let Ok(task) = mallory.ask().await {
@@ -240,44 +241,44 @@ async fn attack(server: &Server, attack: &Attack) {
     }
 }
 
-/// What shows nobody: anybody could have sent it.
-async fn pester(server: &Server) {
+/// Sends messages that anyone could have sent, so that no one is banned for them.
+async fn send_without_proof(server: &Server) {
     let [thief, victim] =
         [Mallory::connect(server, "thief").await, Mallory::connect(server, "victim").await];
     let task = victim.ask().await.unwrap();
     let honest = task.honest().encode().unwrap();
-    // With another's token, with none, and with nothing that could be read.
+    // With another worker's token, with a guessed token, and bytes that are not an envelope.
     thief.send(&task, task.grant.token, &honest).await.unwrap();
     thief.send(&task, Hash::of(b"guessed"), &honest).await.unwrap();
     thief.send_bytes(b"nonsense".to_vec()).await.unwrap();
-    // The broker itself does not take what is larger than any game.
+    // The broker itself refuses messages that are larger than any game.
     let huge = thief.send_bytes(vec![0; 2 * MAX_ENVELOPE]).await;
     assert!(matches!(huge, Err(ClusterError::Broker { .. })), "{huge:?}");
-    // Twice the same game, as two messages, is one game.
+    // The same game in two messages counts once.
     victim.send(&task, task.grant.token, &honest).await.unwrap();
     let envelope = Envelope::of_bytes(task.job, task.grant.token, task.grant.number, 2, &honest);
     victim.send_bytes(message(&envelope)).await.unwrap();
 }
 
 #[test]
-fn every_attack_is_refused_and_counted_and_changes_nothing() {
+fn every_attack_is_rejected_and_counted_and_changes_nothing() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = Server::alone(brokers.path());
+    let server = Server::single(brokers.path());
     let mut cluster = cluster(&server, folder.path(), 1.0);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut notes = Notes::default();
     let (files, report) = thread::scope(|scope| {
         let learner = scope.spawn(|| train(folder.path(), &mut cluster, &mut notes));
-        // Looked at below: a failure here would leave the learner without a worker.
+        // Checked below: a panic here would leave the learner waiting for a worker.
         for forgery in ATTACKS {
             runtime.block_on(attack(&server, forgery));
         }
-        runtime.block_on(pester(&server));
-        // Only now somebody plays who can be trusted.
+        runtime.block_on(send_without_proof(&server));
+        // Only now does an honest worker play.
         let (files, _) = beside_workers(&server, &["honest"], || learner.join().unwrap());
         (files, status(&access(&server)))
     });
-    assert_eq!(files, expected(), "the run is what it would have been");
+    assert_eq!(files, expected(), "the run is the same as without attacks");
     let report = report.unwrap();
     let member = |name: &str| -> &Member {
         report.workers.iter().find(|member| member.name.as_str() == name).unwrap()
@@ -287,13 +288,13 @@ fn every_attack_is_refused_and_counted_and_changes_nothing() {
         assert!(ban.contains(reason), "{name}: {ban}");
         assert!(member(name).refused[*kind] >= 1, "{name}: {:?}", member(name).refused);
         assert!(report.refused[*kind] >= 1, "{name}");
-        assert!(notes.0.iter().any(|note| note.contains(name)), "{name} is told of");
+        assert!(notes.0.iter().any(|note| note.contains(name)), "{name} is noted");
     }
     assert_eq!(report.bans.len(), ATTACKS.len());
     assert_eq!(member("thief").refused["unasked"], 3);
     assert_eq!((member("thief").games, member("victim").games), (0, 1));
     assert_eq!((member("victim").duplicates, member("victim").refused.len()), (1, 0));
-    // What the honest worker sent after its generation was over is no fault.
+    // Games that the honest worker sent after the end of their generation are late.
     let honest = member("honest");
     assert!(honest.refused.keys().all(|kind| kind == "late"), "{:?}", honest.refused);
     let taken: u64 = report.workers.iter().map(|member| member.games).sum();

@@ -1,4 +1,4 @@
-//! Three servers with three copies of every game, one of which goes away.
+//! A cluster of three brokers keeps every confirmed message while one of them is lost.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod server;
@@ -17,20 +17,20 @@ use selfmate_cluster::{Access, Storage, WorkerName};
 use server::{Server, leader, three};
 use tokio::time::timeout;
 
-/// Publishing has to go on within this.
-const AGAIN: Duration = Duration::from_secs(10);
-/// How long a server is cut off.
-const CUT: Duration = Duration::from_secs(30);
-/// What has not come by then never comes.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Publishing must resume within this time.
+const RESUME_LIMIT: Duration = Duration::from_secs(10);
+/// How long a server is stopped.
+const STOP_TIME: Duration = Duration::from_secs(30);
+/// The limit for every condition that is waited for.
+const DEADLINE: Duration = Duration::from_secs(120);
 
-/// Sends one numbered message after another until told to stop, each until it is confirmed.
+/// Sends numbered messages until stopped, and repeats each until it is confirmed.
 fn publish(broker: &Broker, confirmed: &Mutex<Vec<Instant>>, stop: &AtomicBool) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         for number in 0u64.. {
             let bytes = number.to_le_bytes();
-            // Many workers: one alone may have only so many games in the stream.
+            // As many workers, because the stream limits the messages of each.
             let (subject, id) = (format!("{GAMES}.{}", number % 100), Hash::of(&bytes));
             while broker.send(subject.clone(), &id, bytes.to_vec()).await.is_err() {
                 if stop.load(Relaxed) {
@@ -46,50 +46,50 @@ fn publish(broker: &Broker, confirmed: &Mutex<Vec<Instant>>, stop: &AtomicBool) 
     });
 }
 
-/// Ends the publishing when it goes out of scope: also when a check fails, which would otherwise wait
-/// for ever for whoever publishes.
-struct End<'a>(&'a AtomicBool);
+/// Stops the publishing thread when it goes out of scope, also when an assertion fails: otherwise the
+/// scope would wait for that thread for ever.
+struct StopOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for End<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Relaxed);
     }
 }
 
-/// Looks until there is something to see.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Polls until there is a result.
+fn wait_until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(result) = poll() {
+            return result;
         }
-        assert!(began.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(began.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Waits until a message was confirmed that was not yet; how long it took.
-fn wait(confirmed: &Mutex<Vec<Instant>>) -> Duration {
+/// Waits until a further message is confirmed. Returns how long it took.
+fn wait_for_confirmation(confirmed: &Mutex<Vec<Instant>>) -> Duration {
     let (began, before) = (Instant::now(), confirmed.lock().unwrap().len());
-    // The one that was under way may have been confirmed before.
+    // Two, because the first may have been under way before.
     let is_confirmed = || confirmed.lock().unwrap().len() >= before + 2;
-    until("a message is confirmed", || is_confirmed().then_some(()));
+    wait_until("a message is confirmed", || is_confirmed().then_some(()));
     began.elapsed()
 }
 
-/// Who leads the stream of games, once all three say the same: one that was just started may still
-/// tell of a leader that is none any more.
-fn lead(servers: &[Server; 3]) -> usize {
-    until("all agree on who leads", || {
-        let told = servers.each_ref().map(|server| leader(server, STREAM));
-        let [first, ..] = told;
-        told.iter().all(|one| *one == first).then_some(first)?
+/// The leader of the stream of games, once all three agree: a server that has just started may still
+/// report an old one.
+fn stream_leader(servers: &[Server; 3]) -> usize {
+    wait_until("all agree on the leader", || {
+        let leaders = servers.each_ref().map(|server| leader(server, STREAM));
+        let [first, ..] = leaders;
+        leaders.iter().all(|one| *one == first).then_some(first)?
     })
 }
 
 #[test]
 #[ignore = "slow: cargo xtask test-cluster"]
-fn three_brokers_lose_their_leader_and_are_cut_in_two_and_keep_what_they_confirmed() {
+fn three_brokers_keep_confirmed_messages_when_their_leader_is_killed_or_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let mut servers = three(folder.path());
     let urls: Vec<String> = servers.iter().map(Server::url).collect();
@@ -104,42 +104,42 @@ fn three_brokers_lose_their_leader_and_are_cut_in_two_and_keep_what_they_confirm
                 tokio::time::sleep(Duration::from_millis(200)).await;
             }
         };
-        timeout(PATIENCE, set_up).await.expect("three servers that know each other");
+        timeout(DEADLINE, set_up).await.expect("three servers form a cluster");
         broker
     });
     let (confirmed, stop) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| publish(&broker, &confirmed, &stop));
-        let end = End(&stop);
+        let publishing = StopOnDrop(&stop);
         for _ in 0..3 {
-            wait(&confirmed);
-            let index = lead(&servers);
+            wait_for_confirmation(&confirmed);
+            let index = stream_leader(&servers);
             servers[index].kill();
-            let pause = wait(&confirmed);
-            println!("the leader is killed: publishing goes on after {:.1} s", pause.as_secs_f64());
-            assert!(pause < AGAIN, "{pause:?}");
+            let pause = wait_for_confirmation(&confirmed);
+            println!("the leader is killed: publishing resumes after {:.1} s", pause.as_secs_f64());
+            assert!(pause < RESUME_LIMIT, "{pause:?}");
             servers[index].start();
-            // Until it has all that the others have, one more must not go.
-            let is_well = || servers[index].tell("/healthz").contains("\"ok\"");
-            until("it has caught up", || is_well().then_some(()));
+            // Before it has caught up, no other server may be lost.
+            let is_healthy = || servers[index].query_monitor("/healthz").contains("\"ok\"");
+            wait_until("the server has caught up", || is_healthy().then_some(()));
         }
-        let index = lead(&servers);
+        let index = stream_leader(&servers);
         servers[index].signal("STOP");
         let began = Instant::now();
-        let pause = wait(&confirmed);
-        println!("the leader is cut off: publishing goes on after {:.1} s", pause.as_secs_f64());
-        assert!(pause < AGAIN, "{pause:?}");
-        thread::sleep(CUT.saturating_sub(began.elapsed()));
+        let pause = wait_for_confirmation(&confirmed);
+        println!("the leader is stopped: publishing resumes after {:.1} s", pause.as_secs_f64());
+        assert!(pause < RESUME_LIMIT, "{pause:?}");
+        thread::sleep(STOP_TIME.saturating_sub(began.elapsed()));
         servers[index].signal("CONT");
-        let pause = wait(&confirmed);
-        println!("it is back: publishing goes on after {:.1} s", pause.as_secs_f64());
-        drop(end);
+        let pause = wait_for_confirmation(&confirmed);
+        println!("the leader continues: publishing resumes after {:.1} s", pause.as_secs_f64());
+        drop(publishing);
     });
     let confirmed = confirmed.into_inner().unwrap().len() as u64;
     println!("{confirmed} messages confirmed");
-    let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut stored: BTreeMap<u64, u64> = BTreeMap::new();
     runtime.block_on(async {
-        // They may still be agreeing on who leads what.
+        // The servers may still be electing leaders.
         let consumer = async {
             loop {
                 match broker.games().await {
@@ -148,18 +148,21 @@ fn three_brokers_lose_their_leader_and_are_cut_in_two_and_keep_what_they_confirm
                 }
             }
         };
-        let consumer = timeout(PATIENCE, consumer).await.expect("a place in the stream");
+        let consumer = timeout(DEADLINE, consumer).await.expect("a consumer of the stream");
         let mut messages = consumer.messages().await.unwrap();
         let end = Duration::from_secs(5);
         while let Ok(Some(message)) = timeout(end, messages.next()).await {
             let message = message.unwrap();
             let number = u64::from_le_bytes(message.payload[..].try_into().unwrap());
-            *kept.entry(number).or_default() += 1;
+            *stored.entry(number).or_default() += 1;
             message.ack().await.unwrap();
         }
     });
-    // The one that was under way at the end may be there or not.
-    assert!((0..confirmed).all(|number| kept.contains_key(&number)), "all of them");
-    assert!(kept.keys().all(|&number| number <= confirmed), "and none that was never sent");
-    assert!(kept.values().all(|&times| times == 1), "each once");
+    // The last message may have been stored without a confirmation.
+    assert!(
+        (0..confirmed).all(|number| stored.contains_key(&number)),
+        "every confirmed message is stored"
+    );
+    assert!(stored.keys().all(|&number| number <= confirmed), "no other message is stored");
+    assert!(stored.values().all(|&times| times == 1), "every message is stored once");
 }

@@ -1,4 +1,4 @@
-//! The example configs, as nats-server itself reads them.
+//! nats-server accepts the example configs.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod server;
@@ -8,14 +8,14 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn nats_server_understands_the_example_configs() {
+fn nats_server_accepts_the_example_configs() {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nats");
     let folder = tempfile::tempdir().unwrap();
     fs::copy(deploy.join("accounts.conf"), folder.path().join("accounts.conf")).unwrap();
     for name in ["single.conf", "node-1.conf", "node-2.conf", "node-3.conf"] {
         let text = fs::read_to_string(deploy.join(name)).unwrap();
         let guarded = text.replace("# include \"accounts.conf\"", "include \"accounts.conf\"");
-        assert_ne!(text, guarded, "{name} offers accounts");
+        assert_ne!(text, guarded, "{name} includes accounts.conf in a comment");
         for config in [text, guarded] {
             let path = folder.path().join(name);
             fs::write(&path, config).unwrap();

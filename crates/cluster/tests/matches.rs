@@ -1,4 +1,4 @@
-//! Matches whose games workers play, over a real nats-server.
+//! Matches whose games are played by workers, over a real nats-server.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod server;
@@ -29,7 +29,7 @@ use server::Server;
 use tiny::{access, ask, beside_workers, message};
 
 fn remote_match(server: &Server) -> Arc<RemoteMatch> {
-    let terms = Terms { lease: Duration::from_secs(3), patience: Duration::from_secs(1) };
+    let terms = Terms { lease: Duration::from_secs(3), relend_after: Duration::from_secs(1) };
     let remote_match = RemoteMatch::open(Options {
         access: access(server),
         storage: Storage::default(),
@@ -42,7 +42,7 @@ fn remote_match(server: &Server) -> Arc<RemoteMatch> {
     Arc::new(remote_match.unwrap())
 }
 
-/// A network against a classic player.
+/// A network against alpha-beta.
 fn config(folder: &Path) -> MatchConfig {
     let shape = SparseConfig { hidden: 64, ..SparseConfig::default() };
     let weights = Weights::random(shape, Seed::new(1)).unwrap();
@@ -54,7 +54,7 @@ fn config(folder: &Path) -> MatchConfig {
     MatchConfig { settings, ..MatchConfig::new(&a, "alphabeta:depth=1", 24) }
 }
 
-/// Plays the match; its games without the time that they took.
+/// Plays the match. Returns its games without the times of the moves.
 fn play(config: &MatchConfig, run: &MatchRun) -> BTreeMap<u64, GameRecord> {
     let mut games = BTreeMap::new();
     let report = run_match(config, run, &Registry::standard(), &mut |event| {
@@ -69,9 +69,9 @@ fn play(config: &MatchConfig, run: &MatchRun) -> BTreeMap<u64, GameRecord> {
 }
 
 #[test]
-fn a_match_on_workers_is_the_match_on_threads() {
+fn a_match_on_workers_gives_the_same_games_as_on_threads() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = Server::alone(brokers.path());
+    let server = Server::single(brokers.path());
     let config = config(folder.path());
     let run = MatchRun { remote: Some(remote_match(&server)), ..MatchRun::default() };
     let (games, sent) = beside_workers(&server, &["a", "b"], || play(&config, &run));
@@ -81,25 +81,25 @@ fn a_match_on_workers_is_the_match_on_threads() {
 }
 
 #[test]
-fn players_and_limits_of_one_machine_are_not_for_others() {
+fn players_and_limits_that_depend_on_the_machine_are_rejected() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = Server::alone(brokers.path());
+    let server = Server::single(brokers.path());
     let run = MatchRun { remote: Some(remote_match(&server)), ..MatchRun::default() };
     let good = config(folder.path());
-    let refused = |config: &MatchConfig| {
+    let error = |config: &MatchConfig| {
         let played = run_match(config, &run, &Registry::standard(), &mut |_| {});
         played.unwrap_err().to_string()
     };
     let threads = MatchConfig { b: "alphabeta:depth=1,threads=2".to_owned(), ..good.clone() };
-    assert!(refused(&threads).contains("one thread"));
+    assert!(error(&threads).contains("threads=1"));
     let program = MatchConfig { b: "uci:true".to_owned(), ..good.clone() };
-    assert!(refused(&program).contains("players of selfmate"));
+    assert!(error(&program).contains("selfmate's own players"));
     let limit = MoveLimit::movetime(10);
     let clock = MatchConfig { settings: GameSettings { limit, ..good.settings.clone() }, ..good };
-    assert!(refused(&clock).contains("depend on the machine"));
+    assert!(error(&clock).contains("depend on the machine"));
 }
 
-/// Plays a game and sends something else, until it is refused; why.
+/// Plays games and sends forged ones, until the worker is banned. Returns the reason.
 async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> String {
     let name = WorkerName::new(name).unwrap();
     let broker = Broker::connect(&access(server), Role::Worker(&name)).await.unwrap();
@@ -110,7 +110,7 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
         };
         let bytes = broker.fetch("job", &job, MAX_JOB).await.unwrap();
         let Task::Match(match_job) = Job::parse(&bytes).unwrap().task else {
-            panic!("a generation")
+            panic!("expected a match")
         };
         let network = match_job.a.network.unwrap();
         let network = broker.fetch("network", &network, 1 << 24).await.unwrap();
@@ -118,8 +118,8 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
         let [a, b] = &ready.players;
         let mut pairing = Pairing::new([a, b], ready.seed).unwrap();
         let opening = &ready.openings[&(grant.number / 2)];
-        let halt = Arc::new(AtomicBool::new(false));
-        let played = pairing.play(grant.number, opening, &ready.settings, None, &halt);
+        let stop = Arc::new(AtomicBool::new(false));
+        let played = pairing.play(grant.number, opening, &ready.settings, None, &stop);
         let mut record = played.unwrap();
         forge(&mut record);
         let envelope = Envelope::of_match(job, grant.token, &record);
@@ -128,25 +128,28 @@ async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> Strin
 }
 
 #[test]
-fn who_fakes_games_of_a_match_is_refused_and_changes_nothing() {
+fn a_worker_that_forges_games_of_a_match_is_banned_and_changes_nothing() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = Server::alone(brokers.path());
+    let server = Server::single(brokers.path());
     let config = config(folder.path());
     let run = MatchRun { remote: Some(remote_match(&server)), ..MatchRun::default() };
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let games = thread::scope(|scope| {
-        let host = scope.spawn(|| play(&config, &run));
-        let reason = runtime.block_on(cheat(&server, "winner", |record| {
+    let (games, reasons) = thread::scope(|scope| {
+        let player = scope.spawn(|| play(&config, &run));
+        // Checked below: a panic here would leave the match waiting for a worker.
+        let winner = runtime.block_on(cheat(&server, "winner", |record| {
             let winner = record.played.winner;
             record.played.winner = if winner.is_none() { Some(record.a_plays) } else { None };
         }));
-        assert!(reason.contains("not a game of this match"), "{reason}");
-        let reason = runtime.block_on(cheat(&server, "thinker", |record| {
-            // Nothing that a rule forbids.
+        let nodes = runtime.block_on(cheat(&server, "nodes", |record| {
+            // Passes validation: only an audit can find it.
             record.played.thoughts[0].nodes = Some(1);
         }));
-        assert!(reason.contains("played again, it is another game"), "{reason}");
-        beside_workers(&server, &["honest"], || host.join().unwrap()).0
+        let games = beside_workers(&server, &["honest"], || player.join().unwrap()).0;
+        (games, [(winner, "not a game of this match"), (nodes, "failed the audit")])
     });
+    for (reason, expected) in reasons {
+        assert!(reason.contains(expected), "{reason}");
+    }
     assert_eq!(games, play(&config, &MatchRun::default()));
 }

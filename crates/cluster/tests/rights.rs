@@ -1,5 +1,5 @@
-//! The rights in `deploy/nats/accounts.conf`, held by a real nats-server: enough to work with, and
-//! not more.
+//! The permissions in `deploy/nats/accounts.conf`, enforced by a real nats-server, are sufficient and
+//! give no more than needed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod server;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectOptions};
 use futures_util::{FutureExt, StreamExt};
@@ -23,10 +24,13 @@ use selfmate_run::{Budget, Run};
 use selfmate_train::{End, Hardware, TrainOptions};
 use server::Server;
 
+/// The limit for conditions that are waited for.
+const DEADLINE: Duration = Duration::from_secs(60);
+
 /// The users of the config, in its order.
 const USERS: [&str; 4] = ["learner", "watcher", "north-1", "north-2"];
 
-/// A server with the example's accounts and keys of our own.
+/// A server with the example's accounts, but new keys.
 fn guarded(folder: &Path) -> Server {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nats/accounts.conf");
     let mut config = fs::read_to_string(path).unwrap();
@@ -50,7 +54,7 @@ fn access(server: &Server, folder: &Path, user: &str) -> Access {
     Access { url: server.url(), nkey, ..Access::default() }
 }
 
-/// The learner of a run, with its rights.
+/// A coordinator with the learner's permissions.
 fn learner(server: &Server, keys: &Path, folder: &Path) -> Cluster {
     Cluster::open(Options {
         access: access(server, keys, "learner"),
@@ -65,7 +69,7 @@ fn learner(server: &Server, keys: &Path, folder: &Path) -> Cluster {
 }
 
 #[test]
-fn the_rights_are_enough_to_train() {
+fn the_permissions_are_sufficient_to_train() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = guarded(brokers.path());
     let mut cluster = learner(&server, brokers.path(), folder.path());
@@ -80,12 +84,12 @@ fn the_rights_are_enough_to_train() {
         });
         let settings = Settings::preset("zero", "tiny").unwrap();
         let budget = Budget { games: Some(32), ..Budget::default() };
-        let go_on = Arc::new(AtomicBool::new(false));
+        let train_stop = Arc::new(AtomicBool::new(false));
         let options = TrainOptions {
             seed: 1,
             budget,
             hardware: Hardware { threads: 1, device: Device::Cpu },
-            stop: &go_on,
+            stop: &train_stop,
         };
         let mut run = Run::open(folder.path()).unwrap();
         let end = settings.train(&mut run, &options, &mut cluster, &mut ()).unwrap();
@@ -96,7 +100,7 @@ fn the_rights_are_enough_to_train() {
         let sent: u64 = workers.into_iter().map(|worker| worker.join().unwrap().unwrap()).sum();
         assert!(sent >= 32, "{sent}");
     });
-    // Nobody gets in without a key.
+    // A connection without a key is refused.
     let stranger = status(&Access { url: server.url(), ..Access::default() });
     assert!(matches!(stranger, Err(ClusterError::Broker { .. })), "{stranger:?}");
 }
@@ -108,21 +112,21 @@ async fn client(server: &Server, folder: &Path, user: &str) -> Client {
     options.connect(server.url()).await.unwrap()
 }
 
-/// Returns when the server has done all that it was asked for before: it answers in turn.
+/// Returns when the server has handled all earlier messages of this connection: it keeps their order.
 async fn settle(client: &Client) {
     client.request("$JS.API.STREAM.INFO.OBJ_selfmate", "".into()).await.unwrap();
 }
 
 #[test]
-fn the_rights_are_not_enough_for_anything_else() {
+fn a_worker_can_neither_publish_nor_subscribe_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let server = guarded(folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let learner = client(&server, folder.path(), "learner").await;
         let north = client(&server, folder.path(), "north-1").await;
-        // What it says remote than on its own subjects reaches nobody. Messages of one connection
-        // keep their order: once the allowed one is there, the others would have been.
+        // Messages on subjects other than its own are dropped. Messages of one connection keep their
+        // order, so the forbidden ones would arrive before the allowed one, which is sent last.
         let mut heard = learner.subscribe(">").await.unwrap();
         settle(&learner).await;
         for subject in [
@@ -145,11 +149,11 @@ fn the_rights_are_not_enough_for_anything_else() {
         settle(&north).await;
         let mut first = heard.next().await.unwrap();
         while first.payload != "forged" {
-            // What servers tell each other.
+            // Messages between servers.
             first = heard.next().await.unwrap();
         }
         assert_eq!(first.subject.as_str(), "selfmate.heartbeat.north-1");
-        // And it hears nothing that is not meant for it.
+        // Nor does it receive messages for others.
         let mut news = north.subscribe("selfmate.news").await.unwrap();
         let mut forbidden = Vec::new();
         for subject in ["selfmate.games.*", "selfmate.ask.north-2", "_INBOX_north-2.>", ">"] {
@@ -169,15 +173,25 @@ fn the_rights_are_not_enough_for_anything_else() {
     });
 }
 
-/// A game that nobody asked for, on a worker's own subject; the broker's answer goes to `reply`.
-async fn send_with_answer_to(client: &Client, user: &str, reply: &str) {
+/// Stops the learner or the worker when an assertion fails; otherwise the scope would wait for them
+/// for ever.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Sends an invalid game on the worker's own subject; the broker's confirmation goes to `reply`.
+async fn send_with_reply_to(client: &Client, user: &str, reply: &str) {
     let subject = format!("selfmate.games.{user}");
     client.publish_with_reply(subject, reply.to_owned(), "rubbish".into()).await.unwrap();
 }
 
-/// Nobody may make a consumer: it would deliver wherever its maker likes.
+/// A consumer can deliver to any subject, so workers may not create one.
 #[test]
-fn a_worker_cannot_have_networks_delivered_elsewhere() {
+fn a_worker_cannot_create_consumers() {
     let folder = tempfile::tempdir().unwrap();
     let server = guarded(folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -205,30 +219,34 @@ fn a_worker_cannot_have_networks_delivered_elsewhere() {
     });
 }
 
-/// A worker chooses where answers to it go, so the broker can be made to speak where the worker may
-/// not. It is never in the worker's words, and nothing that comes of it is believed.
+/// A worker chooses the reply subject of its messages, so it can make the broker publish on subjects
+/// that the worker has no permission for. The worker does not control the content, and no receiver
+/// trusts it.
 #[test]
-fn a_worker_that_has_its_answers_sent_elsewhere_stops_nobody() {
+fn a_worker_that_redirects_the_brokers_replies_does_not_stop_the_run() {
     let (brokers, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = guarded(brokers.path());
     let mut cluster = learner(&server, brokers.path(), folder.path());
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (stop, go_on) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    let (stop, train_stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
     thread::scope(|scope| {
+        let _guards = [StopOnDrop(&stop), StopOnDrop(&train_stop)];
         let learner = scope.spawn(|| {
             let settings = Settings::preset("zero", "tiny").unwrap();
             let budget = Budget { games: Some(32), ..Budget::default() };
             let hardware = Hardware { threads: 1, device: Device::Cpu };
-            let options = TrainOptions { seed: 1, budget, hardware, stop: &go_on };
+            let options = TrainOptions { seed: 1, budget, hardware, stop: &train_stop };
             let mut run = Run::open(folder.path()).unwrap();
             settings.train(&mut run, &options, &mut cluster, &mut ()).unwrap()
         });
         runtime.block_on(async {
-            // When the first network is there, what is said of it becomes an answer of the broker.
+            // Once the first network is published, its metadata is overwritten by a reply of the broker.
             let watcher = client(&server, brokers.path(), "learner").await;
             let stream = async_nats::jetstream::new(watcher).get_stream("OBJ_selfmate").await;
             let stream = stream.unwrap();
+            let began = Instant::now();
             let published = loop {
+                assert!(began.elapsed() < DEADLINE, "no network is published");
                 match stream.direct_get_next_for_subject("$O.selfmate.M.>", None).await {
                     Ok(message) => break message,
                     Err(_) => tokio::task::yield_now().await,
@@ -242,14 +260,17 @@ fn a_worker_that_has_its_answers_sent_elsewhere_stops_nobody() {
                 "selfmate.here",
                 "$JS.ACK.SELFMATE_GAMES.learner.1.1.1.1.1",
             ] {
-                send_with_answer_to(&north, "north-1", reply).await;
+                send_with_reply_to(&north, "north-1", reply).await;
             }
-            // Until it has happened, which the broker does in its own time.
-            for _ in 0..200 {
+            // The broker replies in its own time. Its reply replaces the metadata of the network.
+            let began = Instant::now();
+            loop {
                 let last = stream.direct_get_last_for_subject(published.subject.as_str()).await;
                 if last.is_ok_and(|last| last.sequence != published.sequence) {
                     break;
                 }
+                assert!(began.elapsed() < DEADLINE, "the metadata is not replaced");
+                tokio::task::yield_now().await;
             }
         });
         let name = WorkerName::new("north-2").unwrap();

@@ -1,5 +1,4 @@
-//! TLS as in `deploy/nats/tls.conf`: who has the authority's certificate gets in, and nobody is
-//! fooled by another one.
+//! TLS as in `deploy/nats/tls.conf`: a client accepts the server only with the right authority.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod server;
@@ -18,7 +17,7 @@ fn openssl(folder: &Path, arguments: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// An authority and a certificate of this machine that it has signed.
+/// Creates an authority and a server certificate signed by it. Returns the authority's file.
 fn certify(folder: &Path) -> PathBuf {
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     let authority =
@@ -35,7 +34,7 @@ fn certify(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn only_the_right_authority_is_believed() {
+fn only_the_right_authority_is_accepted() {
     let (brokers, strangers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/nats/tls.conf");
     fs::copy(example, brokers.path().join("tls.conf")).unwrap();

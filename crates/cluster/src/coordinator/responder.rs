@@ -1,4 +1,5 @@
-//! Answers workers and receives games in the background, while the learner does something else.
+//! Answers workers and receives messages in background tasks. It connects the broker with
+//! [`CoordinatorState`], which makes all decisions.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,11 +24,11 @@ pub struct Responder {
     storage: Storage,
 }
 
-/// Games that may wait between the broker and the learner.
-const WAITING: usize = 1024;
+/// Messages buffered between the broker and the collector.
+const BUFFERED: usize = 1024;
 
 impl Responder {
-    /// Starts to answer; also where games come in.
+    /// Starts the tasks. Also returns the channel of received messages.
     pub async fn start(
         broker: Broker,
         state: CoordinatorState,
@@ -42,27 +43,26 @@ impl Responder {
             let messages = client.subscribe(subject).await.map_err(ClusterError::broker(doing))?;
             tokio::spawn(responder.clone().serve(base, messages));
         }
-        let (sender, receiver) = mpsc::channel(WAITING);
-        tokio::spawn(responder.clone().take_in(sender));
+        let (sender, receiver) = mpsc::channel(BUFFERED);
+        tokio::spawn(responder.clone().receive(sender));
         Ok((responder, receiver))
     }
 
-    /// Locks the state; never hold it for long.
-    pub fn state(&self) -> MutexGuard<'_, CoordinatorState> {
+    /// Locks the state. Workers get no answer while it is locked, so hold it briefly.
+    pub fn lock_state(&self) -> MutexGuard<'_, CoordinatorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The time since the start, by which leases are measured.
+    /// The time since the start, which is the clock of all leases.
     pub fn now(&self) -> Duration {
         self.began.elapsed()
     }
 
-    /// The broker.
     pub const fn broker(&self) -> &Broker {
         &self.broker
     }
 
-    /// Answers what comes on a subject. Subscriptions outlive lost connections.
+    /// Answers the requests of a subscription, which survives lost connections.
     async fn serve(self, base: &'static str, mut messages: Subscriber) {
         while let Some(message) = messages.next().await {
             let Some(reply) = message.reply else { continue };
@@ -72,16 +72,17 @@ impl Responder {
                 self.answer(base, &message.subject, &reply, &message.payload)
             };
             if let Some(answer) = answer {
-                // A worker that gets no answer asks again.
+                // A worker without an answer asks again.
                 let _ = self.broker.client().publish(reply, answer.into()).await;
             }
         }
     }
 
-    /// The answer to a worker; `None` for what no worker of ours sends.
+    /// `None` for requests that no worker of ours sends.
     fn answer(&self, base: &str, subject: &str, reply: &str, bytes: &[u8]) -> Option<Vec<u8>> {
         let worker = WorkerName::of_subject(base, subject)?;
-        // Answers go to the worker itself: nobody makes us say something remote.
+        // Only the worker's own inbox: otherwise a request could make the coordinator, which may
+        // publish anywhere, publish on a subject that the worker has no permission for.
         let is_own = reply.strip_prefix(&worker.inbox()).is_some_and(|rest| rest.starts_with('.'));
         if !is_own {
             return None;
@@ -89,25 +90,25 @@ impl Responder {
         let now = self.now();
         if base == ASK {
             let ask: Ask = decode(bytes).ok()?;
-            Some(encode(&self.state().ask(&worker, &ask, now)))
+            Some(encode(&self.lock_state().ask(&worker, &ask, now)))
         } else {
             let heartbeat: Heartbeat = decode(bytes).ok()?;
-            Some(encode(&self.state().heartbeat(&worker, &heartbeat, now)))
+            Some(encode(&self.lock_state().heartbeat(&worker, &heartbeat, now)))
         }
     }
 
     async fn report(&self) -> Vec<u8> {
         let waiting = self.broker.waiting().await;
-        let mut report = self.state().report(self.now());
+        let mut report = self.lock_state().report(self.now());
         report.waiting = waiting;
         encode(&report)
     }
 
-    /// Hands games to the learner, until it goes.
-    async fn take_in(self, sender: mpsc::Sender<Message>) {
+    /// Passes messages on until the receiver is dropped.
+    async fn receive(self, sender: mpsc::Sender<Message>) {
         let mut backoff = Backoff::new("games");
         while !sender.is_closed() {
-            // A broker that lost its disk has lost its stream too.
+            // A broker that lost its disk has lost the stream as well.
             let _: Result<(), ClusterError> = self.broker.set_up(self.storage).await;
             if let Ok(consumer) = self.broker.games().await
                 && let Ok(mut messages) = consumer.messages().await

@@ -1,5 +1,5 @@
-//! What the coordinator knows: its workers, the games they hold and what came in. It has neither
-//! sockets nor a clock, so it answers at once and is tested without either.
+//! The state of the coordinator: the current job, its leases, the workers and the bans. It has
+//! neither sockets nor a clock, so it can be tested without them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,44 +21,43 @@ pub struct CoordinatorState {
     key: Key,
     bans: Bans,
     terms: Terms,
-    workers: BTreeMap<WorkerName, Seen>,
-    /// Messages from nobody who could be known.
+    workers: BTreeMap<WorkerName, WorkerEntry>,
+    /// Messages on subjects without a valid worker name.
     strangers: u64,
     current: Option<Current>,
 }
 
-/// What is being played.
+/// The job that is being played.
 struct Current {
-    hash: Hash,
+    job: Hash,
     generation: u64,
     network: Option<Hash>,
     leases: Leases,
 }
 
-/// What is known of a worker.
-struct Seen {
+struct WorkerEntry {
     member: Member,
-    first: Duration,
-    last: Duration,
+    first_seen: Duration,
+    last_seen: Duration,
     job: Option<Hash>,
 }
 
-/// Workers that are remembered; more than that can only be somebody who makes up names.
+/// More workers than this can only be made-up names; further ones are ignored.
 const MAX_WORKERS: usize = 50_000;
-/// Workers that a report lists, and as many that are refused.
+/// Workers and bans that a report lists.
 const MAX_LISTED: usize = 1000;
-/// When to ask again: when all games are lent, and when there is no job.
-const SOON_MS: u64 = 1000;
-const LATER_MS: u64 = 5000;
+/// When to ask again while all games are lent.
+const ALL_LENT_WAIT_MS: u64 = 1000;
+/// When to ask again while there is no job.
+const NO_JOB_WAIT_MS: u64 = 5000;
 
 impl CoordinatorState {
-    /// For a run.
     pub fn new(run: String, key: Key, bans: Bans, terms: Terms) -> CoordinatorState {
         let workers = BTreeMap::new();
         CoordinatorState { run, key, bans, terms, workers, strangers: 0, current: None }
     }
 
-    /// Games are wanted for an job: a generation, or a round of a match.
+    /// Starts to lend the games of a job.
     pub fn begin(
         &mut self,
         job: Hash,
@@ -67,61 +66,60 @@ impl CoordinatorState {
         numbers: impl IntoIterator<Item = u64>,
     ) {
         let leases = Leases::new(numbers, self.terms);
-        self.current = Some(Current { hash: job, generation, network, leases });
+        self.current = Some(Current { job, generation, network, leases });
     }
 
-    /// No more games are wanted.
+    /// Ends the current job.
     pub fn end(&mut self) {
         self.current = None;
     }
 
-    /// The job that games are wanted for.
+    /// The current job.
     pub fn job(&self) -> Option<Hash> {
-        self.current.as_ref().map(|current| current.hash)
+        self.current.as_ref().map(|current| current.job)
     }
 
-    /// Games that are not there yet.
+    /// Games of the current job that have not arrived.
     pub fn missing(&self) -> usize {
         self.current.as_ref().map_or(0, |current| current.leases.missing())
     }
 
-    /// A worker wants games.
     pub fn ask(&mut self, worker: &WorkerName, ask: &Ask, now: Duration) -> Answer {
         if let Some(reason) = self.bans.reason(worker) {
             return Answer::Refused { reason: reason.to_owned() };
         }
         if ask.protocol != PROTOCOL {
             let reason = format!(
-                "it speaks protocol {}, the learner {PROTOCOL}: use the same version of selfmate",
+                "the worker has protocol {}: expected {PROTOCOL}; use the same version of selfmate for \
+                 coordinator and workers",
                 ask.protocol
             );
             return Answer::Refused { reason };
         }
-        let Some(seen) = self.seen(worker, now) else {
-            return Answer::Wait { milliseconds: LATER_MS };
+        let Some(entry) = self.entry(worker, now) else {
+            return Answer::Wait { milliseconds: NO_JOB_WAIT_MS };
         };
-        seen.member.version = ask.version.chars().take(32).collect();
-        seen.member.threads = ask.threads;
-        seen.job = ask.job;
+        entry.member.version = ask.version.chars().take(32).collect();
+        entry.member.threads = ask.threads;
+        entry.job = ask.job;
         let Some(current) = &mut self.current else {
-            return Answer::Wait { milliseconds: LATER_MS };
+            return Answer::Wait { milliseconds: NO_JOB_WAIT_MS };
         };
         current.leases.expire(now);
-        if ask.job == Some(current.hash) {
+        if ask.job == Some(current.job) {
             current.leases.extend(worker, &ask.has, now);
         }
         let room = MAX_HELD.saturating_sub(current.leases.held_by(worker));
         let most = (ask.want as usize).min(MAX_GRANT).min(room);
         let numbers = current.leases.lend(worker, most, now);
         if numbers.is_empty() {
-            return Answer::Wait { milliseconds: SOON_MS };
+            return Answer::Wait { milliseconds: ALL_LENT_WAIT_MS };
         }
-        let job = current.hash;
+        let job = current.job;
         let grant = |number| Grant { number, token: self.key.token(worker, &job, number) };
         Answer::Work { job, games: numbers.into_iter().map(grant).collect() }
     }
 
-    /// A worker is alive.
     pub fn heartbeat(
         &mut self,
         worker: &WorkerName,
@@ -132,13 +130,13 @@ impl CoordinatorState {
         if self.bans.reason(worker).is_some() {
             return HeartbeatReply { job: None };
         }
-        let Some(seen) = self.seen(worker, now) else { return HeartbeatReply { job } };
-        seen.member.sent = heartbeat.sent;
-        seen.job = heartbeat.job;
+        let Some(entry) = self.entry(worker, now) else { return HeartbeatReply { job } };
+        entry.member.sent = heartbeat.sent;
+        entry.job = heartbeat.job;
         if let Some(current) = &mut self.current {
             if heartbeat.leaving {
                 current.leases.release(worker);
-            } else if heartbeat.job == Some(current.hash) {
+            } else if heartbeat.job == Some(current.job) {
                 current.leases.extend(worker, &heartbeat.has, now);
             }
             current.leases.expire(now);
@@ -146,56 +144,54 @@ impl CoordinatorState {
         HeartbeatReply { job }
     }
 
-    /// Gives the games of silent workers to others.
+    /// Ends leases whose time is up.
     pub fn expire(&mut self, now: Duration) {
         if let Some(current) = &mut self.current {
             current.leases.expire(now);
         }
     }
 
-    /// True when nothing is taken from a worker.
     pub fn is_banned(&self, worker: &WorkerName) -> bool {
         self.bans.reason(worker).is_some()
     }
 
-    /// A game came in and is good. False when it was there before.
-    pub fn take(&mut self, worker: &WorkerName, number: u64, now: Duration) -> bool {
+    /// Accepts a valid game. Returns false if it had arrived before.
+    pub fn accept(&mut self, worker: &WorkerName, number: u64, now: Duration) -> bool {
         let is_new = self.current.as_mut().is_some_and(|current| current.leases.finish(number));
-        if let Some(seen) = self.seen(worker, now) {
-            let count = if is_new { &mut seen.member.games } else { &mut seen.member.duplicates };
+        if let Some(entry) = self.entry(worker, now) {
+            let count = if is_new { &mut entry.member.games } else { &mut entry.member.duplicates };
             *count += 1;
         }
         is_new
     }
 
-    /// True when no game of a worker was taken since the learner started.
-    pub fn is_first(&self, worker: &WorkerName) -> bool {
-        self.workers.get(worker).is_none_or(|seen| seen.member.games == 0)
+    /// Whether no game of the worker was accepted since the coordinator started.
+    pub fn is_new_worker(&self, worker: &WorkerName) -> bool {
+        self.workers.get(worker).is_none_or(|entry| entry.member.games == 0)
     }
 
-    /// A game is not taken.
-    pub fn refuse(&mut self, worker: &WorkerName, kind: &str, now: Duration) {
-        if let Some(seen) = self.seen(worker, now) {
-            *seen.member.refused.entry(kind.to_owned()).or_default() += 1;
+    pub fn count_rejection(&mut self, worker: &WorkerName, kind: &str, now: Duration) {
+        if let Some(entry) = self.entry(worker, now) {
+            *entry.member.refused.entry(kind.to_owned()).or_default() += 1;
         }
     }
 
-    /// Something came from nobody.
-    pub const fn ignore(&mut self) {
+    /// Counts a message on a subject without a valid worker name.
+    pub const fn count_stranger(&mut self) {
         self.strangers += 1;
     }
 
-    /// A game that was there is missing again.
+    /// Marks a removed game as missing again.
     pub fn reopen(&mut self, number: u64) {
         if let Some(current) = &mut self.current {
             current.leases.reopen(number);
         }
     }
 
-    /// A game was played again; how often that was so for its worker, and how often it diverged.
-    pub fn audited(&mut self, worker: &WorkerName, agreement: &Agreement) -> (u64, u64) {
-        let Some(seen) = self.workers.get_mut(worker) else { return (0, 0) };
-        let member = &mut seen.member;
+    /// Counts an audit. Returns how many games of the worker were audited, and how many diverged.
+    pub fn count_audit(&mut self, worker: &WorkerName, agreement: &Agreement) -> (u64, u64) {
+        let Some(entry) = self.workers.get_mut(worker) else { return (0, 0) };
+        let member = &mut entry.member;
         member.audited += 1;
         match agreement {
             Agreement::Same => {}
@@ -208,7 +204,7 @@ impl CoordinatorState {
         (member.audited, member.diverged)
     }
 
-    /// Refuses a worker from now on; false when it was refused before.
+    /// Bans a worker and ends its leases. Returns false if it was banned before.
     pub fn ban(&mut self, worker: &WorkerName, reason: &str) -> Result<bool, ClusterError> {
         if let Some(current) = &mut self.current {
             current.leases.release(worker);
@@ -216,31 +212,30 @@ impl CoordinatorState {
         self.bans.add(worker, reason)
     }
 
-    /// How it goes.
     pub fn report(&self, now: Duration) -> Report {
         let job = self.job();
         let mut refused: BTreeMap<String, u64> = BTreeMap::new();
         let mut workers = Vec::new();
-        for seen in self.workers.values() {
-            for (kind, count) in &seen.member.refused {
+        for entry in self.workers.values() {
+            for (kind, count) in &entry.member.refused {
                 *refused.entry(kind.clone()).or_default() += count;
             }
             let held = self
                 .current
                 .as_ref()
-                .map_or(0, |current| current.leases.held_by(&seen.member.name) as u64);
-            let seconds = (seen.last - seen.first).as_secs_f64().max(1.0);
+                .map_or(0, |current| current.leases.held_by(&entry.member.name) as u64);
+            let seconds = (entry.last_seen - entry.first_seen).as_secs_f64().max(1.0);
             workers.push(Member {
                 held,
-                games_per_second: seen.member.games as f64 / seconds,
-                silent_s: now.saturating_sub(seen.last).as_secs_f64(),
-                is_current: job.is_some() && seen.job == job,
-                ..seen.member.clone()
+                games_per_second: entry.member.games as f64 / seconds,
+                silent_s: now.saturating_sub(entry.last_seen).as_secs_f64(),
+                is_current: job.is_some() && entry.job == job,
+                ..entry.member.clone()
             });
         }
         let games = workers.iter().map(|member| member.games).sum();
         let count = workers.len();
-        // All of ten thousand would not fit a message: those heard of last.
+        // A message has no room for ten thousand workers: keep those seen most recently.
         workers.sort_by(|a, b| a.silent_s.total_cmp(&b.silent_s));
         workers.truncate(MAX_LISTED);
         workers.sort_by(|a, b| a.name.cmp(&b.name));
@@ -261,17 +256,17 @@ impl CoordinatorState {
                 .bans
                 .iter()
                 .take(MAX_LISTED)
-                .map(|(name, why)| (name.clone(), why.to_owned()))
+                .map(|(name, reason)| (name.clone(), reason.to_owned()))
                 .collect(),
         }
     }
 
-    /// Remembers that a worker was heard of; `None` when there are too many.
-    fn seen(&mut self, worker: &WorkerName, now: Duration) -> Option<&mut Seen> {
+    /// The entry of a worker that has just sent something; `None` when there are too many workers.
+    fn entry(&mut self, worker: &WorkerName, now: Duration) -> Option<&mut WorkerEntry> {
         if self.workers.len() >= MAX_WORKERS && !self.workers.contains_key(worker) {
             return None;
         }
-        let seen = self.workers.entry(worker.clone()).or_insert_with(|| Seen {
+        let entry = self.workers.entry(worker.clone()).or_insert_with(|| WorkerEntry {
             member: Member {
                 name: worker.clone(),
                 version: String::new(),
@@ -287,12 +282,12 @@ impl CoordinatorState {
                 silent_s: 0.0,
                 is_current: false,
             },
-            first: now,
-            last: now,
+            first_seen: now,
+            last_seen: now,
             job: None,
         });
-        seen.last = now;
-        Some(seen)
+        entry.last_seen = now;
+        Some(entry)
     }
 }
 
@@ -327,18 +322,18 @@ mod tests {
     }
 
     #[test]
-    fn games_are_lent_counted_once_and_reported() {
+    fn games_are_lent_and_counted_once_and_the_report_shows_it() {
         let folder = tempfile::tempdir().unwrap();
         let mut state = state(folder.path());
         let (a, b) = (worker("a"), worker("b"));
-        assert_eq!(state.ask(&a, &ask(2), at(0)), Answer::Wait { milliseconds: LATER_MS });
+        assert_eq!(state.ask(&a, &ask(2), at(0)), Answer::Wait { milliseconds: NO_JOB_WAIT_MS });
         let job = job::tests::job();
         state.begin(job.hash(), 3, Some(Hash::of(b"network")), 0..3);
         assert_eq!(games(state.ask(&a, &ask(2), at(0))), [0, 1]);
         assert_eq!(games(state.ask(&b, &ask(2), at(0))), [2]);
-        assert!(state.is_first(&a));
-        assert!(state.take(&a, 0, at(1)) && !state.take(&b, 0, at(1)));
-        assert!(!state.is_first(&a) && state.is_first(&b));
+        assert!(state.is_new_worker(&a));
+        assert!(state.accept(&a, 0, at(1)) && !state.accept(&b, 0, at(1)));
+        assert!(!state.is_new_worker(&a) && state.is_new_worker(&b));
         let heartbeat = Heartbeat { job: Some(job.hash()), has: vec![1], sent: 1, leaving: false };
         assert_eq!(
             state.heartbeat(&a, &heartbeat, at(2)),
@@ -350,7 +345,7 @@ mod tests {
         assert_eq!((first.held, first.games, first.silent_s), (1, 1, 8.0));
         assert!(first.is_current && !report.workers[1].is_current);
         assert_eq!(report.workers[1].duplicates, 1);
-        // It goes, and its game goes to the other.
+        // A worker that leaves gives its game back.
         state.heartbeat(&a, &Heartbeat { leaving: true, ..heartbeat }, at(10));
         assert_eq!(games(state.ask(&b, &ask(2), at(10))), [1]);
         state.end();
@@ -361,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_worker_loses_its_games_and_gets_no_more() {
+    fn a_banned_worker_loses_its_leases_and_gets_no_more_games() {
         let folder = tempfile::tempdir().unwrap();
         let mut state = state(folder.path());
         let (a, b) = (worker("a"), worker("b"));

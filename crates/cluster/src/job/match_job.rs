@@ -1,5 +1,5 @@
-//! Games of a match: players of selfmate that need nothing but their network, and limits that do not
-//! depend on the speed of a machine.
+//! Games of a match. Only what gives the same games on every machine is allowed: players built into
+//! selfmate that need no file except their network, and limits that do not depend on speed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,79 +11,67 @@ use serde::{Deserialize, Serialize};
 use crate::hash::Hash;
 use crate::job::JobError;
 
-/// Some games of a match.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatchJob {
-    /// What is played, for people.
+    /// Shown to people; it does not affect the games.
     pub name: String,
-    /// The seed of the match.
     pub seed: u64,
-    /// How games are played.
     pub settings: GameSettings,
-    /// The first player.
     pub a: MatchPlayer,
-    /// The second player.
     pub b: MatchPlayer,
-    /// Where each pair of games starts.
+    /// By number of the pair: games 2n and 2n+1 share opening n.
     pub openings: BTreeMap<u64, OpeningLine>,
 }
 
-/// A player.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MatchPlayer {
-    /// Its spec.
     pub spec: String,
-    /// The file of its network, if it has one.
+    /// Hash of its network's file; `None` for players without a network.
     pub network: Option<Hash>,
 }
 
-/// Where a pair of games starts.
+/// The start of a pair of games, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpeningLine {
-    /// The position.
     pub fen: String,
-    /// The moves from there, in UCI notation.
+    /// From `fen`, in UCI notation.
     pub moves: Vec<String>,
-    /// What it is called.
     pub name: Option<String>,
 }
 
-/// A match that can be played.
+/// A match whose players and openings have been checked.
 pub struct ReadyMatch {
-    /// A and B.
     pub players: [ResolvedPlayer; 2],
-    /// The seed of the match.
     pub seed: Seed,
-    /// How games are played.
     pub settings: GameSettings,
-    /// One for each pair of games.
+    /// By number of the pair.
     pub openings: BTreeMap<u64, Opening>,
 }
 
 impl MatchJob {
-    /// The match with everything it needs; `networks` are the files of A and B.
+    /// Checks the match and builds its players; `networks` are the files of A and B.
     pub fn prepare(&self, networks: [Option<Arc<[u8]>>; 2]) -> Result<ReadyMatch, JobError> {
-        let unreadable = |what: String| JobError::Unreadable(what);
+        let invalid = |what: String| JobError::Invalid(what);
         let limit = &self.settings.limit;
         if limit.clock.is_some()
             || limit.movetime_ms.is_some()
             || self.settings.adjudication.tables.is_some()
         {
-            return Err(unreadable("games that depend on the machine".to_owned()));
+            return Err(invalid("clocks, move times and tablebases are not allowed, because such games depend on the machine".to_owned()));
         }
         let mut openings = BTreeMap::new();
         for (&pair, start) in &self.openings {
-            let game = start.game().map_err(|what| unreadable(format!("pair {pair}: {what}")))?;
+            let game = start.game().map_err(|what| invalid(format!("pair {pair}: {what}")))?;
             openings.insert(pair, Opening { game, name: start.name.clone() });
         }
         let [a, b] = networks;
         let resolve = |player: &MatchPlayer, network| {
             let remote_spec = RemotePlayerSpec { spec: player.spec.clone(), network };
             ResolvedPlayer::from_remote_spec(&remote_spec)
-                .map_err(|error| unreadable(error.to_string()))
+                .map_err(|error| invalid(error.to_string()))
         };
         Ok(ReadyMatch {
             players: [resolve(&self.a, a)?, resolve(&self.b, b)?],
@@ -95,7 +83,6 @@ impl MatchJob {
 }
 
 impl OpeningLine {
-    /// As it is sent.
     pub fn of(opening: &Opening) -> OpeningLine {
         OpeningLine {
             fen: fen::to_fen(opening.game.start()),
@@ -105,7 +92,8 @@ impl OpeningLine {
     }
 
     fn game(&self) -> Result<Game, String> {
-        // The usual start by itself, so that its games are written as they would be here.
+        // The standard position must become `Game::new()`, so that records of its games are written
+        // without a FEN, as they are on threads of one process.
         let mut game = match fen::parse_game(&self.fen) {
             Ok(game) if *game.start() == *Game::new().start() => Game::new(),
             Ok(game) => game,
@@ -117,7 +105,7 @@ impl OpeningLine {
             game.play_unchecked(m);
         }
         if game.outcome().is_some() {
-            return Err("the opening is over".to_owned());
+            return Err("the game is over after the opening".to_owned());
         }
         Ok(game)
     }

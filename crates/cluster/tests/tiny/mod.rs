@@ -1,6 +1,6 @@
-//! A tiny run, for tests of clusters.
+//! A tiny run and its workers, for tests of clusters.
 
-#![allow(dead_code, reason = "every test uses another part")]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use selfmate_cluster::broker::Broker;
-use selfmate_cluster::envelope::{Envelope, load};
+use selfmate_cluster::envelope::{Envelope, append_envelope};
 use selfmate_cluster::hash::Hash;
 use selfmate_cluster::job::PROTOCOL;
 use selfmate_cluster::lease::Terms;
@@ -28,10 +28,12 @@ use selfmate_train::{End, Hardware, TrainOptions};
 
 use crate::server::Server;
 
-/// The games of the run.
+/// A game must be lent within this time.
+const DEADLINE: Duration = Duration::from_secs(120);
+/// Games of the run.
 pub const GAMES: u64 = 48;
 
-/// Trains the run; what its folder holds afterwards.
+/// Trains the run. Returns the hashes of its games and networks, by file.
 pub fn train(
     folder: &Path,
     source: &mut dyn GameSource,
@@ -40,7 +42,7 @@ pub fn train(
     train_as("zero", GAMES, folder, source, watch)
 }
 
-/// Trains a run of any learner.
+/// The same for any learner.
 pub fn train_as(
     learner: &str,
     games: u64,
@@ -59,11 +61,11 @@ pub fn train_as(
     let step = run.steps().unwrap().pop().unwrap();
     let mut files = BTreeMap::new();
     for part in ["games".to_owned(), format!("checkpoints/{step}")] {
-        // Only learners from self-play store games.
+        // Learners that do not use self-play have no folder of games.
         for entry in fs::read_dir(folder.join(part)).into_iter().flatten() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            // The rest says how long it took.
+            // Other files contain times.
             if [".games", ".safetensors", ".bin"].iter().any(|end| name.ends_with(end)) {
                 files.insert(name, Hash::of(&fs::read(path).unwrap()));
             }
@@ -75,11 +77,11 @@ pub fn train_as(
 /// A message with one envelope.
 pub fn message(envelope: &Envelope) -> Vec<u8> {
     let mut message = Vec::new();
-    assert!(load(&mut message, &envelope.encode()));
+    assert!(append_envelope(&mut message, &envelope.encode()));
     message
 }
 
-/// What one process would have made.
+/// The files of the same run on threads of one process.
 pub fn expected() -> BTreeMap<String, Hash> {
     let folder = tempfile::tempdir().unwrap();
     train(folder.path(), &mut LocalThreads(2), &mut ())
@@ -89,9 +91,9 @@ pub fn access(server: &Server) -> Access {
     Access { url: server.url(), ..Access::default() }
 }
 
-/// The learner's side.
+/// The coordinator of the run.
 pub fn cluster(server: &Server, folder: &Path, audit_share: f64) -> Cluster {
-    let terms = Terms { lease: Duration::from_secs(3), patience: Duration::from_secs(1) };
+    let terms = Terms { lease: Duration::from_secs(3), relend_after: Duration::from_secs(1) };
     Cluster::open(Options {
         access: access(server),
         storage: Storage::default(),
@@ -104,7 +106,7 @@ pub fn cluster(server: &Server, folder: &Path, audit_share: f64) -> Cluster {
     .unwrap()
 }
 
-/// Runs workers beside something; how many games each has sent.
+/// Runs `act` while workers play. Also returns how many games each worker has sent.
 pub fn beside_workers<T>(
     server: &Server,
     names: &[&str],
@@ -137,11 +139,16 @@ impl Watch for Notes {
     }
 }
 
-/// Asks for a game until there is one; why there is none for this worker any more.
+/// Asks until a game is lent. The error is the reason why this worker gets none.
 pub async fn ask(broker: &Broker, name: &WorkerName) -> Result<(Hash, Grant), String> {
     let (version, job, has) = ("0".to_owned(), None, Vec::new());
     let ask = Ask { protocol: PROTOCOL, version, threads: 1, want: 1, job, has };
+    let deadline = Instant::now() + DEADLINE;
     loop {
+        if Instant::now() > deadline {
+            // An error, not a panic: the caller may have to let the learner finish first.
+            return Err(format!("no game was lent within {DEADLINE:?}"));
+        }
         let answer = broker.request(&name.subject(ASK), encode(&ask), Duration::from_secs(5)).await;
         let Ok(Some(answer)) = answer else { continue };
         match decode(&answer).unwrap() {
