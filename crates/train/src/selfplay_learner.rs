@@ -425,14 +425,14 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         let (config, generation) = (&config.guards, context.totals.rounds + 1);
         let (findings, verdict) = self.state.guards.check(generation, stats, divergence, config);
         let action = match verdict {
-            Verdict::GoOn => "watched: the remedy is at work".to_owned(),
+            Verdict::Continue => "none: the remedy is active".to_owned(),
             Verdict::Remedy => format!(
                 "for {} generations: more varied starts, values from results alone",
                 config.remedy_generations
             ),
-            Verdict::GiveUp => format!("stopped: {} remedies have not helped", config.max_remedies),
+            Verdict::Stop => format!("stopped: {} remedies did not help", config.max_remedies),
         };
-        if verdict == Verdict::GiveUp
+        if verdict == Verdict::Stop
             && let Some(finding) = findings.first()
         {
             self.collapsed = Some(format!(
