@@ -1,37 +1,37 @@
-//! A position as the small policy network sees it.
+//! The input of the small policy network.
 
 use selfmate_chess::env::ActionSpace;
 use selfmate_chess::{Chess, Color, Move, MoveList, Position};
 use selfmate_encode::{MoveSpace, sparse};
 
-/// The features of a position and the numbers of its moves, both from the mover's side.
+/// The features of a position and the indices of its moves, both relative to the side to move.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct View {
-    /// The features that are on.
+pub struct PolicyInput {
+    /// The indices of the active features.
     pub features: Vec<u16>,
-    /// The moves that have a number. A pawn becomes a queen or stays: other promotions have none.
+    /// The legal moves that have an index; underpromotions have none.
     pub legal: Vec<Move>,
-    /// Their numbers.
+    /// The index of each move in `legal`.
     pub moves: Vec<u16>,
 }
 
-impl View {
-    /// Looks at a position.
-    pub fn look(&mut self, position: &Chess, legal: &MoveList) {
+impl PolicyInput {
+    pub fn encode(&mut self, position: &Chess, legal: &MoveList) {
         sparse::sparse768(position, &mut self.features);
         self.legal.clear();
         self.moves.clear();
         for &m in legal {
             if let Some(index) = MoveSpace::FromTo4096.index(position, m) {
                 self.legal.push(m);
-                self.moves.push(seen(index as u16, position.turn()));
+                self.moves.push(mirrored_for(index as u16, position.turn()));
             }
         }
     }
 }
 
-/// The number of a move as its mover sees the board: for Black both squares change their ranks.
-fn seen(index: u16, mover: Color) -> u16 {
+/// The move's index on the board as the mover sees it: for Black the ranks of both squares are
+/// mirrored.
+fn mirrored_for(index: u16, mover: Color) -> u16 {
     if mover == Color::White { index } else { index ^ (56 << 6 | 56) }
 }
 
@@ -41,30 +41,30 @@ mod tests {
 
     use super::*;
 
-    fn view(fen: &str) -> View {
+    fn input(fen: &str) -> PolicyInput {
         let position = parse_fen(fen).unwrap();
-        let mut view = View::default();
-        view.look(&position, &position.legal_moves());
-        view.features.sort_unstable();
-        view.moves.sort_unstable();
-        view
+        let mut input = PolicyInput::default();
+        input.encode(&position, &position.legal_moves());
+        input.features.sort_unstable();
+        input.moves.sort_unstable();
+        input
     }
 
     #[test]
-    fn both_sides_see_the_same_board() {
-        let white = view("4k3/8/8/8/8/2N5/PP6/R3K3 w Q - 0 1");
-        let black = view("r3k3/pp6/2n5/8/8/8/8/4K3 b q - 0 1");
+    fn mirrored_positions_have_the_same_input() {
+        let white = input("4k3/8/8/8/8/2N5/PP6/R3K3 w Q - 0 1");
+        let black = input("r3k3/pp6/2n5/8/8/8/8/4K3 b q - 0 1");
         assert_eq!(white.features, black.features);
         assert_eq!(white.moves, black.moves);
     }
 
     #[test]
-    fn a_pawn_becomes_a_queen() {
-        let view = view("8/P3k3/8/8/8/8/8/4K3 w - - 0 1");
-        let promotions = view.legal.iter().filter(|m| m.is_promotion()).count();
-        assert_eq!((promotions, view.legal.len()), (1, 6));
-        let mut numbers = view.moves.clone();
+    fn only_queen_promotions_have_an_index() {
+        let input = input("8/P3k3/8/8/8/8/8/4K3 w - - 0 1");
+        let promotions = input.legal.iter().filter(|m| m.is_promotion()).count();
+        assert_eq!((promotions, input.legal.len()), (1, 6));
+        let mut numbers = input.moves.clone();
         numbers.dedup();
-        assert_eq!(numbers.len(), view.moves.len());
+        assert_eq!(numbers.len(), input.moves.len());
     }
 }
