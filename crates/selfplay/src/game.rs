@@ -297,8 +297,7 @@ impl GameInProgress {
     fn record_search(&mut self, slot: &mut SearchSlot, config: &SelfPlayConfig) -> (Move, f32) {
         let search = slot.search();
         self.simulations += search.simulations();
-        let mut decision =
-            search.decision(&self.legal).expect("the game goes on, so there is a move");
+        let mut decision = search.decision(&self.legal).expect("an unfinished game has a move");
         let mut value = decision.wdl.value();
         if config.proven_targets
             && let Some(proven) = proven_value(search.proof(), config.discount as f32)
@@ -438,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_game_depends_on_nothing_but_its_number() {
+    fn a_game_depends_only_on_its_number() {
         let network = tiny_network();
         for root_rule in
             [RootRuleName::Gumbel, RootRuleName::TopK, RootRuleName::Puct, RootRuleName::Greedy]
@@ -468,7 +467,7 @@ mod tests {
 
     /// Of a residual network too: a position has the same result in any batch.
     #[test]
-    fn a_game_of_a_residual_network_depends_on_nothing_but_its_number() {
+    fn a_game_of_a_residual_network_depends_only_on_its_number() {
         let shape = residual::Config { blocks: 1, filters: 16, ..residual::Config::small() };
         let weights = residual::Weights::random(shape, Seed::new(1)).unwrap();
         let evaluators = evaluators(&Model::Residual(weights));
