@@ -204,7 +204,10 @@ mod tests {
         run.remove_checkpoint(1).unwrap();
         config.games = 8;
         let error = run_match(&config, &kept, &registry, &mut |_| {}).unwrap_err().to_string();
-        assert!(error.contains("begun with 'run:tonight@1,depth=1', which is gone: "), "{error}");
+        assert!(
+            error.contains("was started with 'run:tonight@1,depth=1', which no longer exists: "),
+            "{error}"
+        );
         assert!(error.contains("no checkpoint of step 1: there are 2, 3, 4, 5"), "{error}");
     }
 
