@@ -15,6 +15,35 @@ use crate::table::{LearnerInfo, LearnerSettings, learner};
 pub const FORMAT: i64 = 2;
 
 /// Everything that decides what a run learns: the same config gives the same games and networks.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use selfmate_methods::{RunConfig, Settings};
+/// use selfmate_run::{Budget, Record, Run};
+///
+/// // `tiny` trains for seconds; settings can be changed as with `--set` on the command line.
+/// let settings = Settings::preset("zero", "tiny").expect("zero has this preset");
+/// let settings = settings.set(&["learning.batch=32".to_owned()])?;
+/// let config = RunConfig::new(7, settings);
+///
+/// let folder = tempfile::tempdir()?;
+/// let mut run = Run::open(&folder.path().join("first"))?;
+/// run.write_config(&config.to_toml())?;
+/// let budget = Budget { games: Some(16), ..Budget::default() };
+/// config.train(&mut run, budget, 1, &Arc::default(), &mut ())?;
+///
+/// // A generation of `tiny` has 16 games, so there is one record of progress.
+/// let (metrics, _) = run.metrics()?;
+/// let mut progress = metrics.iter().filter_map(|record| match record {
+///     Record::Progress(progress) => Some(progress),
+///     _ => None,
+/// });
+/// let first = progress.next().expect("one generation");
+/// assert_eq!((first.games, progress.next()), (16, None));
+/// assert!(first.steps > 0 && first.values["loss.value"] > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunConfig {
     /// The version of selfmate that started the run.
@@ -252,8 +281,8 @@ fn merge(table: &mut toml::Table, other: toml::Table) {
 fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
     let parsed = format!("value = {value}").parse::<toml::Table>().ok();
     let parsed = parsed.and_then(|mut table| table.remove("value"));
-    let place = place(table, key)?;
-    let value = match (&*place, parsed) {
+    let setting = find_setting(table, key)?;
+    let value = match (&*setting, parsed) {
         (_, Some(value)) => value,
         (toml::Value::Integer(_), None) => {
             return Err(format!("expected a whole number of at most {}", i64::MAX));
@@ -266,7 +295,7 @@ fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String>
         // A bare word is a string.
         (_, None) => toml::Value::String(value.to_owned()),
     };
-    *place = match (&*place, value) {
+    *setting = match (&*setting, value) {
         (toml::Value::Table(parts), value) if !value.is_table() => {
             let parts: Vec<String> = parts.keys().map(|part| format!("{key}.{part}")).collect();
             return Err(format!("'{key}' has parts: {}", parts.join(", ")));
@@ -277,7 +306,7 @@ fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
-fn place<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Value, String> {
+fn find_setting<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Value, String> {
     let (first, rest) = match key.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (key, None),
@@ -287,7 +316,7 @@ fn place<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Valu
     let value = table.get_mut(first).ok_or(unknown)?;
     match (rest, value) {
         (None, value) => Ok(value),
-        (Some(rest), toml::Value::Table(table)) => place(table, rest),
+        (Some(rest), toml::Value::Table(table)) => find_setting(table, rest),
         (Some(_), _) => Err(format!("'{first}' has no parts")),
     }
 }
