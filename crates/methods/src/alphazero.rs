@@ -225,7 +225,6 @@ impl LearnerConfig for AlphaZeroConfig {
     }
 }
 
-/// A residual network in training.
 pub struct AlphaZero {
     trainer: Trainer,
     shape: residual::Config,

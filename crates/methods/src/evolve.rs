@@ -137,7 +137,7 @@ impl Learner for Evolve {
     }
 
     fn new(config: &EvolveConfig, _: Seed, _: Hardware) -> Result<Evolve, TrainingError> {
-        let (genome, first) = (config.genome()?, config.first()?);
+        let (genome, first) = (config.genome()?, config.start_weights()?);
         let (point, sigma) = (genome.point(&first), config.sigma);
         let population = match config.strategy {
             Strategy::Simple => {
@@ -176,7 +176,7 @@ impl Learner for Evolve {
         context: &mut RoundContext<'_>,
     ) -> Result<Option<Round>, TrainingError> {
         context.report(Stage::Play, 0.0);
-        // Beyond its bounds a weight has no effect, so the population is kept within them.
+        // Points beyond the bounds give the same engine as points on them.
         let points = self.state.population.ask(&mut context.seed_for("mutations").rng());
         let points: Vec<Vec<f64>> = points.iter().map(|point| self.genome.bounded(point)).collect();
         let Some((fitness, nodes)) = self.fitness(config, &points, context)? else {

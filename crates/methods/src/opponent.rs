@@ -80,7 +80,7 @@ impl<'a, N> GameOpponent<'a, N> {
 }
 
 /// Adds a network to the pool; drops the oldest when there are more than `most`.
-pub fn join<N>(pool: &mut Vec<N>, network: N, most: usize) {
+pub fn add_to_pool<N>(pool: &mut Vec<N>, network: N, most: usize) {
     pool.push(network);
     if pool.len() > most {
         pool.remove(0);
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_oldest_leaves_the_pool() {
         let mut pool = vec![1, 2];
-        join(&mut pool, 3, 2);
+        add_to_pool(&mut pool, 3, 2);
         assert_eq!(pool, [2, 3]);
     }
 }

@@ -27,7 +27,7 @@ use selfmate_train::{
 pub use config::ReinforceConfig;
 pub use player::{PolicyPlayer, build, kind};
 
-use crate::opponent::{GameOpponent, join};
+use crate::opponent::{GameOpponent, add_to_pool};
 use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse};
 use game::FinishedGame;
 
@@ -160,7 +160,7 @@ impl Learner for Reinforce {
         }
         round.add("learning_rate", rate);
         if (context.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
-            join(&mut self.pool, self.trainer.network().clone(), config.pool);
+            add_to_pool(&mut self.pool, self.trainer.network().clone(), config.pool);
         }
         if config.evaluation.is_due(context.totals.rounds) {
             context.report(Stage::Rate, 0.0);

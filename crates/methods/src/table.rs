@@ -49,7 +49,7 @@ pub struct LearnerInfo {
     pub bounds: &'static [NamedBounds],
     /// True when its self-play games can be played on other machines.
     pub is_distributed: bool,
-    /// True when its network can run on a device other than the CPU.
+    /// True when its network can run on devices other than `cpu`.
     pub has_device: bool,
     pub search: SearchKind,
     pub player: PlayerFormat,

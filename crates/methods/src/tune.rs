@@ -42,7 +42,7 @@ pub use spsa::{Probe, Spsa, SpsaConfig};
 pub use texel::{Example, Fit, FitExamples, TexelConfig, examples, fit};
 
 use crate::table::{Description, LearnerConfig, LearnerInfo, SearchKind, boxed, megabytes, parse};
-use crate::tuning::{self, Genome, WEIGHTS, engine_kind, first, weights};
+use crate::tuning::{self, Genome, WEIGHTS, engine_kind, start_weights, weights};
 use challenger::Challenger;
 
 /// Checkpoint files: all trials, and the training state.
@@ -176,7 +176,7 @@ impl Learner for Tune {
     }
 
     fn new(config: &TuneConfig, _: Seed, _: Hardware) -> Result<Tune, TrainingError> {
-        let (genome, champion) = (config.genome()?, first(&config.start)?);
+        let (genome, champion) = (config.genome()?, start_weights(&config.start)?);
         let state = State {
             share: config.vary.share,
             spsa: Spsa::new(genome.point(&champion)),

@@ -46,7 +46,7 @@ fn piece_values(bytes: &[u8]) -> Result<Vec<String>, String> {
 }
 
 /// Loads `plain`, `default` or a file of weights.
-pub fn first(text: &str) -> Result<Tuning, ConfigError> {
+pub fn start_weights(text: &str) -> Result<Tuning, ConfigError> {
     Tuning::named(text).map_err(|error| ConfigError::Value {
         field: "start",
         got: format!("'{text}' ({error})"),

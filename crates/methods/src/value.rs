@@ -26,9 +26,9 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{Epsilon, ValueConfig};
 pub use player::{ValuePlayer, kind};
-pub use replay::{Replay, Transition};
+pub use replay::{ReplayBuffer, Transition};
 
-use crate::opponent::{GameOpponent, Opponent, join};
+use crate::opponent::{GameOpponent, Opponent, add_to_pool};
 use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
@@ -75,7 +75,7 @@ impl LearnerConfig for ValueConfig {
     }
 
     fn memory_mb(&self, _threads: usize) -> Vec<(&'static str, u64)> {
-        /// Bytes of a position in the replay buffer, with the copy that a checkpoint makes.
+        /// Twice the size of a transition, because a round keeps a copy of the buffer.
         const POSITION_BYTES: u64 = 208;
         vec![("replay", megabytes(self.replay as u64 * POSITION_BYTES))]
     }
@@ -83,7 +83,7 @@ impl LearnerConfig for ValueConfig {
 
 pub struct Value {
     trainer: Trainer,
-    replay: Replay,
+    replay: ReplayBuffer,
     /// Earlier networks, oldest first.
     pool: Vec<Network>,
     best: Option<Best>,
@@ -124,7 +124,7 @@ impl Learner for Value {
         Ok(Value {
             pool: vec![network.clone()],
             trainer: Trainer::new(network),
-            replay: Replay::new(config.replay),
+            replay: ReplayBuffer::new(config.replay),
             best: None,
             state: State::default(),
         })
@@ -136,7 +136,7 @@ impl Learner for Value {
         _: Hardware,
     ) -> Result<Value, TrainingError> {
         let state: State = read_json(checkpoint, STATE)?;
-        let replay = Replay::decode(read_bytes(checkpoint, REPLAY)?, config.replay);
+        let replay = ReplayBuffer::decode(read_bytes(checkpoint, REPLAY)?, config.replay);
         let (network, info) = Network::decode(read_bytes(checkpoint, VALUE)?)?;
         let trainer = Trainer::restore(read_bytes(checkpoint, TRAINER)?)?;
         check_shape(checkpoint, TRAINER, &trainer.network().config(), &config.network)?;
@@ -185,7 +185,7 @@ impl Learner for Value {
             round.add(EVALUATION_SCORE, score);
         }
         if (context.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
-            join(&mut self.pool, self.trainer.network().clone(), config.pool);
+            add_to_pool(&mut self.pool, self.trainer.network().clone(), config.pool);
         }
         Ok(Some(round))
     }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_becomes_less_with_games() {
+    fn epsilon_decreases_with_games() {
         let epsilon = ValueConfig::default().epsilon;
         assert_eq!((epsilon.at(0), epsilon.at(1500), epsilon.at(9000)), (0.3, 0.05, 0.05));
         assert!((epsilon.at(750) - 0.175).abs() < 1e-12);

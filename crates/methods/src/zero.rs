@@ -121,7 +121,6 @@ impl LearnerConfig for ZeroConfig {
     }
 }
 
-/// A sparse network in training.
 pub struct Zero(Trainer);
 
 impl TrainableModel for Zero {

@@ -59,24 +59,20 @@ pub const DECAY: Bounds = Bounds { most: Bound::Excluded(1.0), ..SHARE };
 /// The weight of one term relative to another.
 pub const WEIGHT: Bounds = Bounds::new(0.0, 1e6);
 pub const RATE: Bounds = Bounds::above_zero(100.0);
-/// Where a ramp begins or ends to change, as a share of the plan; may lie outside the plan.
+/// The begin or end of a ramp, as a share of the plan; may lie outside the plan.
 pub const BEND: Bounds = Bounds::new(-1000.0, 1000.0);
 /// Plies of a game. Longer games are useless, and the number has to fit into a record.
 pub const PLIES: Bounds = Bounds { noun: "plies", ..Bounds::new(0.0, 10_000.0) };
 pub const SOME_PLIES: Bounds = Bounds { noun: "plies", ..Bounds::new(1.0, 10_000.0) };
 /// Random plies of a start; games rarely last longer.
 pub const START_PLIES: Bounds = Bounds { noun: "plies", ..Bounds::new(0.0, 1000.0) };
-/// Simulations of a search.
 pub const SIMULATIONS: Bounds = Bounds::new(1.0, 1e6);
-/// Nodes of a search.
 pub const NODES: Bounds = Bounds::new(1.0, 1e9);
 /// Memory of a tree or a table.
 pub const MEGABYTES: Bounds = Bounds { noun: "megabytes", ..Bounds::new(1.0, 16_384.0) };
 /// Games per round; their positions are in memory until they have been learned from.
 pub const ROUND: Bounds = Bounds::new(1.0, 1e6);
-/// Games of a match.
 pub const MATCH: Bounds = Bounds::new(1.0, 100_000.0);
-/// Positions of a batch.
 pub const BATCH: Bounds = Bounds::new(1.0, 65_536.0);
 /// Positions in a buffer.
 pub const POSITIONS: Bounds = Bounds::new(1.0, 1e9);

@@ -10,7 +10,7 @@ use selfmate_run::Budget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hardware {
     pub threads: usize,
-    /// The device of residual networks. Other networks always run on the CPU.
+    /// The device of residual networks. Other networks always use [`Device::Cpu`].
     pub device: Device,
 }
 

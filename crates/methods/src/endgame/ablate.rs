@@ -3,8 +3,8 @@
 //!
 //! Each run may spend the same number of simulations on self-play. It uses one thread and depends
 //! only on its settings and its seed; more threads run more runs at the same time. The outcome of
-//! each run is a file, so a stopped ablation continues with the missing runs. Only `speed.csv`
-//! contains timings.
+//! each run is a file, so a stopped ablation continues with the missing runs. Of the tables, only
+//! `speed.csv` contains timings.
 
 mod grid;
 mod table;
@@ -71,7 +71,6 @@ pub struct Point {
     pub simulations: u64,
     pub games: u64,
     pub positions: u64,
-    /// Batches.
     pub steps: u64,
     pub report: TablebaseReport,
 }
@@ -96,7 +95,6 @@ pub enum AblateError {
 pub struct Progress<'a> {
     /// Finished runs.
     pub done: usize,
-    /// All runs.
     pub total: usize,
     /// The run that has just finished.
     pub outcome: &'a Outcome,

@@ -77,7 +77,6 @@ pub struct TablebaseReport {
     pub node_bytes: f64,
     /// Simulations of the searches against the perfect defender.
     pub simulations: u64,
-    /// Simulations of all searches.
     pub all_simulations: u64,
 }
 

@@ -8,7 +8,7 @@ use selfmate_train::engine_match::EngineMatchConfig;
 use selfmate_train::evaluation::EvaluationConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::tuning::{Genome, first};
+use crate::tuning::{Genome, start_weights};
 
 /// The bounds of settings that no other learner has.
 pub(super) const BOUNDS: &[NamedBounds] = &[
@@ -145,12 +145,12 @@ impl EvolveConfig {
         }
     }
 
-    pub fn first(&self) -> Result<Tuning, ConfigError> {
-        first(&self.start)
+    pub fn start_weights(&self) -> Result<Tuning, ConfigError> {
+        start_weights(&self.start)
     }
 
     pub(super) fn genome(&self) -> Result<Genome, ConfigError> {
-        Genome::new(&self.first()?, &self.genes).map_err(|unknown| ConfigError::Value {
+        Genome::new(&self.start_weights()?, &self.genes).map_err(|unknown| ConfigError::Value {
             field: "genes",
             got: unknown,
             expected: "the beginning of a weight's name, such as piece_value",

@@ -44,9 +44,9 @@ pub struct Episode {
     /// The table's last move was mate.
     is_mate: bool,
     /// Moves of the learning side or sides after those that enter the table.
-    beyond: u32,
+    rollout_moves: u32,
     /// Truncated in a position that does not enter the table.
-    is_unseen: bool,
+    ends_in_rollout: bool,
     pub winner: Option<Color>,
     /// All plies, including those after the table's.
     pub plies: u32,
@@ -88,9 +88,9 @@ impl Episode {
             if let Some(outcome) = game.outcome_given(&legal) {
                 let was_ours = play_config.side.is_none_or(|side| side != mover);
                 let is_mate = outcome.reason == Reason::Checkmate;
-                episode.is_mate = is_mate && was_ours && episode.beyond == 0;
-                episode.end(outcome, !mover);
-                return Ok(episode.ended(ply));
+                episode.is_mate = is_mate && was_ours && episode.rollout_moves == 0;
+                episode.set_outcome(outcome, !mover);
+                return Ok(episode.with_plies(ply));
             }
             let is_over = ply >= by_table;
             if is_over
@@ -99,13 +99,13 @@ impl Episode {
             {
                 return episode.finish(game, first, finisher, most - ply);
             }
-            let is_beyond = play_config.new_states > 0 && new_states >= play_config.new_states;
-            if is_over && (is_beyond || !is_ours) {
-                episode.is_unseen = is_beyond;
-                return Ok(episode.ended(ply));
+            let is_rollout = play_config.new_states > 0 && new_states >= play_config.new_states;
+            if is_over && (is_rollout || !is_ours) {
+                episode.ends_in_rollout = is_rollout;
+                return Ok(episode.with_plies(ply));
             }
-            if is_beyond || !is_ours {
-                episode.beyond += u32::from(is_ours);
+            if is_rollout || !is_ours {
+                episode.rollout_moves += u32::from(is_ours);
                 game.play_unchecked(legal[rng.below(legal.len())]);
                 continue;
             }
@@ -128,7 +128,7 @@ impl Episode {
                 count: legal.len() as u16,
                 played: choice.map(|choice| choice as u16),
             });
-            let Some(choice) = choice else { return Ok(episode.ended(ply)) };
+            let Some(choice) = choice else { return Ok(episode.with_plies(ply)) };
             game.play_unchecked(legal[choice]);
         }
     }
@@ -146,8 +146,8 @@ impl Episode {
         finisher.new_game();
         for done in 0..=plies {
             if let Some(outcome) = game.outcome() {
-                self.end(outcome, last_mover);
-                return Ok(self.ended(ply + done));
+                self.set_outcome(outcome, last_mover);
+                return Ok(self.with_plies(ply + done));
             }
             if done == plies {
                 break;
@@ -159,16 +159,16 @@ impl Episode {
             })?;
         }
         // The result is unknown, so the last move is not updated.
-        Ok(self.ended(ply + plies))
+        Ok(self.with_plies(ply + plies))
     }
 
-    fn end(&mut self, outcome: Outcome, last_mover: Color) {
+    fn set_outcome(&mut self, outcome: Outcome, last_mover: Color) {
         self.winner = outcome.winner;
         let side = self.side.unwrap_or(last_mover);
         self.reward = Some(2.0 * outcome.points(side) as f32 - 1.0);
     }
 
-    fn ended(mut self, plies: u32) -> Episode {
+    fn with_plies(mut self, plies: u32) -> Episode {
         self.plies = plies;
         self
     }
@@ -187,8 +187,8 @@ impl Episode {
             let is_opponents = self.side.is_none() && moves % 2 == 1;
             if is_opponents { flip_value(discounted) } else { discounted }
         };
-        let mut expected = self.reward.map(|reward| earlier(reward, self.beyond));
-        if self.is_unseen {
+        let mut expected = self.reward.map(|reward| earlier(reward, self.rollout_moves));
+        if self.ends_in_rollout {
             expected = Some(0.0);
         }
         // One mate is enough to know the value of the move.

@@ -38,8 +38,9 @@ impl Starts {
         if let Some(pieces) = pieces(text) {
             let mut rng = Seed::new(0).rng();
             let mut turns = (0..TRIES).map(|number| Color::from_white(number % 2 == 0));
-            let is_found = turns
-                .any(|turn| place(&pieces, turn, &mut rng).is_some_and(|found| goes_on(&found)));
+            let is_found = turns.any(|turn| {
+                random_placement(&pieces, turn, &mut rng).is_some_and(|found| can_start(&found))
+            });
             let starts = is_found.then_some(Starts::Ending(pieces));
             return starts.ok_or_else(|| wrong(&"no game can start there"));
         }
@@ -47,7 +48,7 @@ impl Starts {
         let openings = Openings::load(&source, Seed::new(0)).map_err(|error| wrong(&error))?;
         let positions = openings.take(openings.len());
         let positions = positions.iter().map(|opening| opening.game.position().clone());
-        let positions: Vec<Chess> = positions.filter(goes_on).collect();
+        let positions: Vec<Chess> = positions.filter(can_start).collect();
         if positions.is_empty() {
             return Err(wrong(&"no game can start there"));
         }
@@ -63,7 +64,7 @@ impl Starts {
                     // In an evaluation the side with the pieces moves first, in training either
                     // side.
                     let turn = Color::from_white(is_evaluation || rng.chance(0.5));
-                    let Some(position) = place(pieces, turn, rng) else { continue };
+                    let Some(position) = random_placement(pieces, turn, rng) else { continue };
                     position
                 }
                 Starts::Positions(positions) => positions[rng.below(positions.len())].clone(),
@@ -80,7 +81,7 @@ impl Starts {
     }
 }
 
-fn goes_on(position: &Chess) -> bool {
+fn can_start(position: &Chess) -> bool {
     Game::from_position(position.clone()).outcome().is_none()
 }
 
@@ -90,17 +91,17 @@ fn pieces(name: &str) -> Option<Vec<Piece>> {
     if !(3..=6).contains(&name.len()) || !name.starts_with(['k', 'K']) {
         return None;
     }
-    let piece = |(place, letter): (usize, char)| {
+    let piece = |(index, letter): (usize, char)| {
         let role = Role::from_char(letter)?;
         // There are exactly two kings.
-        (role != Role::King || place == 0 || place == second)
-            .then(|| role.of(Color::from_white(place < second)))
+        (role != Role::King || index == 0 || index == second)
+            .then(|| role.of(Color::from_white(index < second)))
     };
     name.char_indices().map(piece).collect()
 }
 
 /// Pieces on random squares; `None` when the position is illegal.
-fn place(pieces: &[Piece], turn: Color, rng: &mut Rng) -> Option<Chess> {
+fn random_placement(pieces: &[Piece], turn: Color, rng: &mut Rng) -> Option<Chess> {
     let mut setup = Setup::empty();
     setup.turn = turn;
     for &piece in pieces {

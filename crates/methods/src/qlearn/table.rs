@@ -81,7 +81,7 @@ impl Table {
 
     /// The value of a move and its number of updates.
     pub fn get(&self, pair: u64) -> Option<(f32, u32)> {
-        let line = &self.lines[self.place(pair)];
+        let line = &self.lines[self.line_of(pair)];
         let found = line.iter().find(|entry| entry.key == pair && entry.count > 0);
         found.map(|entry| (entry.value, entry.count & !IS_STATE))
     }
@@ -108,8 +108,8 @@ impl Table {
     /// The entry with this key, with its counter increased. A new entry replaces the least used one
     /// of a full line.
     fn entry(&mut self, key: u64, kind: u32) -> &mut Entry {
-        let place = self.place(key);
-        let line = &mut self.lines[place];
+        let line_index = self.line_of(key);
+        let line = &mut self.lines[line_index];
         let known = line.iter().position(|entry| entry.key == key && entry.count > 0);
         let index = match known {
             Some(index) => index,
@@ -133,7 +133,7 @@ impl Table {
         entry
     }
 
-    fn place(&self, key: u64) -> usize {
+    fn line_of(&self, key: u64) -> usize {
         // The number of lines is a power of two.
         key as usize & (self.lines.len() - 1)
     }
@@ -183,9 +183,10 @@ impl Table {
             let key = u64::from_le_bytes(key.try_into().expect("eight bytes"));
             let value = f32::from_le_bytes(value.try_into().expect("four bytes"));
             let count = u32::from_le_bytes(count.try_into().expect("four bytes"));
-            let place = table.place(key);
-            let Some(free) = table.lines[place].iter_mut().find(|entry| entry.count == 0) else {
-                return wrong(format!("a fifth entry in line {place}"));
+            let line_index = table.line_of(key);
+            let Some(free) = table.lines[line_index].iter_mut().find(|entry| entry.count == 0)
+            else {
+                return wrong(format!("a fifth entry in line {line_index}"));
             };
             // Written so that NaN is rejected too.
             let is_value = value.abs() <= 1.0;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::loss::LossConfig;
 use super::spsa::SpsaConfig;
 use super::texel::TexelConfig;
-use crate::tuning::{Genome, first};
+use crate::tuning::{Genome, start_weights};
 
 /// The bounds of settings that no other learner has.
 pub(super) const BOUNDS: &[NamedBounds] = &[
@@ -161,7 +161,7 @@ impl TuneConfig {
     }
 
     pub(super) fn genome(&self) -> Result<Genome, ConfigError> {
-        let base = first(&self.start)?;
+        let base = start_weights(&self.start)?;
         let genes = if self.genes.is_empty() { evaluation_terms() } else { self.genes.clone() };
         Genome::new(&base, &genes).map_err(|unknown| ConfigError::Value {
             field: "genes",

@@ -82,7 +82,7 @@ pub struct FitExamples {
 /// Positions with scores beyond this are decided and not used.
 const DECIDED: i32 = 1500;
 
-/// The quiet positions of a game after its opening: nobody in check, and no capture wins material.
+/// The quiet positions of a game after its opening: no check, and no capture wins material.
 /// A truncated game has no result, so it has no examples.
 pub fn examples(game: &PlayedGame) -> Vec<Example> {
     if game.termination == Termination::Truncated {
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_error() {
+    fn the_gradient_matches_finite_differences() {
         let tuning = Tuning::default();
         let genome = Genome::new(&tuning, &["piece_value".into(), "passed".into()]).unwrap();
         let point = genome.point(&tuning);

@@ -56,16 +56,16 @@ impl Transition {
 
 /// The latest transitions; a full buffer overwrites the oldest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replay {
+pub struct ReplayBuffer {
     transitions: Vec<Transition>,
     capacity: usize,
     /// Where the next transition goes once the buffer is full.
     next: usize,
 }
 
-impl Replay {
-    pub fn new(capacity: usize) -> Replay {
-        Replay { transitions: Vec::new(), capacity: capacity.max(1), next: 0 }
+impl ReplayBuffer {
+    pub fn new(capacity: usize) -> ReplayBuffer {
+        ReplayBuffer { transitions: Vec::new(), capacity: capacity.max(1), next: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -101,8 +101,8 @@ impl Replay {
         bytes
     }
 
-    /// Reads the output of [`Replay::encode`]; the error says what is wrong with the bytes.
-    pub fn decode(bytes: &[u8], capacity: usize) -> Result<Replay, String> {
+    /// Reads the output of [`ReplayBuffer::encode`]; the error says what is wrong with the bytes.
+    pub fn decode(bytes: &[u8], capacity: usize) -> Result<ReplayBuffer, String> {
         let (next, rest) = bytes.split_at_checked(8).ok_or("no bytes")?;
         let next = u64::from_le_bytes(next.try_into().expect("eight bytes"));
         let (records, left) = rest.as_chunks::<BYTES>();
@@ -119,7 +119,7 @@ impl Replay {
             }
             Transition { boards, white_moves: rest[0] == 1, result: rest[1] as i8 }
         };
-        Ok(Replay { transitions: records.iter().map(transition).collect(), capacity, next })
+        Ok(ReplayBuffer { transitions: records.iter().map(transition).collect(), capacity, next })
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_are_those_of_the_encoding() {
+    fn planes_equal_those_of_the_encoding() {
         for (transition, game) in transitions(50) {
             let mut planes = Vec::new();
             transition.planes(&mut planes);
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_full_buffer_overwrites_the_oldest_and_round_trips() {
         let all = transitions(25);
-        let mut replay = Replay::new(10);
+        let mut replay = ReplayBuffer::new(10);
         for (transition, _) in &all {
             replay.push(*transition);
         }
@@ -183,9 +183,9 @@ mod tests {
         let latest: Vec<Transition> = all[15..].iter().map(|(transition, _)| *transition).collect();
         assert!(replay.transitions.iter().all(|transition| latest.contains(transition)));
         let bytes = replay.encode();
-        assert_eq!(Replay::decode(&bytes, 10).unwrap(), replay);
-        assert!(Replay::decode(&bytes[..bytes.len() - 1], 10).is_err());
-        assert!(Replay::decode(&bytes, 5).is_err() && Replay::decode(&[], 5).is_err());
+        assert_eq!(ReplayBuffer::decode(&bytes, 10).unwrap(), replay);
+        assert!(ReplayBuffer::decode(&bytes[..bytes.len() - 1], 10).is_err());
+        assert!(ReplayBuffer::decode(&bytes, 5).is_err() && ReplayBuffer::decode(&[], 5).is_err());
         assert_eq!(replay.draw(30, &mut Seed::new(2).rng()).len(), 30);
     }
 }
