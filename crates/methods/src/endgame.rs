@@ -19,6 +19,7 @@ use selfmate_nn::Model;
 use selfmate_nn::mlp::{MlpConfig, Network, NetworkEvaluator, Sample, Target, Trainer};
 use selfmate_nn::sparse::{TrainError, WeightsInfo};
 use selfmate_run::{GameRecord, RecordError, Run};
+use selfmate_search::Wdl;
 use selfmate_selfplay::{Ending, Evaluators, GameSource, Ramp, SelfPlayConfig, Stage, Watch};
 use selfmate_train::{
     ConfigError, Curves, End, Hardware, Losses, MODEL, RoundContext, SelfPlayLearner, Targets,
@@ -195,7 +196,7 @@ impl TrainableModel for Endgame {
         let mut wdls = targets.wdls(record).into_iter();
         let (mut samples, mut canonical) = (Vec::new(), Canonical::default());
         record.replay(|game, legal, position| {
-            let value = wdls.next().map_or(0.0, |wdl| wdl.value());
+            let value = wdls.next().map_or(0.0, Wdl::value);
             canonical.encode(game.position(), legal);
             samples.push(sample(&canonical, &position.policy, value));
         })?;

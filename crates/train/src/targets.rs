@@ -71,14 +71,14 @@ impl Targets {
                     }
                 }
             });
-            returns[index] = self.from_later(value, ply - position.ply);
+            returns[index] = self.for_earlier_ply(value, ply - position.ply);
             next = Some((position.ply, (1.0 - lambda) * position.value + lambda * returns[index]));
         }
         returns
     }
 
     /// A value for the side to move this many plies earlier.
-    fn from_later(&self, value: f32, plies: u16) -> f32 {
+    fn for_earlier_ply(&self, value: f32, plies: u16) -> f32 {
         let earlier = if plies.is_multiple_of(2) { value } else { flip_value(value) };
         self.discount.powi(i32::from(plies)) * earlier
     }
