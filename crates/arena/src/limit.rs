@@ -136,9 +136,6 @@ impl TryFrom<String> for TimeControl {
     }
 }
 
-/// The name under which `learn` still imports [`Limit`].
-pub type SpecLimit = Limit;
-
 /// The limit that a spec sets for its player, from the options `nodes`, `depth` and `movetime`
 /// (milliseconds), as far as the kind has them.
 pub(crate) fn from_options(options: &SpecOptions<'_>) -> Result<Limit, SpecError> {

@@ -1,7 +1,7 @@
-//! Compares learning settings on one stored data set, by the loss on games held out:
+//! Compares training settings on one stored data set by the loss on held-out games:
 //! `cargo run --release -p selfmate-methods --example offline -- zero|alphazero RUN_FOLDER FROM..TO
-//! PASSES [KEY=VALUE]...`, with generations of the run and the keys of its `run.toml`, such as
-//! `network.hidden=512`.
+//! PASSES [KEY=VALUE]...`, with a range of generations of the run and settings as in `run.toml`,
+//! such as `network.hidden=512`.
 
 use std::path::Path;
 use std::time::Instant;
@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
     let [learner, folder, range, passes, settings @ ..] = &arguments[..] else {
         return Err("expected LEARNER RUN_FOLDER FROM..TO PASSES [KEY=VALUE]...".into());
     };
-    let (from, to) = range.split_once("..").ok_or("generations are FROM..TO")?;
+    let (from, to) = range.split_once("..").ok_or("expected generations as FROM..TO")?;
     let run = RunReader::new(Path::new(folder));
     let mut games: Vec<GameRecord> = Vec::new();
     for generation in from.parse()?..to.parse()? {
@@ -33,14 +33,15 @@ fn main() -> Result<(), Error> {
     }
     let passes: f64 = passes.parse()?;
     println!("{settings:?}");
-    let defaults = Settings::preset(learner, "default").ok_or("an unknown learner")?;
+    let defaults =
+        Settings::preset(learner, "default").ok_or("expected zero or alphazero as the learner")?;
     let settings = defaults.set(settings)?;
     if let Some(config) = settings.downcast::<ZeroConfig>() {
         learn::<Zero>(config, games, passes)
     } else if let Some(config) = settings.downcast::<AlphaZeroConfig>() {
         learn::<AlphaZero>(config, games, passes)
     } else {
-        Err("expected zero or alphazero".into())
+        Err("expected zero or alphazero as the learner".into())
     }
 }
 
@@ -81,7 +82,7 @@ fn learn<M: TrainableModel>(
     Ok(())
 }
 
-/// Mean cross entropy of results and of policy targets.
+/// Mean cross entropies of the value and policy targets.
 fn losses(
     evaluators: &Evaluators,
     games: &[GameRecord],
@@ -89,10 +90,10 @@ fn losses(
 ) -> Result<[f64; 2], Error> {
     let of_game = |record: &GameRecord| -> Result<[f64; 3], selfmate_run::RecordError> {
         let (mut leaves, mut policies) = (Vec::new(), Vec::new());
-        record.replay(|game, legal, judged| {
+        record.replay(|game, legal, recorded| {
             let (game, legal) = (game.clone(), legal.clone());
             leaves.push(Leaf { game, legal, need: Need::Both });
-            policies.push(judged.policy.clone());
+            policies.push(recorded.policy.clone());
         })?;
         let mut evaluations = vec![Evaluation::default(); leaves.len()];
         evaluators().evaluate(&leaves, &mut evaluations);
@@ -100,10 +101,10 @@ fn losses(
         let wdls = targets.wdls(record);
         for ((evaluation, policy), wdl) in evaluations.iter_mut().zip(&policies).zip(wdls) {
             softmax(&mut evaluation.logits, 1.0);
-            let said = evaluation.wdl;
+            let predicted = evaluation.wdl;
             let target = [wdl.win, wdl.draw, wdl.loss];
-            sums[0] += entropy(&target, &[said.win, said.draw, said.loss]);
-            sums[1] += entropy(policy, &evaluation.logits);
+            sums[0] += cross_entropy(&target, &[predicted.win, predicted.draw, predicted.loss]);
+            sums[1] += cross_entropy(policy, &evaluation.logits);
         }
         Ok(sums)
     };
@@ -113,7 +114,7 @@ fn losses(
     Ok([value / count, policy / count])
 }
 
-fn entropy(target: &[f32], output: &[f32]) -> f64 {
+fn cross_entropy(target: &[f32], output: &[f32]) -> f64 {
     let term = |(&t, &o): (&f32, &f32)| -f64::from(t) * f64::from(o.max(1e-9)).ln();
     target.iter().zip(output).map(term).sum()
 }

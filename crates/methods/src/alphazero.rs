@@ -1,9 +1,9 @@
-//! The `alphazero` learner: a residual network over 119 planes and 4672 moves that learns from
-//! games against itself (Silver et al. 2018).
+//! The `alphazero` learner: a residual network over 119 planes and 4672 moves, trained by self-play
+//! (Silver et al. 2018).
 //!
-//! The loop is that of all learners from [`crate::selfplay`]; here is what it plays and trains
-//! with. A position of the replay window is a place in a stored game: its planes are made when
-//! they are needed, because a million of them would take 30 gigabytes.
+//! The training loop is [`SelfPlayLearner`]; this file has the model and its presets. A sample in
+//! the replay buffer refers to a stored game. Its planes are encoded when needed, because those of a
+//! million positions would take 30 gigabytes.
 
 use std::sync::Arc;
 
@@ -54,22 +54,22 @@ pub fn cpu() -> AlphaZeroConfig {
         network: residual::Config { value: ValueHead::Wdl, ..residual::Config::small() },
         selfplay: SelfPlayConfig {
             generation_games: 512,
-            // With half as many, and half the candidates, games soon end in draws.
+            // With half as many simulations and candidates, most games soon end in draws.
             simulations: Ramp::new(32.0, 48.0, 0.0, 1.0),
             games_at_once: 32,
             expansion: Expansion::FirstVisit,
             candidates: 16,
-            // A random network would say as little and take eighteen times as long.
+            // A random network would add no information and take eighteen times as long.
             bootstrap: Bootstrap { games: 6144, simulations: 64, kept_share: 0.3 },
             memory_mb: 2,
             ..SelfPlayConfig::default()
         },
         learning: LearningConfig {
             batch: 256,
-            // Learned from more often, a game's result is soon known by heart.
+            // With more reuse the network memorises the results of games.
             reuse: 1.0,
             rate: Ramp::new(2e-3, 2e-4, 0.4, 1.0),
-            // With so few games the searches know nothing for long.
+            // With so few games the values of the search are unreliable for a long time.
             result_weight: Ramp::new(1.0, 0.5, 0.4, 0.9),
             warmup_steps: 100,
             replay_max: 1_000_000,
@@ -89,8 +89,8 @@ pub fn toy() -> AlphaZeroConfig {
     AlphaZeroConfig { plan_games: 2_500, network, ..cpu }
 }
 
-/// The published settings: 800 simulations, PUCT with Dirichlet noise, momentum, steps of the
-/// learning rate. For a GPU and patience.
+/// The published settings: 800 simulations, PUCT with Dirichlet noise, momentum, stepwise learning
+/// rate. Needs a GPU and a lot of time.
 pub fn paper() -> AlphaZeroConfig {
     AlphaZeroConfig {
         plan_games: 44_000_000,
@@ -129,7 +129,7 @@ pub fn paper() -> AlphaZeroConfig {
     }
 }
 
-/// A run of seconds that learns next to nothing: for tests and for a first look.
+/// A run of a few seconds that learns almost nothing, for tests and first experiments.
 pub fn tiny() -> AlphaZeroConfig {
     let cpu = cpu();
     AlphaZeroConfig {
@@ -173,11 +173,10 @@ pub const INFO: LearnerInfo = LearnerInfo {
     descriptions: &[],
 };
 
-/// Bytes of a sample, measured generously.
+/// Bytes of a sample; a generous estimate.
 const SAMPLE_BYTES: u64 = 256;
 
-/// Bytes that a position of a batch takes in training: its planes and the activations of every
-/// layer.
+/// Bytes of a position in a training batch: its planes and the activations of every layer.
 pub(crate) fn batch_bytes(network: &residual::Config) -> u64 {
     let activations = network.filters * (2 * network.blocks + 2);
     (64 * 4 * (network.planes + activations)) as u64
@@ -226,7 +225,6 @@ impl LearnerConfig for AlphaZeroConfig {
     }
 }
 
-/// A residual network in training.
 pub struct AlphaZero {
     trainer: Trainer,
     shape: residual::Config,
@@ -234,39 +232,38 @@ pub struct AlphaZero {
     batch: Batch,
 }
 
-/// A position of a stored game, with what to say of its value.
+/// A position of a stored game and its value target.
 pub struct Position {
-    played: Arc<Played>,
-    /// Its place among the judged positions of the game.
+    stored: Arc<StoredGame>,
+    /// The index in `recorded`.
     index: usize,
     wdl: Wdl,
 }
 
-/// A stored game, and the same played to its end.
-struct Played {
-    judged: Vec<PositionRecord>,
+/// A game's recorded positions, and its final state with the move history.
+struct StoredGame {
+    recorded: Vec<PositionRecord>,
     game: Game,
 }
 
 impl Position {
-    /// As numbers.
     fn encode(&self, config: residual::Config) -> Encoded {
-        let judged = &self.played.judged[self.index];
+        let recorded = &self.stored.recorded[self.index];
         let encoding = config.encoding();
         let mut game = Game::new();
-        game.copy_recent_at(&self.played.game, judged.ply.into(), encoding.history());
+        game.copy_recent_at(&self.stored.game, recorded.ply.into(), encoding.history());
         let index = |m| {
             let index = MoveSpace::Az4672.index(game.position(), m);
             index.expect("every legal move has an index") as u16
         };
         let legal = game.legal_moves();
-        let moves = legal.iter().zip(&judged.policy);
+        let moves = legal.iter().zip(&recorded.policy);
         let policy = moves.map(|(&m, &share)| (index(m), share)).collect();
         Encoded { planes: encoding.encoded(&game), policy }
     }
 }
 
-/// A position as numbers: its planes, and a share for each legal move.
+/// The planes of a position and the share of each legal move.
 struct Encoded {
     planes: Vec<f32>,
     policy: Vec<(u16, f32)>,
@@ -338,8 +335,8 @@ impl TrainableModel for AlphaZero {
 
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Position>, RecordError> {
         let game = record.replay(|_, _, _| {})?;
-        let played = Arc::new(Played { judged: record.positions.clone(), game });
-        let position = |(index, wdl)| Position { played: Arc::clone(&played), index, wdl };
+        let stored = Arc::new(StoredGame { recorded: record.positions.clone(), game });
+        let position = |(index, wdl)| Position { stored: Arc::clone(&stored), index, wdl };
         Ok(targets.wdls(record).into_iter().enumerate().map(position).collect())
     }
 
@@ -353,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_make_sense() {
+    fn presets_are_valid() {
         for name in PRESETS {
             preset(name).unwrap().check().unwrap();
         }

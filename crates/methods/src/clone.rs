@@ -1,10 +1,10 @@
-//! The `clone` learner: a network that copies a teacher, from games the teacher plays, from PGN
+//! The `clone` learner: imitation learning of a teacher, from games the teacher plays, from PGN
 //! files or from the games of another run.
 //!
-//! First the lessons are gathered, a sealed file of games at a time: what is there after a kill is
-//! not played again, and another run can learn from the same files. Then the network learns, in
-//! passes over all lessons. After each pass games that were held out show how well it copies; what
-//! plays is the network of the best pass.
+//! First the games are gathered, one sealed file at a time, so that an interrupted run does not play
+//! them again and other runs can use the same files. Then the network trains in passes over all
+//! positions. After each pass it is validated on held-out games; the player is the network of the
+//! best pass.
 
 mod config;
 mod pgn;
@@ -24,7 +24,7 @@ use selfmate_train::{
 use serde::{Deserialize, Serialize};
 
 pub use config::{CloneConfig, Config, ResidualCloneConfig, Source};
-pub use pgn::{PgnConfig, Read, read};
+pub use pgn::{PgnConfig, PgnGames, read_pgn};
 pub use teacher::TeacherConfig;
 pub use validation::{Validation, validate};
 
@@ -34,7 +34,7 @@ use crate::table::{
 };
 use crate::zero::Zero;
 
-/// The file of a checkpoint that says how far the lessons are.
+/// The checkpoint file of the progress. Its name is from an earlier version.
 const STATE: &str = "lessons.json";
 
 pub const INFO: LearnerInfo = LearnerInfo {
@@ -97,39 +97,37 @@ impl LearnerConfig for ResidualCloneConfig {
     }
 }
 
-/// A network that copies a teacher.
 pub struct Cloner<M: TrainableModel> {
     model: M,
-    /// The network of the best pass, as a file.
+    /// The encoded network of the best pass.
     best: Vec<u8>,
     state: State,
-    /// All lessons and the games held out; read when the learning begins.
-    lessons: Option<Lessons<M::Sample>>,
+    /// Read when training begins, after all games have been gathered.
+    dataset: Option<Dataset<M::Sample>>,
 }
 
-/// How far the lessons are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// Sealed files of games gathered so far.
+    /// Sealed files of games so far.
     chunks: u64,
     /// Games in them.
     games: u64,
-    /// No more games will come.
+    /// All games have been gathered.
     is_gathered: bool,
-    /// Positions to learn from, once they have been read.
+    /// The number of training positions, once they have been read.
     #[serde(default)]
     positions: Option<u64>,
-    /// Whole passes, and batches of the next one.
+    /// Complete passes, and batches of the current one.
     passes: u64,
     batches: u64,
-    /// The best result so far.
+    /// The best validation so far.
     best: Option<Validation>,
-    /// Passes since.
+    /// Passes since the best validation.
     worse: u64,
 }
 
-struct Lessons<T> {
+struct Dataset<T> {
     samples: Vec<T>,
     held_out: Vec<GameRecord>,
 }
@@ -147,7 +145,7 @@ impl<M: TrainableModel> Learner for Cloner<M> {
     fn new(config: &Self::Config, seed: Seed, hardware: Hardware) -> Result<Self, TrainingError> {
         let model = M::new(&config.network, &config.trainer, seed, hardware)?;
         let best = model.model_file()?;
-        Ok(Cloner { model, best, state: State::default(), lessons: None })
+        Ok(Cloner { model, best, state: State::default(), dataset: None })
     }
 
     fn restore(
@@ -161,13 +159,13 @@ impl<M: TrainableModel> Learner for Cloner<M> {
             model,
             best: read_bytes(checkpoint, MODEL)?.to_vec(),
             state: read_json(checkpoint, STATE)?,
-            lessons: None,
+            dataset: None,
         })
     }
 
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TrainingError> {
         let state = serde_json::to_vec(&self.state).expect("a state is plain data");
-        // Before the first pass is over there is nothing to choose from.
+        // Before the first validation the network in training plays.
         let best = match self.state.best {
             Some(_) => self.best.clone(),
             None => self.model.model_file()?,
@@ -178,7 +176,7 @@ impl<M: TrainableModel> Learner for Cloner<M> {
     fn end(&self, config: &Self::Config) -> Option<End> {
         let State { passes, worse, .. } = self.state;
         if worse >= config.patience {
-            return Some(End::Done(format!("no better on games held out for {worse} passes")));
+            return Some(End::Done(format!("no improvement on held-out games for {worse} passes")));
         }
         let done = || End::Done(format!("{passes} passes over all samples are done"));
         (passes >= config.passes).then(done)
@@ -206,27 +204,30 @@ impl<M: TrainableModel> Cloner<M> {
     ) -> Result<Option<Round>, TrainingError> {
         context.report(Stage::Play, 0.0);
         let gathered = match config.source {
-            Source::Teacher => match taught(config, self.state.chunks, context)? {
+            Source::Teacher => match teacher_games(config, self.state.chunks, context)? {
                 Some(games) => games,
                 None => return Ok(None),
             },
             Source::Pgn => {
                 let cancel = context.cancel;
-                let Some(read) = read(&config.pgn, config.games, &|| cancel.is_cancelled())? else {
+                let Some(pgn) = read_pgn(&config.pgn, config.games, &|| cancel.is_cancelled())?
+                else {
                     return Ok(None);
                 };
-                if read.broken + read.left_out > 0 {
-                    let (left_out, broken) = (read.left_out, read.broken);
-                    context.note(&format!("{left_out} games do not fit, {broken} are broken"));
+                if pgn.broken + pgn.filtered > 0 {
+                    let (filtered, broken) = (pgn.filtered, pgn.broken);
+                    context.note(&format!(
+                        "skipped {filtered} games by Elo or result and {broken} that cannot be read"
+                    ));
                 }
-                for (chunk, games) in (0..).zip(read.games.chunks(config.chunk_games as usize)) {
+                for (chunk, games) in (0..).zip(pgn.games.chunks(config.chunk_games as usize)) {
                     seal(chunk, games, context)?;
                 }
                 self.state.is_gathered = true;
-                read.games
+                pgn.games
             }
             Source::Run => {
-                // They stay where they are.
+                // The games stay in the other run.
                 self.state.is_gathered = true;
                 Vec::new()
             }
@@ -243,8 +244,8 @@ impl<M: TrainableModel> Cloner<M> {
         Ok(Some(round))
     }
 
-    /// True when the next file of games would take what is left of the time for games. Files that
-    /// were played before a kill count all the same.
+    /// True when the next file of games would exceed the share of time for gathering. Files from
+    /// before an interruption are still counted.
     fn is_late(
         &self,
         config: &Config<M::Shape, M::Training>,
@@ -255,35 +256,37 @@ impl<M: TrainableModel> Cloner<M> {
         Ok(with_next > config.gathering_share && !context.run.chunks()?.contains(&chunks))
     }
 
-    /// Learns some batches; at the end of a pass also looks at the games held out.
+    /// Trains on some batches; at the end of a pass also validates.
     fn learn(
         &mut self,
         config: &Config<M::Shape, M::Training>,
         context: &mut RoundContext<'_>,
     ) -> Result<Option<Round>, TrainingError> {
-        if self.lessons.is_none() {
+        if self.dataset.is_none() {
             context.report(Stage::Start, 0.0);
-            let Some(lessons) = read_lessons::<M>(config, self.state.chunks, context)? else {
+            let Some(dataset) = read_dataset::<M>(config, self.state.chunks, context)? else {
                 return Ok(None);
             };
-            let (before, now) = (self.state.positions, lessons.samples.len() as u64);
+            let (before, now) = (self.state.positions, dataset.samples.len() as u64);
             if before.is_some_and(|before| before != now) {
                 let before = before.unwrap_or_default();
-                let message = format!("{now} positions to learn from, where there were {before}");
+                let message = format!(
+                    "the games have {now} positions to learn from: expected {before} as before; restore the games or start a new run"
+                );
                 return Err(TrainingError::Teacher(message));
             }
             self.state.positions = Some(now);
-            self.lessons = Some(lessons);
+            self.dataset = Some(dataset);
         }
-        let Cloner { model, best, state, lessons } = self;
-        let lessons = lessons.as_ref().expect("read just now");
-        // The order of a pass is drawn anew for each.
-        let mut order: Vec<u32> = (0..lessons.samples.len() as u32).collect();
+        let Cloner { model, best, state, dataset } = self;
+        let dataset = dataset.as_ref().expect("read above");
+        // Each pass has its own random order.
+        let mut order: Vec<u32> = (0..dataset.samples.len() as u32).collect();
         context.seed.derive("passes").index(state.passes).rng().shuffle(&mut order);
         let batches: Vec<&[u32]> = order.chunks(config.batch).collect();
         let count = batches.len() as u64;
         let first = state.batches;
-        // A round that was cut short is ended first, so that later ones end where they would have.
+        // After an interruption the round ends where it would have ended without it.
         let until = ((first / config.round_batches + 1) * config.round_batches).min(count);
         let mut sums = [0.0; 3];
         for batch in &batches[first as usize..until as usize] {
@@ -292,7 +295,7 @@ impl<M: TrainableModel> Cloner<M> {
                 break;
             }
             let samples: Vec<&M::Sample> =
-                batch.iter().map(|&place| &lessons.samples[place as usize]).collect();
+                batch.iter().map(|&index| &dataset.samples[index as usize]).collect();
             let done = state.passes as f64 + state.batches as f64 / count as f64;
             let rate = config.rate.at(done / config.passes as f64);
             let losses = model.learn(&samples, rate as f32)?;
@@ -319,7 +322,7 @@ impl<M: TrainableModel> Cloner<M> {
         (state.passes, state.batches) = (state.passes + 1, 0);
         context.report(Stage::Rate, 0.0);
         let network = model.evaluators()?;
-        let found = context.pool.install(|| validate(&lessons.held_out, &network))?;
+        let found = context.pool.install(|| validate(&dataset.held_out, &network))?;
         round.add("validation.top1", found.top1);
         round.add("validation.top5", found.top5);
         round.add("validation_policy", found.policy);
@@ -335,9 +338,9 @@ impl<M: TrainableModel> Cloner<M> {
     }
 }
 
-/// A sealed file of the teacher's games: one that is there already, or played now; `None` when there
-/// was no time.
-fn taught<N, T>(
+/// A sealed file of the teacher's games, which are played now if the file is missing or wrong;
+/// `None` when there was no time.
+fn teacher_games<N, T>(
     config: &Config<N, T>,
     chunk: u64,
     context: &mut RoundContext<'_>,
@@ -349,7 +352,7 @@ fn taught<N, T>(
             Ok(games) if games.iter().map(|game| game.number).eq(numbers.clone()) => {
                 return Ok(Some(games));
             }
-            Ok(_) => format!("the games of file {chunk} are not those to be played"),
+            Ok(_) => format!("the games of file {chunk} have other numbers than expected"),
             Err(RunError::Damaged(damage)) => damage.to_string(),
             Err(error) => return Err(error.into()),
         };
@@ -358,29 +361,29 @@ fn taught<N, T>(
     }
     let Some(games) = teacher::play(&config.teacher, numbers, context)? else { return Ok(None) };
     seal(chunk, &games, context)?;
-    // What is learned is what is stored.
+    // Stored games are rounded; read them back so that a resumed run learns from the same numbers.
     Ok(Some(context.run.read_chunk(chunk)?))
 }
 
-/// Reads all games again, those to learn from as samples; `None` when games had to be played again
-/// and there was no time.
-fn read_lessons<M: TrainableModel>(
+/// Reads all games and encodes those to train on; `None` when games had to be played again and
+/// there was no time.
+fn read_dataset<M: TrainableModel>(
     config: &Config<M::Shape, M::Training>,
-    taught_chunks: u64,
+    teacher_chunks: u64,
     context: &mut RoundContext<'_>,
-) -> Result<Option<Lessons<M::Sample>>, TrainingError> {
+) -> Result<Option<Dataset<M::Sample>>, TrainingError> {
     let other = RunReader::new(Path::new(&config.run));
     let targets =
         Targets { result_weight: config.result_weight as f32, discount: 1.0, lambda: None };
-    // A game of each teacher is held out, then one of each again.
+    // Held-out games are chosen so that every teacher has some.
     let (chunks, teachers) = match config.source {
         Source::Teacher => {
-            ((0..taught_chunks).collect(), config.teacher.players.len().max(1) as u64)
+            ((0..teacher_chunks).collect(), config.teacher.players.len().max(1) as u64)
         }
         Source::Pgn => (context.run.chunks()?, 1),
         Source::Run => (other.chunks()?, 1),
     };
-    let (mut lessons, mut games) = (Lessons { samples: Vec::new(), held_out: Vec::new() }, 0);
+    let (mut dataset, mut games) = (Dataset { samples: Vec::new(), held_out: Vec::new() }, 0);
     for chunk in chunks {
         if games >= config.games {
             break;
@@ -389,7 +392,7 @@ fn read_lessons<M: TrainableModel>(
             return Ok(None);
         }
         let stored = match config.source {
-            Source::Teacher => match taught(config, chunk, context)? {
+            Source::Teacher => match teacher_games(config, chunk, context)? {
                 Some(stored) => stored,
                 None => return Ok(None),
             },
@@ -399,17 +402,19 @@ fn read_lessons<M: TrainableModel>(
         games += stored.len() as u64;
         let is_held_out =
             |game: &GameRecord| (game.number / teachers).is_multiple_of(config.held_out);
-        let (held_out, learned): (Vec<GameRecord>, Vec<GameRecord>) =
+        let (held_out, training): (Vec<GameRecord>, Vec<GameRecord>) =
             stored.into_iter().partition(is_held_out);
-        lessons.held_out.extend(held_out);
-        lessons.samples.extend(context.pool.install(|| samples::<M>(&learned, targets))?);
+        dataset.held_out.extend(held_out);
+        dataset.samples.extend(context.pool.install(|| samples::<M>(&training, targets))?);
     }
-    if lessons.samples.is_empty() || lessons.held_out.is_empty() {
+    if dataset.samples.is_empty() || dataset.held_out.is_empty() {
         let source: &RunReader = if config.source == Source::Run { &other } else { &*context.run };
         let folder = source.path().display();
-        return Err(TrainingError::Teacher(format!("{folder}: there are {games} games in it")));
+        return Err(TrainingError::Teacher(format!(
+            "{folder} has {games} games: expected at least one to learn from and one to hold out"
+        )));
     }
-    Ok(Some(lessons))
+    Ok(Some(dataset))
 }
 
 fn seal(
@@ -426,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for name in CloneConfig::PRESETS {
             CloneConfig::preset(name).unwrap().check().unwrap();
             ResidualCloneConfig::preset(name).unwrap().check().unwrap();

@@ -1,4 +1,4 @@
-//! The games of a run for other programs: as PGN, and position by position as JSON or Parquet.
+//! Exports the games of a run: as PGN, or position by position as JSON lines or Parquet.
 
 #[cfg(feature = "parquet")]
 mod parquet;
@@ -13,30 +13,25 @@ use selfmate_chess::{fen, notation};
 use selfmate_run::{GameRecord, RecordError, RunError, RunReader};
 use serde_json::{Map, Value, json};
 
-/// Where games are written.
 pub type Output<'a> = dyn Write + Send + 'a;
 
-/// Why games cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
-    /// The run cannot be read.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A stored game that cannot be played again.
+    /// A stored game has an illegal move.
     #[error(transparent)]
     Game(#[from] RecordError),
-    /// The output cannot be written.
     #[error("cannot write the games: {0}")]
     Io(#[from] io::Error),
-    /// The output cannot be written as Parquet.
     #[cfg(feature = "parquet")]
     #[error("cannot write the games as Parquet: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
-/// Writes all sealed games of a run as PGN; how many there were.
+/// Writes all sealed games of a run as PGN and returns their number.
 pub fn write_games(run: &RunReader, out: &mut Output<'_>) -> Result<u64, DatasetError> {
-    each(run, &mut |record| {
+    for_each_game(run, &mut |record| {
         let game = record.replay(|_, _, _| ())?;
         let mut pgn = PgnGame::new(game);
         pgn.result = match record.outcome.pgn() {
@@ -51,12 +46,12 @@ pub fn write_games(run: &RunReader, out: &mut Output<'_>) -> Result<u64, Dataset
     })
 }
 
-/// Writes all judged positions of a run as JSON, one a line; how many games there were.
+/// Writes all recorded positions of a run as JSON lines and returns the number of games.
 ///
 /// `{"game", "ply", "fen", "move", "value", "draw", "policy": {move: share}, "result"}`: values and
-/// results are the mover's, from -1 to 1; the result of a game that was cut off is `null`.
+/// results are for the side to move, from -1 to 1; the result of a truncated game is `null`.
 pub fn write_positions(run: &RunReader, out: &mut Output<'_>) -> Result<u64, DatasetError> {
-    each(run, &mut |record| {
+    for_each_game(run, &mut |record| {
         for example in examples(record)? {
             writeln!(out, "{}", example.json())?;
         }
@@ -64,16 +59,15 @@ pub fn write_positions(run: &RunReader, out: &mut Output<'_>) -> Result<u64, Dat
     })
 }
 
-/// A judged position as others read it.
+/// A recorded position in the export formats.
 struct Example {
     game: u64,
     ply: u16,
     fen: String,
-    /// The move that was played.
     played: Option<String>,
     value: f32,
     draw: f32,
-    /// Moves and their shares, none of them 0.
+    /// Moves and their shares, without those that are 0.
     policy: Vec<(String, f32)>,
     result: Option<f64>,
 }
@@ -95,20 +89,19 @@ impl Example {
     }
 }
 
-/// The judged positions of a game.
 fn examples(record: &GameRecord) -> Result<Vec<Example>, RecordError> {
     let mut examples = Vec::new();
     let is_over = !record.outcome.is_truncated();
-    record.replay(|game, legal, judged| {
+    record.replay(|game, legal, recorded| {
         let uci = |m| notation::uci(game.position(), m);
-        let shares = legal.iter().zip(&judged.policy).filter(|(_, share)| **share > 0.0);
+        let shares = legal.iter().zip(&recorded.policy).filter(|(_, share)| **share > 0.0);
         examples.push(Example {
             game: record.number,
-            ply: judged.ply,
+            ply: recorded.ply,
             fen: fen::to_fen(game.position()),
-            played: record.moves.get(usize::from(judged.ply)).map(|&m| uci(m)),
-            value: judged.value,
-            draw: judged.draw,
+            played: record.moves.get(usize::from(recorded.ply)).map(|&m| uci(m)),
+            value: recorded.value,
+            draw: recorded.draw,
             policy: shares.map(|(&m, &share)| (uci(m), share)).collect(),
             result: is_over.then(|| 2.0 * record.outcome.points(game.turn()) - 1.0),
         });
@@ -116,7 +109,7 @@ fn examples(record: &GameRecord) -> Result<Vec<Example>, RecordError> {
     Ok(examples)
 }
 
-fn each(
+fn for_each_game(
     run: &RunReader,
     write: &mut dyn FnMut(&GameRecord) -> Result<(), DatasetError>,
 ) -> Result<u64, DatasetError> {
@@ -166,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn games_and_positions_are_written_for_others() {
+    fn games_and_positions_are_exported() {
         let folder = tempfile::tempdir().unwrap();
         let run = run(folder.path());
         let mut pgn = Vec::new();

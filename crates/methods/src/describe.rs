@@ -1,13 +1,13 @@
-//! What the newest checkpoint of a run has learned, in words.
+//! A text description of the newest checkpoint of a run.
 
 use selfmate_run::{Checkpoint, PassedOver, RunError, RunReader};
 
 use crate::table::LEARNERS;
 
 pub struct RunDescription {
-    /// Empty when the learner has nothing that fits into lines.
+    /// Empty when the learner has no description.
     pub lines: Vec<String>,
-    /// Newer checkpoints that are damaged.
+    /// Newer checkpoints that were skipped because they are damaged.
     pub passed_over: Option<PassedOver>,
 }
 
@@ -17,7 +17,7 @@ pub fn describe(run: &RunReader) -> Result<RunDescription, RunError> {
     Ok(RunDescription { lines, passed_over: latest.passed_over() })
 }
 
-/// Files are told apart by their names, which learners share where they share the format.
+/// Descriptions go by file name; learners with the same format share the name.
 fn lines(checkpoint: &Checkpoint) -> Vec<String> {
     let mut lines = Vec::new();
     let mut described = Vec::new();
@@ -43,9 +43,9 @@ mod tests {
     use crate::tune::HISTORY;
 
     #[test]
-    fn files_that_cannot_be_read_are_named() {
+    fn unreadable_files_are_reported_by_name() {
         let files =
-            [(HISTORY.to_owned(), b"[]".to_vec()), (TABLE.to_owned(), b"no table".to_vec())];
+            [(HISTORY.to_owned(), b"[]".to_vec()), (TABLE.to_owned(), b"not a table".to_vec())];
         let lines = lines(&Checkpoint { step: 1, files: files.into() });
         assert!(lines[0].starts_with("table.q cannot be read: "), "{}", lines[0]);
         assert_eq!(lines[1], "0 trials, 0 promotions; the last:");

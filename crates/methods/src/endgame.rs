@@ -1,9 +1,8 @@
 //! The `krk`, `kqk` and `kpk` learners: endings small enough that the value of every position is
-//! known, learned by self-play with a small network and judged by the exact tablebase.
+//! known, learned by self-play with a small network.
 //!
-//! An ending is a start, a model and an oracle: games start from random positions of the ending
-//! (`selfplay.ending`), the model is [`Endgame`], and the [`Oracle`] evaluates it. The oracle never
-//! enters the learning.
+//! Games start from random positions of the ending (`selfplay.ending`), the model is [`Endgame`],
+//! and the [`Oracle`] evaluates it against the exact tablebase. Nothing is learned from the oracle.
 
 pub mod ablate;
 mod config;
@@ -20,6 +19,7 @@ use selfmate_nn::Model;
 use selfmate_nn::mlp::{MlpConfig, Network, NetworkEvaluator, Sample, Target, Trainer};
 use selfmate_nn::sparse::{TrainError, WeightsInfo};
 use selfmate_run::{GameRecord, RecordError, Run};
+use selfmate_search::Wdl;
 use selfmate_selfplay::{Ending, Evaluators, GameSource, Ramp, SelfPlayConfig, Stage, Watch};
 use selfmate_train::{
     ConfigError, Curves, End, Hardware, Losses, MODEL, RoundContext, SelfPlayLearner, Targets,
@@ -37,15 +37,15 @@ use crate::table::{
 };
 
 pub const KRK: LearnerInfo =
-    info("krk", "king and rook against king, judged by the exact tablebase", |name| {
+    info("krk", "king and rook against king, evaluated with the exact tablebase", |name| {
         boxed(preset(Ending::Krk, name))
     });
 pub const KQK: LearnerInfo =
-    info("kqk", "king and queen against king, judged by the exact tablebase", |name| {
+    info("kqk", "king and queen against king, evaluated with the exact tablebase", |name| {
         boxed(preset(Ending::Kqk, name))
     });
 pub const KPK: LearnerInfo =
-    info("kpk", "king and pawn against king, judged by the exact tablebase", |name| {
+    info("kpk", "king and pawn against king, evaluated with the exact tablebase", |name| {
         boxed(preset(Ending::Kpk, name))
     });
 
@@ -87,7 +87,7 @@ impl LearnerConfig for EndgameConfig {
     fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)> {
         /// Bytes of a sample or a cached evaluation.
         const SAMPLE_BYTES: u64 = 512;
-        /// Positions that a run of hours comes to.
+        /// Positions that a run of several hours plays.
         const POSITIONS: u64 = 1_000_000;
         let cached = self.selfplay.transpositions as u64 * SAMPLE_BYTES;
         let replay = self.learning.replay_capacity(POSITIONS) as u64;
@@ -103,12 +103,12 @@ impl LearnerConfig for EndgameConfig {
     }
 }
 
-/// A small network that sees the canonical board.
+/// A small network with the canonical board as its input.
 pub struct Endgame {
     trainer: Trainer,
     training: EndgameTraining,
     pool: rayon::ThreadPool,
-    /// Solved when the first evaluation is due.
+    /// Computed when the first evaluation is due.
     oracle: OnceLock<Oracle>,
 }
 
@@ -196,7 +196,7 @@ impl TrainableModel for Endgame {
         let mut wdls = targets.wdls(record).into_iter();
         let (mut samples, mut canonical) = (Vec::new(), Canonical::default());
         record.replay(|game, legal, position| {
-            let value = wdls.next().map_or(0.0, |wdl| wdl.value());
+            let value = wdls.next().map_or(0.0, Wdl::value);
             canonical.encode(game.position(), legal);
             samples.push(sample(&canonical, &position.policy, value));
         })?;
@@ -228,8 +228,8 @@ impl TrainableModel for Endgame {
     }
 }
 
-/// Promotions without an index leave a gap in the policy. A position that has only such moves is
-/// learned with a uniform policy.
+/// Moves without an index (underpromotions) are left out of the policy. If only such moves have a
+/// share, the target is uniform.
 fn sample(canonical: &Canonical, policy: &[f32], value: f32) -> Sample {
     let indexed = canonical.moves.iter().zip(policy);
     let (moves, mut policy): (Vec<u16>, Vec<f32>) =
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_make_no_sense_are_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for ending in Ending::ALL {
             config::check(&default(ending)).unwrap();
             config::check(&tiny(ending)).unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_without_an_index_leave_a_policy_that_adds_up() {
+    fn a_policy_without_the_moves_that_have_no_index_adds_up_to_one() {
         let mut canonical = Canonical::default();
         canonical.moves = vec![Some(7), None, Some(9)];
         let sample = sample(&canonical, &[0.3, 0.4, 0.3], 2.0);

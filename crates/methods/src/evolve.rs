@@ -1,8 +1,8 @@
-//! The `evolve` learner: weights of the hand-written evaluation by evolution.
+//! The `evolve` learner: evolves weights of the hand-written evaluation.
 //!
-//! A round is a generation: new weights are drawn around the best so far, all of them play the same
-//! openings against the same pool of opponents, and those that score best shape the next generation.
-//! What evolves is a list of named weights; the strategy is (μ + λ) or CMA-ES.
+//! A round is one generation: new weights are drawn, all of them play the same openings against the
+//! same pool of opponents, and those with the highest scores shape the next generation. The strategy
+//! is (μ + λ) or CMA-ES.
 
 mod cma;
 mod config;
@@ -29,7 +29,7 @@ pub use simple::Simple;
 use crate::table::{LearnerConfig, LearnerInfo, SearchKind, boxed, parse};
 use crate::tuning::{self, Genome, WEIGHTS, engine_kind};
 
-/// The file that holds the population.
+/// The file of the population and the pool.
 const STATE: &str = "evolution.json";
 /// Pairs of games of the best against the first weights in an evaluation.
 const START_PAIRS: usize = 100;
@@ -68,18 +68,17 @@ impl LearnerConfig for EvolveConfig {
     }
 }
 
-/// Weights in evolution.
 pub struct Evolve {
     genome: Genome,
     state: State,
 }
 
-/// What a checkpoint remembers.
+/// The training state in a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
     population: Population,
-    /// The first weights, then past bests, the oldest first.
+    /// The first weights, then earlier bests, oldest first.
     pool: Vec<Tuning>,
 }
 
@@ -119,7 +118,7 @@ impl Population {
         }
     }
 
-    /// True when all of it fits to so many genes.
+    /// True when all its vectors have this length.
     fn has_genes(&self, genes: usize) -> bool {
         match self {
             Population::Simple(simple) => simple.has_genes(genes),
@@ -138,7 +137,7 @@ impl Learner for Evolve {
     }
 
     fn new(config: &EvolveConfig, _: Seed, _: Hardware) -> Result<Evolve, TrainingError> {
-        let (genome, first) = (config.genome()?, config.first()?);
+        let (genome, first) = (config.genome()?, config.start_weights()?);
         let (point, sigma) = (genome.point(&first), config.sigma);
         let population = match config.strategy {
             Strategy::Simple => {
@@ -161,7 +160,7 @@ impl Learner for Evolve {
             return Err(state_error(checkpoint, STATE, &message));
         }
         if evolve.state.pool.is_empty() {
-            return Err(state_error(checkpoint, STATE, &"no opponents"));
+            return Err(state_error(checkpoint, STATE, &"the pool of opponents is empty"));
         }
         Ok(evolve)
     }
@@ -177,10 +176,12 @@ impl Learner for Evolve {
         context: &mut RoundContext<'_>,
     ) -> Result<Option<Round>, TrainingError> {
         context.report(Stage::Play, 0.0);
-        // Beyond a bound all points are the same engine; the population should not stray there.
+        // Points beyond the bounds give the same engine as points on them.
         let points = self.state.population.ask(&mut context.seed_for("mutations").rng());
         let points: Vec<Vec<f64>> = points.iter().map(|point| self.genome.bounded(point)).collect();
-        let Some((fitness, nodes)) = self.judge(config, &points, context)? else { return Ok(None) };
+        let Some((fitness, nodes)) = self.fitness(config, &points, context)? else {
+            return Ok(None);
+        };
         let mut round = Round {
             games: (points.len() * config.pairs * 2) as u64,
             nodes,
@@ -212,14 +213,13 @@ impl Learner for Evolve {
 }
 
 impl Evolve {
-    /// The best weights.
     pub fn best(&self) -> Tuning {
         self.genome.tuning(self.state.population.best())
     }
 
-    /// The share of points of each in the same games, and the nodes of all of them; `None` when
-    /// there was no time.
-    fn judge(
+    /// The score of each point in the same games, and the nodes of all games; `None` when there was
+    /// no time.
+    fn fitness(
         &self,
         config: &EvolveConfig,
         points: &[Vec<f64>],
@@ -237,7 +237,8 @@ impl Evolve {
         }))
     }
 
-    /// Adds how the best does against its examiner and against the first weights.
+    /// Adds the scores of the best weights against the evaluation's opponent and against the first
+    /// weights.
     fn evaluate(
         &self,
         config: &EvolveConfig,
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for name in EvolveConfig::PRESETS {
             EvolveConfig::preset(name).unwrap().check().unwrap();
         }

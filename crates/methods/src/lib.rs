@@ -1,8 +1,8 @@
 //! The learners, and the one [`table`] that lists them.
 //!
-//! Each learner is a file of its own: its settings, what a round does, and how a checkpoint becomes a
-//! player. What they share is in `selfmate-train` (the loop) and `selfmate-selfplay` (games). This
-//! crate knows nothing of terminals, browsers or brokers.
+//! Each learner is a file of its own: its settings, what a round does, and how a checkpoint becomes
+//! a player. What learners share is in `selfmate-train` (the loop) and `selfmate-selfplay` (games).
+//! This crate does not depend on the terminal, the web server or the cluster.
 
 pub mod alphazero;
 pub mod clone;

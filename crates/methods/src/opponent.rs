@@ -1,22 +1,19 @@
-//! Who plays against a network in training: what `value` and `reinforce` share.
+//! The opponents of a network in training, for `value` and `reinforce`.
 
 use selfmate_chess::{Color, Rng};
 use selfmate_train::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// Who plays against the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Opponent {
-    /// Any move.
+    /// Plays random moves.
     Random,
-    /// The network itself.
     Itself,
-    /// One of its past selves.
+    /// A random one of its earlier versions.
     Pool,
 }
 
-/// Refuses a list of opponents that cannot be played against.
 pub(crate) fn check_opponents(opponents: &[Opponent], pool: usize) -> Result<(), ConfigError> {
     let wrong = |field, got: &str, expected| {
         Err(ConfigError::Value { field, got: got.to_owned(), expected })
@@ -25,7 +22,7 @@ pub(crate) fn check_opponents(opponents: &[Opponent], pool: usize) -> Result<(),
         return wrong("opponents", "empty", "random, itself or pool");
     }
     if pool == 0 && opponents.contains(&Opponent::Pool) {
-        return wrong("pool", "0", "at least 1 when past selves are among the opponents");
+        return wrong("pool", "0", "at least 1 when the opponents include pool");
     }
     Ok(())
 }
@@ -33,15 +30,15 @@ pub(crate) fn check_opponents(opponents: &[Opponent], pool: usize) -> Result<(),
 /// The opponent of one game.
 #[derive(Debug)]
 pub enum GameOpponent<'a, N> {
-    /// Any move.
+    /// Plays random moves.
     Random,
-    /// The network itself, which learns from both sides.
+    /// The network plays both sides and learns from both.
     Itself,
-    /// Another network, which learns nothing.
+    /// A network that does not learn from the game.
     Other(&'a N),
 }
 
-// Derived ones would ask the same of networks.
+// Derived implementations would require the same of `N`.
 impl<N> Clone for GameOpponent<'_, N> {
     fn clone(&self) -> Self {
         *self
@@ -51,8 +48,8 @@ impl<N> Clone for GameOpponent<'_, N> {
 impl<N> Copy for GameOpponent<'_, N> {}
 
 impl<'a, N> GameOpponent<'a, N> {
-    /// The opponent of a game and the network's colour: opponents come in turn, each is met with
-    /// both colours in turn.
+    /// The opponent of a game and the network's colour. Opponents take turns; the colour changes
+    /// after each has had its turn.
     pub fn of_game(
         number: u64,
         opponents: &[Opponent],
@@ -71,7 +68,7 @@ impl<'a, N> GameOpponent<'a, N> {
         (opponent, Color::from_white((number / count).is_multiple_of(2)))
     }
 
-    /// Which network moves, and whether it is the one that learns; `None` for any move.
+    /// The network that moves, if any, and whether it learns from the move.
     pub fn mover(self, network: &'a N, is_networks_turn: bool) -> (Option<&'a N>, bool) {
         match self {
             GameOpponent::Itself => (Some(network), true),
@@ -82,8 +79,8 @@ impl<'a, N> GameOpponent<'a, N> {
     }
 }
 
-/// Lets a past self join the pool; the oldest leaves when there are too many.
-pub fn join<N>(pool: &mut Vec<N>, network: N, most: usize) {
+/// Adds a network to the pool; drops the oldest when there are more than `most`.
+pub fn add_to_pool<N>(pool: &mut Vec<N>, network: N, most: usize) {
     pool.push(network);
     if pool.len() > most {
         pool.remove(0);
@@ -109,7 +106,7 @@ mod tests {
         let (white, black) = (Color::White, Color::Black);
         assert_eq!(games, [(false, white), (true, white), (false, black), (true, black)]);
         let (opponent, _) = GameOpponent::<u8>::of_game(1, &opponents, &[], &mut rng);
-        assert!(matches!(opponent, GameOpponent::Itself), "a pool without anybody");
+        assert!(matches!(opponent, GameOpponent::Itself), "empty pool");
     }
 
     #[test]
@@ -123,7 +120,7 @@ mod tests {
     #[test]
     fn the_oldest_leaves_the_pool() {
         let mut pool = vec![1, 2];
-        join(&mut pool, 3, 2);
+        add_to_pool(&mut pool, 3, 2);
         assert_eq!(pool, [2, 3]);
     }
 }

@@ -1,4 +1,4 @@
-//! What was trained as players: `run:NAME`, and `default`, the network that ships with selfmate.
+//! Trained players: `run:NAME`, and `default`, the network that ships with selfmate.
 
 use std::num::IntErrorKind;
 use std::path::Path;
@@ -14,18 +14,19 @@ use selfmate_train::MODEL;
 
 use crate::table::{LEARNERS, Loader};
 
-/// The network of a real run; `nets/README.md` says which.
+/// The network of a real run; see `nets/README.md`.
 const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
 
-/// Hears of a player that is older than it should be: newer checkpoints of its run are damaged.
-/// It may hear of the same more than once.
+/// Called when a player uses an older checkpoint because newer ones are damaged; possibly more than
+/// once for the same checkpoint.
 pub type OnPassedOver = dyn Fn(&PassedOver) + Send + Sync;
 
-/// Adds the trained players to a registry, those of runs from this folder.
-pub fn register(registry: &mut Registry, runs: &Path, tell: Arc<OnPassedOver>) {
+/// Adds the trained players to a registry; `runs` is the folder of the runs.
+pub fn register(registry: &mut Registry, runs: &Path, on_passed_over: Arc<OnPassedOver>) {
     let runs: Arc<Path> = runs.into();
-    let run = "what a run has learned, the newest or that of a step";
-    let run = PlayerKind::loading("run", run, move |options| load(options, &runs, &*tell));
+    let run = "the newest player of a run, or the one of a step";
+    let run =
+        PlayerKind::loading("run", run, move |options| load(options, &runs, &*on_passed_over));
     let run = net::declare(run.argument("NAME or NAME@STEP"));
     registry.register(run.option("blunder", "percent of moves that are random, for tuned weights"));
     let shipped = "the network that ships with selfmate";
@@ -35,20 +36,17 @@ pub fn register(registry: &mut Registry, runs: &Path, tell: Arc<OnPassedOver>) {
     registry.register(net::declare(shipped));
 }
 
-/// The weights of the network that ships with selfmate.
 pub fn shipped_weights() -> Weights {
     let (weights, _) = sparse::decode(SHIPPED).expect("a test reads the shipped network");
     weights
 }
 
-/// The network that ships with selfmate.
 fn shipped_model() -> Model {
     Model::Sparse(shipped_weights().into())
 }
 
-/// The network that a text names, as in a player's spec: `default`, `net:FILE`, `run:NAME@STEP`
-/// or just a run's name. What is wrong, if there is none.
-pub fn model(text: &str, runs: &Path, tell: &OnPassedOver) -> Result<Model, String> {
+/// The network of a player's spec: `default`, `net:FILE`, `run:NAME@STEP` or just a run's name.
+pub fn model(text: &str, runs: &Path, on_passed_over: &OnPassedOver) -> Result<Model, String> {
     match text.split_once(':') {
         Some(("net", file)) => {
             let loaded = Model::load(Path::new(file));
@@ -57,7 +55,7 @@ pub fn model(text: &str, runs: &Path, tell: &OnPassedOver) -> Result<Model, Stri
         None if text == "default" => Ok(shipped_model()),
         run => {
             let argument = run.filter(|(kind, _)| *kind == "run").map_or(text, |(_, name)| name);
-            let (_, checkpoint) = checkpoint_of_run(argument, runs, tell)?;
+            let (_, checkpoint) = checkpoint_of_run(argument, runs, on_passed_over)?;
             let bytes = checkpoint.files.get(MODEL);
             let bytes = bytes.ok_or_else(|| {
                 format!("run '{argument}' has no network of zero, alphazero or clone")
@@ -67,27 +65,35 @@ pub fn model(text: &str, runs: &Path, tell: &OnPassedOver) -> Result<Model, Stri
     }
 }
 
-/// What `NAME` or `NAME@STEP` means, under the latter name. The files of the checkpoint decide which
-/// learner's format it has.
-fn load(options: &SpecOptions<'_>, runs: &Path, tell: &OnPassedOver) -> Result<Loaded, SpecError> {
+/// Loads the player `NAME` or `NAME@STEP`; its spec then has the step. The file names in the
+/// checkpoint decide which learner's format it has.
+fn load(
+    options: &SpecOptions<'_>,
+    runs: &Path,
+    on_passed_over: &OnPassedOver,
+) -> Result<Loaded, SpecError> {
     let wrong = |reason: String| SpecError::Other { spec: options.label(), reason };
-    let found = checkpoint_of_run(options.argument("NAME")?, runs, tell);
+    let found = checkpoint_of_run(options.argument("NAME")?, runs, on_passed_over);
     let (name, checkpoint) = found.map_err(wrong)?;
     let spec = PlayerSpec { argument: Some(name), ..options.spec.clone() };
     let formats = LEARNERS.iter().map(|info| info.player);
     let mut present =
         formats.filter_map(|format| Some((checkpoint.files.get(format.file)?, format.load)));
     let (bytes, loader) =
-        present.next().ok_or_else(|| wrong("there is no player in it yet".to_owned()))?;
+        present.next().ok_or_else(|| wrong("the run has no player yet".to_owned()))?;
     match loader {
         Loader::Own { options: known, load } => {
-            refuse(options, known)?;
+            check_options(options, known)?;
             let (build, identity) = (load(bytes).map_err(wrong)?, content_hash(bytes));
             Ok(Loaded { spec, identity, build, network: None })
         }
         Loader::Network => {
             if let Some(value) = options.spec.option("blunder") {
-                return Err(options.bad("blunder", value, "a run of evolve or tune beside it"));
+                return Err(options.bad(
+                    "blunder",
+                    value,
+                    "no such option for this run, only for those of evolve and tune",
+                ));
             }
             let (model, _) = Model::decode(bytes).map_err(|error| wrong(error.to_string()))?;
             Ok(net::loaded(spec, bytes, model))
@@ -95,11 +101,11 @@ fn load(options: &SpecOptions<'_>, runs: &Path, tell: &OnPassedOver) -> Result<L
     }
 }
 
-/// Options that any player may be offered, as chess programs do, whether it has a use for them.
+/// Options that chess programs offer to every player, even if it ignores them.
 const OFFERED: [&str; 6] = ["book", "threads", "memory", "syzygy", "syzygy_pieces", "syzygy_50"];
 
-/// Names an option that a player does not have.
-fn refuse(options: &SpecOptions<'_>, known: &[&str]) -> Result<(), SpecError> {
+/// An error for an option that the player does not have.
+fn check_options(options: &SpecOptions<'_>, known: &[&str]) -> Result<(), SpecError> {
     let is_known = |name: &str| OFFERED.contains(&name) || known.contains(&name);
     match options.spec.options.iter().find(|(name, _)| !is_known(name)) {
         Some((name, value)) => {
@@ -111,11 +117,11 @@ fn refuse(options: &SpecOptions<'_>, known: &[&str]) -> Result<(), SpecError> {
     }
 }
 
-/// The checkpoint that `NAME` or `NAME@STEP` means, with the latter name.
+/// The checkpoint `NAME` or `NAME@STEP`, with its name in the second form.
 fn checkpoint_of_run(
     argument: &str,
     runs: &Path,
-    tell: &OnPassedOver,
+    on_passed_over: &OnPassedOver,
 ) -> Result<(String, Checkpoint), String> {
     let (name, step) = match argument.split_once('@') {
         None => (argument, None),
@@ -137,10 +143,10 @@ fn checkpoint_of_run(
         None => {
             let latest = run.latest_checkpoint(&[]).map_err(|error| error.to_string())?;
             if let Some(passed_over) = latest.passed_over() {
-                tell(&passed_over);
+                on_passed_over(&passed_over);
             }
             if let (None, Some(damage)) = (&latest.checkpoint, latest.damages.first()) {
-                return Err(format!("run '{name}' has no whole checkpoint: {damage}"));
+                return Err(format!("run '{name}' has no undamaged checkpoint: {damage}"));
             }
             latest.checkpoint
         }
@@ -170,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_keeps_the_checkpoint_it_began_with_while_the_run_goes_on() {
+    fn a_match_keeps_its_checkpoint_while_the_run_continues() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("runs");
         let mut run = Run::open(&runs.join("tonight")).unwrap();
@@ -199,14 +205,14 @@ mod tests {
         config.games = 8;
         let error = run_match(&config, &kept, &registry, &mut |_| {}).unwrap_err().to_string();
         assert!(
-            error.contains("started with 'run:tonight@1,depth=1', which no longer exists: "),
+            error.contains("was started with 'run:tonight@1,depth=1', which no longer exists: "),
             "{error}"
         );
         assert!(error.contains("no checkpoint of step 1: there are 2, 3, 4, 5"), "{error}");
     }
 
     #[test]
-    fn whoever_plays_with_an_older_checkpoint_is_told_which_and_why() {
+    fn an_older_checkpoint_in_place_of_a_damaged_one_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let runs = folder.path().join("runs");
         let mut run = Run::open(&runs.join("tonight")).unwrap();
@@ -214,24 +220,27 @@ mod tests {
         save(&mut run, 1);
         save(&mut run, 2);
         let newest = runs.join("tonight/checkpoints/2").join(MODEL);
-        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-        let told = Arc::clone(&heard);
-        let tell = move |passed: &PassedOver| told.lock().unwrap().push(passed.to_string());
+        let reported: Arc<Mutex<Vec<String>>> = Arc::default();
+        let sink = Arc::clone(&reported);
+        let report = move |passed: &PassedOver| sink.lock().unwrap().push(passed.to_string());
         let mut registry = Registry::standard();
-        register(&mut registry, &runs, Arc::new(tell.clone()));
+        register(&mut registry, &runs, Arc::new(report.clone()));
         let pin = |text: &str| registry.resolve(text).unwrap().name().to_owned();
         assert_eq!(pin("run:tonight"), "run:tonight@2");
-        assert!(heard.lock().unwrap().is_empty());
+        assert!(reported.lock().unwrap().is_empty());
         std::fs::write(&newest, "damaged").unwrap();
         assert_eq!(pin("run:tonight"), "run:tonight@1");
-        model("tonight", &runs, &tell).unwrap();
-        // One that was asked for by its step is what was asked for.
+        model("tonight", &runs, &report).unwrap();
+        // A checkpoint that was requested by its step is not reported.
         assert_eq!(pin("run:tonight@1"), "run:tonight@1");
-        let heard = heard.lock().unwrap();
-        assert_eq!(heard.len(), 2, "{heard:?}");
+        let reported = reported.lock().unwrap();
+        assert_eq!(reported.len(), 2, "{reported:?}");
         let path = newest.display().to_string();
-        assert!(heard.iter().all(|said| said.starts_with(&path)), "{heard:?}");
-        assert!(heard.iter().all(|said| said.ends_with("step 1 is used instead")), "{heard:?}");
+        assert!(reported.iter().all(|text| text.starts_with(&path)), "{reported:?}");
+        assert!(
+            reported.iter().all(|text| text.ends_with("step 1 is used instead")),
+            "{reported:?}"
+        );
     }
 
     #[test]

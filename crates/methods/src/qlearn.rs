@@ -1,9 +1,8 @@
-//! The `qlearn` learner: a table with a value for every move that was ever tried
-//! (Watkins 1989), for a game of two sides.
+//! The `qlearn` learner: tabular Q-learning (Watkins 1989) for a game of two sides.
 //!
-//! A round is a number of games with the table as it is, on all threads, and then their lessons,
-//! one game after the other. A table cannot guess: it shows how far remembering alone goes. On an
-//! ending of a few pieces that is all the way; on whole games it is the first few moves.
+//! A round plays a number of games with a fixed table, on all threads, and then updates the table
+//! one game after the other. A table does not generalise, so this shows how far memorising alone
+//! goes: endings with few pieces are learned completely, whole games only for the first few moves.
 
 mod config;
 mod describe;
@@ -37,11 +36,11 @@ pub use table::{LearningRate, Table, TableError};
 use crate::table::{
     Description, LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse,
 };
-use episode::{Episode, Manner};
+use episode::{Episode, PlayConfig};
 use start::Starts;
 use state::State;
 
-/// The file of a checkpoint that holds the table.
+/// The checkpoint file of the table.
 pub const TABLE: &str = "table.q";
 
 pub const INFO: LearnerInfo = LearnerInfo {
@@ -74,7 +73,7 @@ impl LearnerConfig for QLearnConfig {
     }
 
     fn memory_mb(&self, _threads: usize) -> Vec<(&'static str, u64)> {
-        // A checkpoint is a second copy.
+        // Encoding a checkpoint makes a second copy.
         vec![("table_mb", 2 * self.table_mb.next_power_of_two() as u64)]
     }
 
@@ -83,7 +82,6 @@ impl LearnerConfig for QLearnConfig {
     }
 }
 
-/// A table in training.
 pub struct QLearn {
     /// Shared with the players of an evaluation.
     table: Arc<Table>,
@@ -131,11 +129,12 @@ impl Learner for QLearn {
             return Ok(None);
         };
         context.report(Stage::Learn, 0.0);
-        let pace = LearningRate { alpha: config.alpha.at(progress) as f32, doubt: config.doubt };
-        let (mut wrong, mut round) = (0.0, Round::default());
+        let learning_rate =
+            LearningRate { alpha: config.alpha.at(progress) as f32, doubt: config.doubt };
+        let (mut error_sum, mut round) = (0.0, Round::default());
         let table = Arc::make_mut(&mut self.table);
         for episode in &episodes {
-            wrong += episode.teach(table, pace, config.gamma as f32);
+            error_sum += episode.update(table, learning_rate, config.gamma as f32);
             round.positions += episode.moves() as u64;
         }
         round.games = episodes.len() as u64;
@@ -144,14 +143,14 @@ impl Learner for QLearn {
         let part = |is_counted: &dyn Fn(&Episode) -> bool| {
             episodes.iter().filter(|episode| is_counted(episode)).count() as f64 / games
         };
-        round.add("error", wrong / (round.positions as f64).max(1.0));
+        round.add("error", error_sum / (round.positions as f64).max(1.0));
         round.add("white_share", part(&|episode| episode.winner == Some(Color::White)));
         round.add("black_share", part(&|episode| episode.winner == Some(Color::Black)));
         round.add("truncated_share", part(&|episode| episode.reward.is_none()));
         let plies: f64 = episodes.iter().map(|episode| f64::from(episode.plies)).sum();
         round.add("plies", plies / games);
         round.add("epsilon", config.epsilon.at(progress));
-        round.add("alpha", f64::from(pace.alpha));
+        round.add("alpha", f64::from(learning_rate.alpha));
         round.add("states", self.table.states() as f64);
         round.add("pairs", self.table.pairs() as f64);
         round.add("fullness", self.table.fullness());
@@ -163,10 +162,10 @@ impl Learner for QLearn {
     }
 }
 
-/// Says when there is not enough memory for a table of about so many megabytes.
+/// An error when there is not enough memory for the table.
 fn check_memory(table_mb: usize) -> Result<(), MemoryError> {
     let purpose = "the table of values";
-    // A table has a power of two of lines.
+    // The number of lines is a power of two.
     let megabytes = table_mb.checked_next_power_of_two().unwrap_or(usize::MAX);
     check_limit(megabytes, purpose)?;
     check_room(megabytes << 20, purpose)
@@ -191,7 +190,7 @@ impl QLearn {
             let seed = seed.index(number);
             let mut rng = seed.rng();
             let start = self.starts.draw(false, &mut rng);
-            let manner = Manner {
+            let play_config = PlayConfig {
                 epsilon,
                 side: match config.opponent {
                     Opponent::Itself => None,
@@ -208,7 +207,7 @@ impl QLearn {
                 ),
             };
             let finisher = finisher.as_deref_mut().map(|player| player as &mut dyn Player);
-            let episode = Episode::play(&self.table, start, &manner, finisher, &mut rng);
+            let episode = Episode::play(&self.table, start, &play_config, finisher, &mut rng);
             Ok::<_, TrainingError>(Some(episode?))
         };
         context
@@ -216,41 +215,42 @@ impl QLearn {
             .install(|| (first..first + config.round_games).into_par_iter().map(game).collect())
     }
 
-    /// Adds what the table can do against its examiner, without any chance moves of its own.
+    /// Adds the table's results against the evaluation's opponent, without random moves of its own.
     fn evaluate(
         &self,
         config: &QLearnConfig,
         context: &RoundContext<'_>,
         round: &mut Round,
     ) -> Result<(), TrainingError> {
-        let Some(games) = self.play_exam(config, context)? else { return Ok(()) };
+        let Some(games) = self.play_evaluation(config, context)? else { return Ok(()) };
         let total = games.len() as f64;
-        let share = |wanted: &dyn Fn(&Sat) -> bool| {
-            games.iter().filter(|sat| wanted(sat)).count() as f64 / total
+        let share = |counts: &dyn Fn(&EvaluationGame) -> bool| {
+            games.iter().filter(|played| counts(played)).count() as f64 / total
         };
-        let is_won = |sat: &Sat| sat.game.winner == Some(sat.side);
+        let is_won = |played: &EvaluationGame| played.game.winner == Some(played.side);
         if let Starts::Ending(_) = self.starts {
-            let won = games.iter().filter(|sat| is_won(sat));
-            let plies: usize = won.clone().map(|sat| sat.game.moves.len()).sum();
+            let won = games.iter().filter(|played| is_won(played));
+            let plies: usize = won.clone().map(|played| played.game.moves.len()).sum();
             round.add("evaluation.mates", share(&is_won));
-            round.add("evaluation.known", share(&|sat| sat.is_known));
+            round.add("evaluation.known", share(&|played| played.is_known));
             round.add("exam_plies", plies as f64 / (won.count() as f64).max(1.0));
             return Ok(());
         }
-        let lost = share(&|sat| sat.game.winner.is_some_and(|winner| winner != sat.side));
+        let lost = share(&|played| played.game.winner.is_some_and(|winner| winner != played.side));
         round.add("evaluation.wins", share(&is_won));
         round.add("evaluation.losses", lost);
         round.add("evaluation.score", 0.5 + 0.5 * (share(&is_won) - lost));
         Ok(())
     }
 
-    /// Games from starts that are kept for evaluations, the same in each, so that the curve shows the
-    /// table alone. In endings the table has the side with the pieces, otherwise both in turn.
-    fn play_exam(
+    /// Games from the starts that are held out for evaluations. They are the same every time, so
+    /// that the curve depends on the table alone. In endings the table has the side with the
+    /// pieces, otherwise both sides in turn.
+    fn play_evaluation(
         &self,
         config: &QLearnConfig,
         context: &RoundContext<'_>,
-    ) -> Result<Option<Vec<Sat>>, TrainingError> {
+    ) -> Result<Option<Vec<EvaluationGame>>, TrainingError> {
         let seed = context.seed.derive("evaluation");
         let is_ending = matches!(self.starts, Starts::Ending(_));
         let max_plies =
@@ -259,8 +259,8 @@ impl QLearn {
         let settings = GameSettings { adjudication, ..GameSettings::default() };
         let (cancel, stop) = (context.cancel, context.cancel.flag());
         let registry = Registry::standard();
-        let examiner = registry.parse(&config.evaluation.opponent).map_err(MatchError::from)?;
-        let sit = |number: u64| {
+        let opponent = registry.parse(&config.evaluation.opponent).map_err(MatchError::from)?;
+        let play = |number: u64| {
             if cancel.is_cancelled() {
                 return Ok(None);
             }
@@ -269,24 +269,23 @@ impl QLearn {
             let is_known = self.table.get(State::of(start.position()).key).is_some();
             let opening = Opening { game: start, name: None };
             let mut table = TablePlayer::new("table", Arc::clone(&self.table), seed);
-            let mut other = registry.build(&examiner, seed).map_err(MatchError::from)?;
+            let mut other = registry.build(&opponent, seed).map_err(MatchError::from)?;
             let (side, game) = if is_ending || number.is_multiple_of(2) {
                 (Side::White, play_game(&mut table, &mut *other, &opening, &settings, None, &stop))
             } else {
                 (Side::Black, play_game(&mut *other, &mut table, &opening, &settings, None, &stop))
             };
-            Ok(game.map(|game| Sat { game, side, is_known }))
+            Ok(game.map(|game| EvaluationGame { game, side, is_known }))
         };
-        context.pool.install(|| (0..config.evaluation.games).into_par_iter().map(sit).collect())
+        context.pool.install(|| (0..config.evaluation.games).into_par_iter().map(play).collect())
     }
 }
 
-/// A game of an evaluation.
-struct Sat {
+struct EvaluationGame {
     game: PlayedGame,
-    /// The side that the table had.
+    /// The table's side.
     side: Side,
-    /// The table has learned something of the start.
+    /// The table has an entry for the start.
     is_known: bool,
 }
 
@@ -298,22 +297,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_that_there_is_no_memory_for_is_refused_also_after_a_pause() {
+    fn a_table_larger_than_the_memory_is_an_error_at_start_and_on_resume() {
         let checkpoint = Checkpoint { step: 1, files: [].into() };
         let hardware = Hardware { threads: 1, device: Device::Cpu };
-        // A size that would do, were it not rounded up.
+        // A size that would fit if it were not rounded up.
         for table_mb in [(limit_mb() + 1).next_power_of_two() / 2 + 1, usize::MAX] {
             let config = QLearnConfig { table_mb, ..QLearnConfig::tiny() };
-            let begun = QLearn::new(&config, Seed::new(1), hardware).err();
-            let gone_on = QLearn::restore(&config, &checkpoint, hardware).err();
-            for error in [begun, gone_on] {
+            let created = QLearn::new(&config, Seed::new(1), hardware).err();
+            let resumed = QLearn::restore(&config, &checkpoint, hardware).err();
+            for error in [created, resumed] {
                 assert!(matches!(error, Some(TrainingError::Memory(_))), "{error:?}");
             }
         }
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for name in QLearnConfig::PRESETS {
             QLearnConfig::preset(name).unwrap().check().unwrap();
         }

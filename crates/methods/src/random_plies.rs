@@ -1,8 +1,8 @@
-//! Starts that differ: a few random moves from the usual position.
+//! Varied starting positions: a few random moves from the initial position.
 
 use selfmate_chess::{Game, Rng};
 
-/// A game after up to so many random plies; it is not over.
+/// An unfinished game after at most `most` random plies.
 pub fn random_plies(most: u32, rng: &mut Rng) -> Game {
     loop {
         let mut game = Game::new();

@@ -1,13 +1,14 @@
 //! The `reinforce` learner: a small policy network by policy gradient, with its own value as the
 //! baseline (Williams 1992; Sutton and Barto, chapter 13).
 //!
-//! A round is a batch of games on all threads, moves drawn from the policy, and one step along the
-//! gradient of `A ln π(a)`: a move that went better than the network expected becomes more likely.
+//! A round plays a batch of games on all threads, with moves drawn from the policy, and takes steps
+//! along the gradient of `A ln π(a)`: a move that did better than the network expected becomes more
+//! likely.
 
 mod config;
 mod game;
+mod input;
 mod player;
-mod view;
 
 use std::sync::Arc;
 
@@ -26,15 +27,15 @@ use selfmate_train::{
 pub use config::ReinforceConfig;
 pub use player::{PolicyPlayer, build, kind};
 
-use crate::opponent::{GameOpponent, join};
+use crate::opponent::{GameOpponent, add_to_pool};
 use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse};
-use game::Played;
+use game::FinishedGame;
 
-/// The file of a checkpoint that holds the network.
+/// The checkpoint file of the network that plays.
 pub const POLICY: &str = "policy.safetensors";
-/// The file that holds optimiser and weights.
+/// The file of the weights in training and the optimiser.
 const TRAINER: &str = "trainer.safetensors";
-/// The file that holds the past selves.
+/// The file of the pool of earlier networks.
 const POOL: &str = "pool.safetensors";
 
 pub const INFO: LearnerInfo = LearnerInfo {
@@ -74,13 +75,12 @@ impl LearnerConfig for ReinforceConfig {
     }
 }
 
-/// Advantages that all but agree are not blown up.
+/// The smallest divisor of advantages, so that nearly equal ones are not blown up.
 const SMALLEST_SPREAD: f64 = 0.05;
 
-/// A policy in training.
 pub struct Reinforce {
     trainer: Trainer,
-    /// Past selves, the oldest first.
+    /// Earlier networks, oldest first.
     pool: Vec<Network>,
 }
 
@@ -136,7 +136,7 @@ impl Learner for Reinforce {
         if !samples.is_empty() {
             round.add("advantage", scale(&mut samples));
             context.seed_for("batches").rng().shuffle(&mut samples);
-            // Equal parts, none of them much smaller than a batch.
+            // Equal parts, each about the size of a batch or larger.
             let parts = (samples.len() / config.batch).max(1);
             let parts = samples.chunks(samples.len().div_ceil(parts));
             let (count, mut sums) = (parts.len(), [0.0; 4]);
@@ -160,7 +160,7 @@ impl Learner for Reinforce {
         }
         round.add("learning_rate", rate);
         if (context.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
-            join(&mut self.pool, self.trainer.network().clone(), config.pool);
+            add_to_pool(&mut self.pool, self.trainer.network().clone(), config.pool);
         }
         if config.evaluation.is_due(context.totals.rounds) {
             context.report(Stage::Rate, 0.0);
@@ -180,10 +180,14 @@ impl Learner for Reinforce {
 }
 
 impl Reinforce {
-    /// The games of a batch; `None` when there was no time for all of them.
-    fn play(&self, config: &ReinforceConfig, context: &RoundContext<'_>) -> Option<Vec<Played>> {
+    /// The games of a round; `None` when there was no time for all of them.
+    fn play(
+        &self,
+        config: &ReinforceConfig,
+        context: &RoundContext<'_>,
+    ) -> Option<Vec<FinishedGame>> {
         let (seed, first) = (context.seed.derive("games"), context.totals.games);
-        let manner = config.manner();
+        let play_config = config.play_config();
         let (network, cancel) = (self.trainer.network(), context.cancel);
         let game = |number: u64| {
             if cancel.is_cancelled() {
@@ -192,33 +196,34 @@ impl Reinforce {
             let mut rng = seed.index(number).rng();
             let (opponent, side) =
                 GameOpponent::of_game(number, &config.opponents, &self.pool, &mut rng);
-            Some(game::play(network, opponent, side, &manner, &mut rng))
+            Some(game::play(network, opponent, side, &play_config, &mut rng))
         };
         let numbers = first..first + config.round_games;
         context.pool.install(|| numbers.into_par_iter().map(game).collect())
     }
 }
 
-/// Divides advantages by their spread, so that the entropy bonus means the same early and late.
-/// Returns their mean before.
+/// Divides advantages by their standard deviation, so that the entropy bonus weighs the same early
+/// and late. Returns their mean before scaling.
 fn scale(samples: &mut [Sample]) -> f64 {
     let count = samples.len() as f64;
-    let mean = samples.iter().map(|lesson| f64::from(lesson.advantage)).sum::<f64>() / count;
-    let off = |lesson: &Sample| (f64::from(lesson.advantage) - mean).powi(2);
-    let spread = (samples.iter().map(off).sum::<f64>() / count).sqrt().max(SMALLEST_SPREAD);
-    samples.iter_mut().for_each(|lesson| lesson.advantage /= spread as f32);
+    let mean = samples.iter().map(|sample| f64::from(sample.advantage)).sum::<f64>() / count;
+    let squared_deviation = |sample: &Sample| (f64::from(sample.advantage) - mean).powi(2);
+    let spread =
+        (samples.iter().map(squared_deviation).sum::<f64>() / count).sqrt().max(SMALLEST_SPREAD);
+    samples.iter_mut().for_each(|sample| sample.advantage /= spread as f32);
     mean
 }
 
-/// Adds what the games look like.
-fn count(games: &[Played], round: &mut Round) {
+/// Adds statistics of the games to the metrics.
+fn count(games: &[FinishedGame], round: &mut Round) {
     let total = games.len() as f64;
-    let against_random: Vec<&Played> = games.iter().filter(|game| game.is_random).collect();
+    let against_random: Vec<&FinishedGame> = games.iter().filter(|game| game.is_random).collect();
     if !against_random.is_empty() {
         let points: f64 = against_random.iter().map(|game| game.outcome.points(game.side)).sum();
         round.add("random.score", points / against_random.len() as f64);
     }
-    let share = |is_counted: &dyn Fn(&Played) -> bool| {
+    let share = |is_counted: &dyn Fn(&FinishedGame) -> bool| {
         games.iter().filter(|game| is_counted(game)).count() as f64 / total
     };
     round.add("decided_share", share(&|game| game.outcome.winner.is_some()));
@@ -233,28 +238,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn advantages_keep_their_signs_and_get_a_spread_of_one() {
-        let lesson = |advantage: f32| Sample {
+    fn advantages_keep_their_signs_and_are_scaled_to_variance_one() {
+        let sample = |advantage: f32| Sample {
             features: Box::default(),
             moves: Box::default(),
             target: Target::Played(0),
             advantage,
             result: 0.0,
         };
-        let mut samples: Vec<Sample> = [-0.5, 0.1, 0.3, 0.5].map(lesson).to_vec();
+        let mut samples: Vec<Sample> = [-0.5, 0.1, 0.3, 0.5].map(sample).to_vec();
         assert!((scale(&mut samples) - 0.1).abs() < 1e-6);
-        let scaled: Vec<f32> = samples.iter().map(|lesson| lesson.advantage).collect();
+        let scaled: Vec<f32> = samples.iter().map(|sample| sample.advantage).collect();
         let mean = scaled.iter().sum::<f32>() / 4.0;
         let spread = scaled.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 4.0;
         assert!((spread - 1.0).abs() < 1e-4 && scaled[0] < 0.0 && scaled[1] > 0.0);
-        // A round in which everything went as expected teaches next to nothing.
-        let mut even: Vec<Sample> = [0.001, -0.001].map(lesson).to_vec();
+        // When everything went as expected, the scaled advantages stay small.
+        let mut even: Vec<Sample> = [0.001, -0.001].map(sample).to_vec();
         scale(&mut even);
-        assert!(even.iter().all(|lesson| lesson.advantage.abs() < 0.05));
+        assert!(even.iter().all(|sample| sample.advantage.abs() < 0.05));
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for name in ReinforceConfig::PRESETS {
             ReinforceConfig::preset(name).unwrap().check().unwrap();
         }

@@ -1,4 +1,4 @@
-//! The config of a run, as `run.toml` holds it.
+//! The config of a run, as stored in `run.toml`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,15 +11,44 @@ use selfmate_train::{ConfigError, End, Hardware, RatingConfig, TrainOptions, Tra
 
 use crate::table::{LearnerInfo, LearnerSettings, learner};
 
-/// The format of `run.toml` and of the metrics. Runs of other formats are refused.
+/// The format of `run.toml` and of the metrics. Runs of other formats are rejected.
 pub const FORMAT: i64 = 2;
 
 /// Everything that decides what a run learns: the same config gives the same games and networks.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use selfmate_methods::{RunConfig, Settings};
+/// use selfmate_run::{Budget, Record, Run};
+///
+/// // `tiny` trains for seconds; settings can be changed as with `--set` on the command line.
+/// let settings = Settings::preset("zero", "tiny").expect("zero has this preset");
+/// let settings = settings.set(&["learning.batch=32".to_owned()])?;
+/// let config = RunConfig::new(7, settings);
+///
+/// let folder = tempfile::tempdir()?;
+/// let mut run = Run::open(&folder.path().join("first"))?;
+/// run.write_config(&config.to_toml())?;
+/// let budget = Budget { games: Some(16), ..Budget::default() };
+/// config.train(&mut run, budget, 1, &Arc::default(), &mut ())?;
+///
+/// // A generation of `tiny` has 16 games, so there is one record of progress.
+/// let (metrics, _) = run.metrics()?;
+/// let mut progress = metrics.iter().filter_map(|record| match record {
+///     Record::Progress(progress) => Some(progress),
+///     _ => None,
+/// });
+/// let first = progress.next().expect("one generation");
+/// assert_eq!((first.games, progress.next()), (16, None));
+/// assert!(first.steps > 0 && first.values["loss.value"] > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunConfig {
     /// The version of selfmate that started the run.
     pub version: String,
-    /// The root of all randomness.
+    /// The seed of everything random in the run.
     pub seed: u64,
     pub settings: Settings,
 }
@@ -55,7 +84,6 @@ impl Settings {
         Some(Settings { info, config: (info.preset)(preset)? })
     }
 
-    /// Settings of a known learner.
     pub fn new(info: &'static LearnerInfo, config: Box<dyn LearnerSettings>) -> Settings {
         Settings { info, config }
     }
@@ -68,7 +96,7 @@ impl Settings {
         self.info.name
     }
 
-    /// The settings of one learner, if they are its settings.
+    /// The concrete settings, if they are of type `C`.
     pub fn downcast<C: 'static>(&self) -> Option<&C> {
         self.config.as_any().downcast_ref()
     }
@@ -87,8 +115,8 @@ impl Settings {
         self.config.check()
     }
 
-    /// Trains until the budget is spent or a stop is requested, from the last checkpoint if there is
-    /// one.
+    /// Trains until the budget is spent or a stop is requested, starting from the latest
+    /// checkpoint.
     pub fn train(
         &self,
         run: &mut Run,
@@ -125,8 +153,8 @@ impl Settings {
         self.config.selfplay()
     }
 
-    /// Refuses settings that ask for more memory than there is. An estimate; what a search or a table
-    /// takes is checked again with `selfmate_search::memory` when it is made.
+    /// An error if the settings need more memory than there is. This is an estimate: searches and
+    /// tables check their own memory again with `selfmate_search::memory` when they are created.
     pub fn check_memory(&self, threads: usize, limit_mb: u64) -> Result<(), ConfigError> {
         let parts = self.config.memory_mb(threads.max(1));
         let needed_mb = parts.iter().fold(0, |sum: u64, (_, part)| sum.saturating_add(*part));
@@ -138,7 +166,7 @@ impl Settings {
         Err(ConfigError::Memory { setting, needed_mb, limit_mb, threads })
     }
 
-    /// Changes the settings that a TOML text names.
+    /// Changes the settings that appear in a TOML text.
     pub fn merge(&self, file: &str, text: &str) -> Result<Settings, ConfigError> {
         let wrong = |error: toml::de::Error| ConfigError::Parse {
             file: file.to_owned(),
@@ -193,7 +221,7 @@ impl RunConfig {
         let mut table: toml::Table = text.parse().map_err(|error| wrong(&error))?;
         let mut take =
             |key: &str| table.remove(key).ok_or_else(|| wrong(&format!("there is no '{key}'")));
-        // First of all: another format has other settings.
+        // Checked first, because the settings of other formats differ.
         let format = take("format").ok().and_then(|format| format.as_integer()).unwrap_or(1);
         if format != FORMAT {
             return Err(wrong(&format!(
@@ -228,7 +256,7 @@ impl RunConfig {
     }
 }
 
-/// Writes numbers of 32 bits as they were set: 0.2, not 0.20000000298023224.
+/// Writes 32-bit numbers as they were set: 0.2, not 0.20000000298023224.
 fn shorten_floats(value: &mut toml::Value) {
     match value {
         toml::Value::Float(number) if f64::from(*number as f32) == *number => {
@@ -240,7 +268,7 @@ fn shorten_floats(value: &mut toml::Value) {
     }
 }
 
-/// Puts the values of one table into another, table by table.
+/// Copies the values of one table into another, recursively.
 fn merge(table: &mut toml::Table, other: toml::Table) {
     for (key, value) in other {
         match (table.get_mut(&key), value) {
@@ -250,25 +278,24 @@ fn merge(table: &mut toml::Table, other: toml::Table) {
     }
 }
 
-/// Changes the value at a path.
 fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String> {
     let parsed = format!("value = {value}").parse::<toml::Table>().ok();
     let parsed = parsed.and_then(|mut table| table.remove("value"));
-    let place = place(table, key)?;
-    let value = match (&*place, parsed) {
+    let setting = find_setting(table, key)?;
+    let value = match (&*setting, parsed) {
         (_, Some(value)) => value,
         (toml::Value::Integer(_), None) => {
             return Err(format!("expected a whole number of at most {}", i64::MAX));
         }
         (toml::Value::Float(_), None) => match value.parse::<f64>() {
-            // Of any length, which TOML's whole numbers are not.
+            // TOML integers are limited to 64 bits, but a float setting may be given more digits.
             Ok(number) if number.is_finite() => toml::Value::Float(number),
             _ => return Err("expected a number".to_owned()),
         },
-        // A bare word is text.
+        // A bare word is a string.
         (_, None) => toml::Value::String(value.to_owned()),
     };
-    *place = match (&*place, value) {
+    *setting = match (&*setting, value) {
         (toml::Value::Table(parts), value) if !value.is_table() => {
             let parts: Vec<String> = parts.keys().map(|part| format!("{key}.{part}")).collect();
             return Err(format!("'{key}' has parts: {}", parts.join(", ")));
@@ -279,7 +306,7 @@ fn change(table: &mut toml::Table, key: &str, value: &str) -> Result<(), String>
     Ok(())
 }
 
-fn place<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Value, String> {
+fn find_setting<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Value, String> {
     let (first, rest) = match key.split_once('.') {
         Some((first, rest)) => (first, Some(rest)),
         None => (key, None),
@@ -289,7 +316,7 @@ fn place<'a>(table: &'a mut toml::Table, key: &str) -> Result<&'a mut toml::Valu
     let value = table.get_mut(first).ok_or(unknown)?;
     match (rest, value) {
         (None, value) => Ok(value),
-        (Some(rest), toml::Value::Table(table)) => place(table, rest),
+        (Some(rest), toml::Value::Table(table)) => find_setting(table, rest),
         (Some(_), _) => Err(format!("'{first}' has no parts")),
     }
 }
@@ -337,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_changes_what_it_names_and_nothing_else() {
+    fn a_file_changes_only_the_settings_in_it() {
         let changed = default().merge("f.toml", "[selfplay]\nsimulations.to = 9.0\n").unwrap();
         assert_eq!(changed, default().set(&["selfplay.simulations.to=9".into()]).unwrap());
         let error = default().merge("f.toml", "[selfplai]\nx = 1").unwrap_err().to_string();
@@ -345,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn run_toml_comes_back_as_it_was() {
+    fn run_toml_round_trips() {
         for info in &LEARNERS {
             for preset in info.presets {
                 let config = RunConfig::new(7, Settings::preset(info.name, preset).unwrap());
@@ -366,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn more_memory_than_there_is_is_refused_and_the_setting_named() {
+    fn settings_that_need_too_much_memory_are_rejected_by_name() {
         const GIGABYTES: u64 = 1024;
         for info in &LEARNERS {
             let settings = Settings::preset(info.name, "default").unwrap();
@@ -374,7 +401,7 @@ mod tests {
         }
         let paper = Settings::preset("alphazero", "paper").unwrap();
         paper.check_memory(9, 24 * GIGABYTES).unwrap();
-        // The replay buffer of a run that is planned for few games is a small one.
+        // A run that is planned for few games has a small replay buffer.
         let small = Settings::preset("zero", "default").unwrap();
         let small = small.set(&["plan_games=1000".to_owned()]).unwrap();
         small.check_memory(4, GIGABYTES).unwrap();

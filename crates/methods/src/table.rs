@@ -31,7 +31,6 @@ pub static LEARNERS: [LearnerInfo; 12] = [
     endgame::KPK,
 ];
 
-/// The learner with this name.
 pub fn learner(name: &str) -> Option<&'static LearnerInfo> {
     LEARNERS.iter().find(|info| info.name == name)
 }
@@ -44,26 +43,23 @@ pub struct LearnerInfo {
     pub presets: &'static [&'static str],
     /// The settings of a preset. Every learner has `default`.
     pub preset: fn(&str) -> Option<Box<dyn LearnerSettings>>,
-    /// The settings in `run.toml`, which must be all there are.
+    /// The settings in `run.toml`; all of them must be present.
     pub parse: fn(toml::Table) -> Result<Box<dyn LearnerSettings>, toml::de::Error>,
     /// The bounds of settings that no other learner has.
     pub bounds: &'static [NamedBounds],
-    /// True when its games are games against itself that other machines can play.
+    /// True when its self-play games can be played on other machines.
     pub is_distributed: bool,
-    /// True when its network can be on another device than our own kernels.
+    /// True when its network can run on devices other than `cpu`.
     pub has_device: bool,
-    /// How its player chooses moves.
     pub search: SearchKind,
-    /// How a checkpoint becomes a player.
     pub player: PlayerFormat,
-    /// Files of a checkpoint that have something to say in words.
+    /// Checkpoint files that can be described as text.
     pub descriptions: &'static [Description],
 }
 
-/// How a player chooses its moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchKind {
-    /// By alpha-beta or tree search, depending on its options.
+    /// Alpha-beta or tree search, depending on its options.
     Either,
     Tree,
     NoTree,
@@ -80,22 +76,20 @@ pub struct PlayerFormat {
 pub enum Loader {
     /// A network in one of our searches; see [`selfmate_arena::players::net`].
     Network,
-    /// A player with these options.
+    /// The learner's own player, with the options that it accepts.
     Own { options: &'static [&'static str], load: fn(&[u8]) -> Result<Arc<Build>, String> },
 }
 
-/// A file of a checkpoint, and how it is put into lines of text.
+/// A checkpoint file and the function that describes it as lines of text.
 #[derive(Clone, Copy)]
 pub struct Description {
     pub file: &'static str,
     pub lines: fn(&[u8]) -> Result<Vec<String>, String>,
 }
 
-/// The settings of a learner, and what can be done with them.
 pub trait LearnerConfig:
     Serialize + DeserializeOwned + Clone + PartialEq + fmt::Debug + Send + Sync + 'static
 {
-    /// Refuses settings that make no sense.
     fn check(&self) -> Result<(), ConfigError>;
 
     fn train(
@@ -106,18 +100,17 @@ pub trait LearnerConfig:
         watch: &mut dyn Watch,
     ) -> Result<End, TrainingError>;
 
-    /// The megabytes that settings ask for at once, by setting: trees, tables, and what is kept to
-    /// learn from.
+    /// The megabytes needed at the same time, by setting: trees, tables, replay buffers.
     fn memory_mb(&self, _threads: usize) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
 
-    /// The games that the ramps of the settings are made for.
+    /// The number of games at which the ramps end.
     fn plan_games(&mut self) -> Option<&mut u64> {
         None
     }
 
-    /// The games that fit into a time on this machine; `None` for a learner whose plan does not
+    /// The number of games that fit into this time on this machine; `None` if the plan does not
     /// depend on the machine.
     fn measure_plan(
         &self,
@@ -127,18 +120,18 @@ pub trait LearnerConfig:
         Ok(None)
     }
 
-    /// How the run is rated on the way.
+    /// How the run is rated during training.
     fn rating(&self) -> Option<&RatingConfig> {
         None
     }
 
-    /// How games of self-play are played, and the weight of their results in what is learned.
+    /// The self-play settings and the weight of results in the value target.
     fn selfplay(&self) -> Option<(&SelfPlayConfig, Ramp)> {
         None
     }
 }
 
-/// [`LearnerConfig`] as an object.
+/// [`LearnerConfig`] as a trait object.
 pub trait LearnerSettings: fmt::Debug + Send + Sync {
     fn to_table(&self) -> toml::Table;
     fn check(&self) -> Result<(), ConfigError>;
@@ -218,7 +211,7 @@ pub(crate) fn boxed<C: LearnerConfig>(config: Option<C>) -> Option<Box<dyn Learn
     config.map(|config| Box::new(config) as Box<dyn LearnerSettings>)
 }
 
-/// Bytes as megabytes, for [`LearnerConfig::memory_mb`].
+/// For [`LearnerConfig::memory_mb`].
 pub(crate) const fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
@@ -230,7 +223,7 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    /// The names of all numbers in a table.
+    /// The paths of all numbers in a table.
     fn numbers(name: &str, value: &toml::Value, found: &mut Vec<String>) {
         match value {
             toml::Value::Table(table) => {
@@ -244,7 +237,7 @@ mod tests {
         }
     }
 
-    /// Every learner and preset with the names of its numbers.
+    /// Every preset of every learner with the paths of its numbers.
     fn all() -> Vec<(&'static LearnerInfo, Settings, Vec<String>)> {
         let mut all = Vec::new();
         for info in &LEARNERS {
@@ -260,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_every_learner_has_bounds_that_its_presets_keep() {
+    fn every_numeric_setting_has_bounds_and_presets_are_within_them() {
         for (info, settings, names) in all() {
             settings.check().unwrap();
             for name in names {
@@ -271,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_in_the_bounds_of_a_learner_is_one_of_its_settings() {
+    fn every_bound_of_a_learner_belongs_to_a_setting() {
         for info in &LEARNERS {
             let names: Vec<String> = all()
                 .into_iter()
@@ -284,10 +277,9 @@ mod tests {
         }
     }
 
-    /// Any value is refused by name, or it is within its bounds.
     #[test]
-    fn nasty_numbers_are_refused_by_name_or_within_their_bounds() {
-        let nasty = [
+    fn extreme_numbers_are_rejected_by_name_or_within_their_bounds() {
+        let extreme = [
             "0",
             "-1",
             "1",
@@ -305,22 +297,22 @@ mod tests {
             "18446744073709551615",
             "99999999999999999999999999",
         ];
-        let (mut taken, mut refused) = (0, 0);
+        let (mut accepted, mut rejected) = (0, 0);
         for (info, settings, names) in all() {
             for name in names {
-                for value in nasty {
+                for value in extreme {
                     let given = format!("{name}={value}");
                     let changed = settings.set(std::slice::from_ref(&given));
                     let checked = changed.and_then(|settings| settings.check().map(|()| settings));
                     match checked {
                         Err(error) => {
-                            refused += 1;
+                            rejected += 1;
                             let error = error.to_string();
                             let last = name.rsplit('.').next().unwrap();
                             assert!(error.contains(last), "{} {given}: {error}", info.name);
                         }
                         Ok(settings) => {
-                            taken += 1;
+                            accepted += 1;
                             settings.to_table();
                             let number: f64 = value.parse().unwrap();
                             let bounds = bounds::of(&name, info.bounds).unwrap();
@@ -330,7 +322,10 @@ mod tests {
                 }
             }
         }
-        assert!(taken > 100 && refused > 5 * taken, "{taken} taken, {refused} refused");
+        assert!(
+            accepted > 100 && rejected > 5 * accepted,
+            "{accepted} accepted, {rejected} rejected"
+        );
     }
 
     #[test]

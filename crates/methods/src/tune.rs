@@ -1,10 +1,10 @@
 //! The `tune` learner: champion against challenger for the alpha-beta engine, and an opening book
 //! from their games.
 //!
-//! A round makes a challenger in one of three ways (random variation, simultaneous perturbation,
-//! Texel's fit) and lets it play the champion until a sequential test decides. Whoever wins is
-//! champion. Every trial is kept: its games, what they say of each weight, the moves by which games
-//! were lost, and the openings that did well.
+//! A round makes a challenger in one of three ways (random variation, SPSA, Texel tuning) and lets
+//! it play the champion until a sequential test decides whether it becomes the new champion. Every
+//! trial is kept: its games, what they reveal about each weight, the moves that lost games, and the
+//! openings that scored well.
 
 mod challenger;
 mod config;
@@ -37,22 +37,22 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{Proposal, TrialConfig, TuneConfig, VaryConfig};
 pub use importance::{Importance, Row, picture};
-pub use loss::{LossConfig, Turn, turn};
+pub use loss::{LosingMove, LossConfig, losing_move};
 pub use spsa::{Probe, Spsa, SpsaConfig};
-pub use texel::{Example, Fit, Lessons, TexelConfig, examples, fit};
+pub use texel::{Example, Fit, FitExamples, TexelConfig, examples, fit};
 
 use crate::table::{Description, LearnerConfig, LearnerInfo, SearchKind, boxed, megabytes, parse};
-use crate::tuning::{self, Genome, WEIGHTS, engine_kind, first, weights};
+use crate::tuning::{self, Genome, WEIGHTS, engine_kind, start_weights, weights};
 use challenger::Challenger;
 
-/// Files of a checkpoint: the history of all trials and what only training needs …
+/// Checkpoint files: all trials, and the training state.
 pub const HISTORY: &str = "history.json";
 const STATE: &str = "tuning.json";
-/// … the first moves of all games, the book that they make, as Polyglot and as text …
+/// The first moves of all games, and the book made from them as Polyglot and as text.
 const LINES: &str = "lines.txt";
 const BOOK: &str = "book.bin";
 const BOOK_TEXT: &str = "book.txt";
-/// … and which weights matter.
+/// The importance of each weight.
 pub const IMPORTANCE: &str = "importance.json";
 
 pub const INFO: LearnerInfo = LearnerInfo {
@@ -89,7 +89,7 @@ impl LearnerConfig for TuneConfig {
     }
 
     fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)> {
-        /// Bytes of a position of Texel's fit.
+        /// Bytes of a position in Texel tuning.
         const POSITION_BYTES: u64 = 2048;
         vec![
             ("games.hash_mb", 2 * (threads * self.games.hash_mb) as u64),
@@ -98,7 +98,7 @@ impl LearnerConfig for TuneConfig {
     }
 }
 
-/// Trials and weights that are shown.
+/// The number of trials and of weights in a description.
 const SHOWN: usize = 8;
 
 fn describe_trials(bytes: &[u8]) -> Result<Vec<String>, String> {
@@ -124,7 +124,6 @@ fn describe_importance(bytes: &[u8]) -> Result<Vec<String>, String> {
     Ok(lines)
 }
 
-/// A champion and what is known of it.
 pub struct Tune {
     genome: Genome,
     champion: Tuning,
@@ -133,41 +132,36 @@ pub struct Tune {
     /// The first moves of all games with White's points: `1 e2e4 e7e5 …`.
     lines: Vec<String>,
     book: LearnedBook,
-    /// Trials whose games are gone, once that has been said.
+    /// Trials whose games are missing and that have been reported.
     lost: BTreeSet<u64>,
 }
 
-/// What only training needs.
+/// The training state in a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// The share by which the next variation goes.
+    /// The relative size of the next variation.
     share: f64,
     spsa: Spsa,
     importance: Importance,
 }
 
-/// A challenger and how it fared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Its number, from 0.
+    /// Counts from 0.
     pub number: u64,
-    /// How it was made.
     pub proposal: Proposal,
-    /// Games of the trial.
     pub games: u64,
     /// The challenger's share of the points.
     pub score: f64,
-    /// The same as Elo, and half its 95 % interval.
+    /// The Elo difference, and half the width of its 95 % interval.
     pub elo: f64,
-    /// See `elo`.
     pub elo_error: f64,
-    /// The log-likelihood ratio of the test.
+    /// The log-likelihood ratio of the sequential test.
     pub llr: f64,
-    /// It is the new champion.
     pub is_promoted: bool,
-    /// The hash of its games: a later fit learns from these and no others. Trials of earlier
-    /// versions have none.
+    /// The hash of its games, so that later fits use exactly these. Trials of earlier versions have
+    /// none.
     #[serde(default)]
     pub games_hash: Option<String>,
 }
@@ -182,7 +176,7 @@ impl Learner for Tune {
     }
 
     fn new(config: &TuneConfig, _: Seed, _: Hardware) -> Result<Tune, TrainingError> {
-        let (genome, champion) = (config.genome()?, first(&config.start)?);
+        let (genome, champion) = (config.genome()?, start_weights(&config.start)?);
         let state = State {
             share: config.vary.share,
             spsa: Spsa::new(genome.point(&champion)),
@@ -259,7 +253,7 @@ impl Learner for Tune {
         };
         let Some(mut challenger) = made else { return Ok(None) };
         if challenger.tuning == self.champion {
-            // A fit that found nothing better; a trial of two equals would say nothing.
+            // The fit found nothing better, and a match of two equal engines would show nothing.
             proposal = Proposal::Vary;
             let mut rng = context.seed_for("variations").rng();
             challenger.vary(&self.genome, &self.champion, self.state.share, &mut rng);
@@ -269,7 +263,7 @@ impl Learner for Tune {
         else {
             return Ok(None);
         };
-        self.look_at_losses(config, number, &records, context)?;
+        self.write_losses(config, number, &records, context)?;
 
         let mut round = Round { steps: 1, nodes: challenger.nodes, ..Round::default() };
         round.games = report.games + challenger.games;
@@ -302,8 +296,8 @@ impl Learner for Tune {
 }
 
 impl Tune {
-    /// Lets a challenger play the champion until the test decides; `None` when there was no time.
-    /// The games are kept as they end, so that a trial that was cut short goes on.
+    /// Plays the challenger against the champion until the test decides; `None` when there was no
+    /// time. Games are stored as they end, so that an interrupted trial continues.
     fn trial(
         &self,
         config: &TuneConfig,
@@ -313,7 +307,7 @@ impl Tune {
     ) -> Result<Option<(MatchReport, Vec<GameRecord>)>, TrainingError> {
         let mut registry = Registry::standard();
         for (name, tuning) in [("challenger", challenger), ("champion", &self.champion)] {
-            // Games of other engines under the same names are not theirs.
+            // Stored games of other engines with the same names are not theirs.
             let hash = content_hash(tuning.to_toml().as_bytes());
             let kind = engine_kind(name, tuning, &config.games);
             registry.register(kind.version(move |_| Ok(hash.clone())));
@@ -324,14 +318,14 @@ impl Tune {
             .map_err(|error| RunError::Io { path, error })?;
         let config = MatchConfig {
             settings: config.games.settings(),
-            // Seeds of matches are told in files as signed numbers.
+            // Match seeds are stored as signed integers.
             seed: context.seed_for("trials").rng().bits() >> 1,
             sprt: Some(config.sprt()),
             ..MatchConfig::new("challenger", "champion", config.trial.games)
         };
         let run = || MatchRun { store: Some(store.clone()), ..MatchRun::default() };
         let report = match match_in_round(&config, run(), &registry, context) {
-            // Its games can be played again, and come out the same.
+            // The games are deterministic, so they can be played again.
             Err(TrainingError::Match(MatchError::Store(
                 error @ (StoreError::Damaged { .. } | StoreError::Different { .. }),
             ))) => {
@@ -346,8 +340,8 @@ impl Tune {
         Ok(Some((report, records)))
     }
 
-    /// The games of the last so many trials. A trial whose games are not those that it was decided
-    /// by is named, set aside and left out; one whose games are gone is named and left out.
+    /// The games of the latest trials. If the stored games are not those that decided the trial,
+    /// they are reported, set aside and left out; missing games are reported and left out.
     fn earlier_games(
         &mut self,
         trials: usize,
@@ -360,7 +354,7 @@ impl Tune {
             }
             let path = trial_path(context, trial.number, "games");
             let wrong = match trial_games(context, trial.number, trial.games) {
-                Ok(records) => match trial.misfit(&records) {
+                Ok(records) => match trial.mismatch(&records) {
                     None => {
                         games.extend(records);
                         continue;
@@ -369,7 +363,7 @@ impl Tune {
                 },
                 Err(error @ StoreError::Damaged { .. }) => error.to_string(),
                 Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
-                    // Where an earlier session has set them aside, it has said so.
+                    // If an earlier session set the games aside, it has reported that.
                     if !atomic::aside(&path).exists() {
                         let path = path.display();
                         context.note(&format!("{path}: {error}; learning without this trial"));
@@ -386,8 +380,8 @@ impl Tune {
         Ok(games)
     }
 
-    /// Writes down by which moves the champion lost games of a trial.
-    fn look_at_losses(
+    /// Writes the moves by which the champion lost games of a trial.
+    fn write_losses(
         &self,
         config: &TuneConfig,
         number: u64,
@@ -400,20 +394,21 @@ impl Tune {
             .take(config.losses.games)
             .collect();
         let stop = context.cancel.flag();
-        let look = |record: &&GameRecord| {
-            turn(record.game, &record.played, &self.champion, config.losses.nodes, &stop)
+        let find = |record: &&GameRecord| {
+            losing_move(record.game, &record.played, &self.champion, config.losses.nodes, &stop)
         };
-        let turns: Vec<Turn> = context.pool.install(|| lost.par_iter().filter_map(look).collect());
-        // They are for people to read: a trial that is decided does not wait for them.
-        if turns.is_empty() || context.cancel.is_cancelled() {
+        let losing_moves: Vec<LosingMove> =
+            context.pool.install(|| lost.par_iter().filter_map(find).collect());
+        // These are for people to read; a decided trial does not wait for them.
+        if losing_moves.is_empty() || context.cancel.is_cancelled() {
             return Ok(());
         }
         let path = trial_path(context, number, "losses.json");
-        let text = serde_json::to_vec_pretty(&turns).expect("plain data");
+        let text = serde_json::to_vec_pretty(&losing_moves).expect("plain data");
         std::fs::write(&path, text).map_err(|error| RunError::Io { path, error }.into())
     }
 
-    /// Takes the result of a trial.
+    /// Applies the result of a trial.
     fn conclude(
         &mut self,
         config: &TuneConfig,
@@ -429,7 +424,8 @@ impl Tune {
         for (steps, share, games) in &challenger.matches {
             importance.add_match(steps, *share, *games);
         }
-        // Where all weights were moved by design, a result says nothing about each.
+        // SPSA and Texel move all weights on purpose, so their result says little about each
+        // weight.
         if proposal == Proposal::Vary {
             importance.add_match(&steps, report.score - 0.5, report.games as f64);
         }
@@ -453,11 +449,11 @@ impl Tune {
             self.champion = challenger.tuning;
             self.state.share = config.vary.share;
             if proposal != Proposal::Spsa {
-                // The walk goes on from the new champion.
+                // SPSA continues from the new champion.
                 self.state.spsa.point = self.genome.point(&self.champion);
             }
         } else if proposal == Proposal::Spsa && report.score < 0.5 {
-            // A walk that led down starts anew.
+            // SPSA restarts from the champion after a loss.
             self.state.spsa.point = self.genome.point(&self.champion);
         } else if proposal == Proposal::Vary {
             self.state.share = (self.state.share * config.vary.growth).min(config.vary.most);
@@ -477,10 +473,11 @@ impl Tune {
         Ok(trial)
     }
 
-    /// Adds the first moves of a game to the book.
+    /// Adds the first moves of a game to the book and to the list of lines.
     fn add_line(&mut self, line: &str) -> Result<(), String> {
         let (points, moves) = line.split_once(' ').unwrap_or((line, ""));
-        let points: f64 = points.parse().map_err(|_| format!("'{points}' are no points"))?;
+        let points: f64 =
+            points.parse().map_err(|_| format!("'{points}' is not a number of points"))?;
         let mut game = Game::new();
         for text in moves.split_whitespace() {
             let m =
@@ -498,8 +495,8 @@ fn nodes(game: &PlayedGame) -> u64 {
 }
 
 impl Trial {
-    /// Why these games are not those that it was decided by, if they are not.
-    fn misfit(&self, records: &[GameRecord]) -> Option<String> {
+    /// Why these are not the games that decided the trial, if so.
+    fn mismatch(&self, records: &[GameRecord]) -> Option<String> {
         if records.len() as u64 != self.games {
             return Some(format!("{} games: expected {}", records.len(), self.games));
         }
@@ -508,7 +505,7 @@ impl Trial {
     }
 }
 
-/// The hash of games, but for the time that moves took: that differs each time they are played.
+/// The hash of the games without the time that moves took, which differs from run to run.
 fn hash_of(records: &[GameRecord]) -> String {
     let mut records = records.to_vec();
     for record in &mut records {
@@ -517,8 +514,8 @@ fn hash_of(records: &[GameRecord]) -> String {
     content_hash(&serde_json::to_vec(&records).expect("records are plain data with text keys"))
 }
 
-/// The games of a trial, in their order. What was played on other threads after the game that
-/// decided does not count.
+/// The games of a trial, in order. Games that other threads finished after the deciding one do not
+/// count.
 fn trial_games(
     context: &RoundContext<'_>,
     number: u64,
@@ -542,7 +539,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for name in TuneConfig::PRESETS {
             TuneConfig::preset(name).unwrap().check().unwrap();
         }

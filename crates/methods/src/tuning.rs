@@ -1,4 +1,4 @@
-//! The numbers of the alpha-beta engine as something that is learned: what `evolve` and `tune` share.
+//! Weights of the alpha-beta engine as trainable parameters, for `evolve` and `tune`.
 
 mod genome;
 
@@ -17,7 +17,7 @@ use selfmate_train::{read_bytes, state_error};
 
 use crate::table::{Description, Loader, PlayerFormat};
 
-/// The file of a checkpoint that holds the best weights.
+/// The checkpoint file of the best weights.
 pub const WEIGHTS: &str = "weights.toml";
 
 pub(crate) const PLAYER: PlayerFormat = PlayerFormat {
@@ -31,7 +31,7 @@ fn load(bytes: &[u8]) -> Result<Arc<Build>, String> {
     let tuning = Tuning::parse(&String::from_utf8_lossy(bytes))?;
     Ok(Arc::new(move |options| {
         let mut spec = options.spec.clone();
-        // Where other players have a tree, this one has a transposition table.
+        // For this player, `memory` is the size of the transposition table.
         if let Some(memory) = options.spec.option("memory") {
             spec.options.push(("hash".to_owned(), memory.to_owned()));
         }
@@ -45,8 +45,8 @@ fn piece_values(bytes: &[u8]) -> Result<Vec<String>, String> {
     Ok(vec![format!("piece values {mg:?} in the middlegame, {eg:?} in the endgame")])
 }
 
-/// The weights that `plain`, `default` or the name of a file stands for.
-pub fn first(text: &str) -> Result<Tuning, ConfigError> {
+/// Loads `plain`, `default` or a file of weights.
+pub fn start_weights(text: &str) -> Result<Tuning, ConfigError> {
     Tuning::named(text).map_err(|error| ConfigError::Value {
         field: "start",
         got: format!("'{text}' ({error})"),
@@ -54,14 +54,13 @@ pub fn first(text: &str) -> Result<Tuning, ConfigError> {
     })
 }
 
-/// The weights of a checkpoint.
 pub fn weights(checkpoint: &Checkpoint) -> Result<Tuning, TrainingError> {
     let text = String::from_utf8_lossy(read_bytes(checkpoint, WEIGHTS)?);
     Tuning::parse(&text).map_err(|message| state_error(checkpoint, WEIGHTS, &message))
 }
 
-/// An engine with these numbers as a kind of player, with the table and the nodes of bouts unless its
-/// spec says otherwise.
+/// An engine with these weights as a kind of player. Nodes and hash size are those of the training
+/// games unless the spec sets them.
 pub fn engine_kind(name: &str, tuning: &Tuning, games: &EngineMatchConfig) -> PlayerKind {
     let (tuning, games) = (tuning.clone(), *games);
     let kind = PlayerKind::new(name, "an engine in training", move |options| {

@@ -1,9 +1,10 @@
-//! The `value` learner: a small convolutional network that says who will win, from the results of
-//! its own games (Monte Carlo returns; Sutton and Barto, chapter 5).
+//! The `value` learner: a small convolutional network that predicts the result of a game, trained
+//! on the results of its own games (Monte Carlo returns; Sutton and Barto, chapter 5).
 //!
-//! The network moves by looking one ply ahead, at times by chance. A round is a few games on all
-//! threads, whose positions go into the replay memory, and a few batches drawn from it. What plays
-//! is the network that did best in an evaluation, once one did well at all.
+//! The network chooses moves by one-ply look-ahead, with some random moves (epsilon-greedy). A
+//! round plays a few games on all threads, adds their positions to the replay buffer and trains on
+//! a few batches from it. The player is the network with the best evaluation score, once a score
+//! has reached `best_from`; until then it is the latest network.
 
 mod config;
 mod game;
@@ -25,24 +26,24 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{Epsilon, ValueConfig};
 pub use player::{ValuePlayer, kind};
-pub use replay::{Replay, Transition};
+pub use replay::{ReplayBuffer, Transition};
 
-use crate::opponent::{GameOpponent, Opponent, join};
+use crate::opponent::{GameOpponent, Opponent, add_to_pool};
 use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
-use game::{Manner, Played};
+use game::{FinishedGame, PlayConfig};
 
-/// The file of a checkpoint that holds the network that plays.
+/// The checkpoint file of the network that plays.
 pub const VALUE: &str = "value.safetensors";
-/// Files that only training needs: the optimiser, the replay memory, past selves and the best evaluation.
+/// Files that only training needs: the optimiser, the replay buffer, the pool of earlier networks
+/// and the best evaluation score.
 const TRAINER: &str = "trainer.safetensors";
 const REPLAY: &str = "replay.bin";
 const POOL: &str = "pool.safetensors";
 const STATE: &str = "value.json";
 
-/// The curve of the evaluations.
-const EXAM_SCORE: &str = "evaluation.score";
+const EVALUATION_SCORE: &str = "evaluation.score";
 
 pub const INFO: LearnerInfo = LearnerInfo {
     name: "value",
@@ -74,35 +75,33 @@ impl LearnerConfig for ValueConfig {
     }
 
     fn memory_mb(&self, _threads: usize) -> Vec<(&'static str, u64)> {
-        /// Bytes of a position in the replay memory.
+        /// Twice the size of a transition, because a round keeps a copy of the buffer.
         const POSITION_BYTES: u64 = 208;
         vec![("replay", megabytes(self.replay as u64 * POSITION_BYTES))]
     }
 }
 
-/// A value network in training.
 pub struct Value {
     trainer: Trainer,
-    replay: Replay,
-    /// Past selves, the oldest first.
+    replay: ReplayBuffer,
+    /// Earlier networks, oldest first.
     pool: Vec<Network>,
     best: Option<Best>,
     state: State,
 }
 
-/// What only training needs besides.
+/// The rest of the training state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
     /// The score of the best network in its evaluation.
     best_score: Option<f64>,
-    /// Rounds after which it was last evaluated.
+    /// The number of rounds at the latest evaluation.
     evaluated: u64,
-    /// The latest score, until it has been told.
+    /// The latest score, until a round has reported it.
     score: Option<f64>,
 }
 
-/// The network that did best in an evaluation, and its step.
 #[derive(Clone, Debug, PartialEq)]
 struct Best {
     network: Network,
@@ -125,7 +124,7 @@ impl Learner for Value {
         Ok(Value {
             pool: vec![network.clone()],
             trainer: Trainer::new(network),
-            replay: Replay::new(config.replay),
+            replay: ReplayBuffer::new(config.replay),
             best: None,
             state: State::default(),
         })
@@ -137,7 +136,7 @@ impl Learner for Value {
         _: Hardware,
     ) -> Result<Value, TrainingError> {
         let state: State = read_json(checkpoint, STATE)?;
-        let replay = Replay::decode(read_bytes(checkpoint, REPLAY)?, config.replay);
+        let replay = ReplayBuffer::decode(read_bytes(checkpoint, REPLAY)?, config.replay);
         let (network, info) = Network::decode(read_bytes(checkpoint, VALUE)?)?;
         let trainer = Trainer::restore(read_bytes(checkpoint, TRAINER)?)?;
         check_shape(checkpoint, TRAINER, &trainer.network().config(), &config.network)?;
@@ -169,8 +168,8 @@ impl Learner for Value {
         config: &ValueConfig,
         context: &mut RoundContext<'_>,
     ) -> Result<Option<Round>, TrainingError> {
-        // First the evaluation of what the rounds before have made: it decides what plays, so a round
-        // without time for it is none.
+        // The evaluation of the earlier rounds comes first. It decides which network plays, so the
+        // round counts only if there was time for it.
         if self.is_due(config, context.totals.rounds) && !self.evaluate(config, context)? {
             return Ok(None);
         }
@@ -183,10 +182,10 @@ impl Learner for Value {
             return Ok(None);
         }
         if let Some(score) = self.state.score.take() {
-            round.add(EXAM_SCORE, score);
+            round.add(EVALUATION_SCORE, score);
         }
         if (context.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
-            join(&mut self.pool, self.trainer.network().clone(), config.pool);
+            add_to_pool(&mut self.pool, self.trainer.network().clone(), config.pool);
         }
         Ok(Some(round))
     }
@@ -200,17 +199,17 @@ impl Learner for Value {
             self.evaluate(config, context)?;
         }
         let score = self.state.score.take();
-        Ok(score.map(|score| (EXAM_SCORE.to_owned(), score)).into_iter().collect())
+        Ok(score.map(|score| (EVALUATION_SCORE.to_owned(), score)).into_iter().collect())
     }
 }
 
 impl Value {
-    /// Whether what the rounds before have made is to be evaluated now.
+    /// Whether an evaluation of the rounds so far is due.
     fn is_due(&self, config: &ValueConfig, rounds: u64) -> bool {
         rounds > 0 && config.evaluation.is_due(rounds - 1) && self.state.evaluated < rounds
     }
 
-    /// Examines the network and keeps it if it is the best; false when there was no time.
+    /// Evaluates the network and keeps it if its score is the best; false when there was no time.
     fn evaluate(
         &mut self,
         config: &ValueConfig,
@@ -234,7 +233,7 @@ impl Value {
     }
 
     /// The games of a round; `None` when there was no time for all of them.
-    fn play(&self, config: &ValueConfig, context: &RoundContext<'_>) -> Option<Vec<Played>> {
+    fn play(&self, config: &ValueConfig, context: &RoundContext<'_>) -> Option<Vec<FinishedGame>> {
         let (seed, first) = (context.seed.derive("games"), context.totals.games);
         let (network, cancel) = (BatchNetwork::new(self.trainer.network()), context.cancel);
         let pool: Vec<BatchNetwork> = match config.opponents.contains(&Opponent::Pool) {
@@ -248,33 +247,34 @@ impl Value {
             let mut rng = seed.index(number).rng();
             let (opponent, side) =
                 GameOpponent::of_game(number, &config.opponents, &pool, &mut rng);
-            let manner = Manner {
+            let play_config = PlayConfig {
                 epsilon: config.epsilon.at(number),
                 opening_plies: config.opening_plies,
                 late_share: config.late_share,
                 late_plies: config.late_plies,
                 max_plies: config.max_plies,
             };
-            Some(game::play(&network, opponent, side, &manner, &mut rng))
+            Some(game::play(&network, opponent, side, &play_config, &mut rng))
         };
         let numbers = first..first + config.round_games;
         context.pool.install(|| numbers.into_par_iter().map(game).collect())
     }
 
-    /// Remembers games and learns a few batches; false when there was no time for all of them.
+    /// Adds the games to the replay buffer and trains on a few batches; false when there was no
+    /// time for all of them.
     fn learn(
         &mut self,
         config: &ValueConfig,
-        games: &[Played],
+        games: &[FinishedGame],
         context: &mut RoundContext<'_>,
         round: &mut Round,
     ) -> Result<bool, TrainingError> {
         for game in games {
             round.positions += game.transitions.len() as u64;
-            game.transitions.iter().for_each(|memory| self.replay.push(*memory));
+            game.transitions.iter().for_each(|transition| self.replay.push(*transition));
         }
         let total = games.len() as f64;
-        let share = |is_counted: &dyn Fn(&Played) -> bool| {
+        let share = |is_counted: &dyn Fn(&FinishedGame) -> bool| {
             games.iter().filter(|game| is_counted(game)).count() as f64 / total
         };
         round.add("win_share", share(&|game| game.outcome.winner == Some(game.side)));
@@ -294,12 +294,14 @@ impl Value {
             let mut rng = context.seed_for("batches").index(batch).rng();
             let transitions = self.replay.draw(config.batch, &mut rng);
             let mut planes = Vec::new();
-            transitions.iter().for_each(|memory| memory.image(&mut rng).planes(&mut planes));
+            transitions
+                .iter()
+                .for_each(|transition| transition.image(&mut rng).planes(&mut planes));
             let size = planes.len() / transitions.len().max(1);
             let samples: Vec<Sample<'_>> = planes
                 .chunks_exact(size)
                 .zip(&transitions)
-                .map(|(planes, memory)| Sample { planes, result: memory.result() })
+                .map(|(planes, transition)| Sample { planes, result: transition.result() })
                 .collect();
             let trainer = &mut self.trainer;
             let (loss, norm) = context
@@ -321,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonsense_is_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for name in ValueConfig::PRESETS {
             ValueConfig::preset(name).unwrap().check().unwrap();
         }
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_becomes_less_with_games() {
+    fn epsilon_decreases_with_games() {
         let epsilon = ValueConfig::default().epsilon;
         assert_eq!((epsilon.at(0), epsilon.at(1500), epsilon.at(9000)), (0.3, 0.05, 0.05));
         assert!((epsilon.at(750) - 0.175).abs() < 1e-12);

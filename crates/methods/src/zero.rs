@@ -1,7 +1,6 @@
-//! The `zero` learner: a sparse network made for CPUs that learns from games against itself.
+//! The `zero` learner: a sparse network for CPUs, trained by self-play.
 //!
-//! The loop is that of all learners from [`crate::selfplay`]; here is what it plays and trains
-//! with.
+//! The training loop is [`SelfPlayLearner`]; this file has the model and its presets.
 
 use selfmate_chess::{Game, MoveList, Seed};
 use selfmate_nn::Model;
@@ -45,7 +44,7 @@ fn preset(name: &str) -> Option<ZeroConfig> {
     }
 }
 
-/// A run of seconds that learns next to nothing: for tests and for a first look.
+/// A run of a few seconds that learns almost nothing, for tests and first experiments.
 pub fn tiny() -> ZeroConfig {
     ZeroConfig {
         plan_games: 256,
@@ -78,7 +77,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     descriptions: &[],
 };
 
-/// Bytes of a sample, measured generously.
+/// Bytes of a sample; a generous estimate.
 const SAMPLE_BYTES: u64 = 512;
 
 impl LearnerConfig for ZeroConfig {
@@ -122,7 +121,6 @@ impl LearnerConfig for ZeroConfig {
     }
 }
 
-/// A sparse network in training.
 pub struct Zero(Trainer);
 
 impl TrainableModel for Zero {
@@ -180,9 +178,9 @@ impl TrainableModel for Zero {
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Sample>, RecordError> {
         let mut samples = Vec::with_capacity(record.positions.len());
         let mut wdls = targets.wdls(record).into_iter();
-        record.replay(|game: &Game, legal: &MoveList, judged: &PositionRecord| {
+        record.replay(|game: &Game, legal: &MoveList, recorded: &PositionRecord| {
             let wdl = wdls.next().unwrap_or(Wdl::EVEN);
-            let sample = Sample::new(game, legal, &judged.policy, wdl);
+            let sample = Sample::new(game, legal, &recorded.policy, wdl);
             samples.push(sample.expect("a stored game has one share for each legal move"));
         })?;
         Ok(samples)
@@ -198,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_make_no_sense_are_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for name in PRESETS {
             preset(name).unwrap().check().unwrap();
         }

@@ -1,5 +1,5 @@
-//! Whole runs of every learner that goes in rounds, with tiny configs.
-#![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
+//! Whole runs of all learners with tiny configs: determinism, interruptions, damaged files.
+#![allow(clippy::unwrap_used)] // test helpers may panic
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,10 +32,10 @@ fn run_with(path: &Path, settings: Settings, budget: Budget, threads: usize) -> 
     config.train(&mut run, budget, threads, &stop, &mut ()).unwrap()
 }
 
-/// Deletes something of a run as soon as it has made progress.
-struct Vandal(PathBuf);
+/// Deletes a file or the folder of a run as soon as the run has made progress.
+struct Deleter(PathBuf);
 
-impl Watch for Vandal {
+impl Watch for Deleter {
     fn record(&mut self, record: &Record) {
         if matches!(record, Record::Progress(_)) && self.0.exists() {
             match self.0.is_dir() {
@@ -47,7 +47,7 @@ impl Watch for Vandal {
 }
 
 #[test]
-fn a_training_whose_files_are_deleted_stops_and_names_them() {
+fn a_training_whose_files_are_deleted_stops_with_an_error_that_names_them() {
     let folder = tempfile::tempdir().unwrap();
     for learner in ["zero", "krk", "tune"] {
         for name in ["metrics.jsonl", "lock", "run.toml", ""] {
@@ -56,12 +56,12 @@ fn a_training_whose_files_are_deleted_stops_and_names_them() {
             let mut run = Run::open(&path).unwrap();
             run.write_config(&config.to_toml()).unwrap();
             let stop = Arc::new(AtomicBool::new(false));
-            // Without a budget: it goes on until it notices.
-            let gone = if name.is_empty() { path } else { path.join(name) };
-            let mut vandal = Vandal(gone.clone());
-            let ended = config.train(&mut run, Budget::default(), 1, &stop, &mut vandal);
+            // Without a budget: the training runs until it notices.
+            let deleted = if name.is_empty() { path } else { path.join(name) };
+            let mut deleter = Deleter(deleted.clone());
+            let ended = config.train(&mut run, Budget::default(), 1, &stop, &mut deleter);
             let error = ended.unwrap_err().to_string();
-            let expected = format!("{}: deleted, moved or replaced while", gone.display());
+            let expected = format!("{}: deleted, moved or replaced while", deleted.display());
             assert!(error.starts_with(&expected), "{learner}: {error}");
         }
     }
@@ -73,7 +73,7 @@ fn checkpoints(path: &Path) -> Vec<PathBuf> {
     steps.into_iter().map(|step| path.join("checkpoints").join(step.to_string())).collect()
 }
 
-/// What the last checkpoint holds, but for the time it took.
+/// The files of the last checkpoint, except those that contain times.
 fn results(path: &Path) -> BTreeMap<String, Vec<u8>> {
     let last = checkpoints(path).pop().unwrap();
     let files = fs::read_dir(last).unwrap().map(|entry| entry.unwrap().path());
@@ -85,7 +85,7 @@ fn results(path: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Threads, pauses and a lost checkpoint change no byte of what is learned.
+/// Checks that threads, pauses and a lost checkpoint change no byte of the result.
 fn check(learner: &str, pauses: Pauses) {
     check_with(learner, &[], pauses);
 }
@@ -107,7 +107,7 @@ fn check_with(learner: &str, changes: &[&str], pauses: Pauses) {
     for &steps in pauses {
         run_to(&paused, steps, 2);
     }
-    // A kill between two checkpoints: the newest was never written.
+    // As if killed before the newest checkpoint was written.
     run_to(&killed, pauses[pauses.len() / 2], 2);
     let saved = checkpoints(&killed);
     if saved.len() > 1 {
@@ -127,13 +127,13 @@ fn check_with(learner: &str, changes: &[&str], pauses: Pauses) {
     check_player(folder.path(), "paused");
 }
 
-/// Every round counts once, and its curves are numbers.
+/// Checks that every round is recorded once.
 fn check_metrics(path: &Path) {
     let metrics = RunReader::new(path).metrics().unwrap().0;
     let rounds: Vec<u64> = metrics
         .iter()
         .filter_map(|record| match record {
-            // What is found out at the end of a run is no round of its own.
+            // The metrics that `finish` adds do not belong to a round.
             Record::Progress(progress) => {
                 progress.values.contains_key("round_seconds").then_some(progress.generation)
             }
@@ -144,7 +144,7 @@ fn check_metrics(path: &Path) {
     assert!(metrics.iter().any(|record| matches!(record, Record::Resume { .. })));
 }
 
-/// What was learned plays, with and without a step.
+/// Checks that the player of a run plays, with and without a step in its name.
 fn check_player(runs: &Path, name: &str) {
     let mut registry = Registry::standard();
     players::register(&mut registry, runs, Arc::new(|_| {}));
@@ -160,54 +160,54 @@ fn check_player(runs: &Path, name: &str) {
         }
     }
     let spec = registry.parse(&format!("run:{name},cpuct=9,blunder=3")).unwrap();
-    assert!(registry.build(&spec, Seed::new(1)).is_err(), "options that mean nothing are refused");
+    assert!(registry.build(&spec, Seed::new(1)).is_err(), "unknown options are an error");
 }
 
 #[test]
-fn qlearn_is_the_same_whatever_happens() {
+fn qlearn_does_not_depend_on_threads_or_interruptions() {
     check("qlearn", &[1, 1000, 1001, 4000]);
 }
 
 #[test]
-fn qlearn_of_whole_games_is_the_same_whatever_happens() {
+fn qlearn_of_whole_games_does_not_depend_on_threads_or_interruptions() {
     let changes = ["start=game", "max_plies=24", "new_states=1", "doubt=9", "opponent=random"];
     check_with("qlearn", &changes, &[1, 300, 301, 1000]);
 }
 
 #[test]
-fn evolve_is_the_same_whatever_happens() {
+fn evolve_does_not_depend_on_threads_or_interruptions() {
     check("evolve", &[1, 2, 4, 6]);
 }
 
 #[test]
-fn tune_is_the_same_whatever_happens() {
+fn tune_does_not_depend_on_threads_or_interruptions() {
     check("tune", &[1, 2, 3, 4]);
 }
 
 #[test]
-fn reinforce_is_the_same_whatever_happens() {
+fn reinforce_does_not_depend_on_threads_or_interruptions() {
     check("reinforce", &[1, 3, 4, 8]);
 }
 
 #[test]
-fn value_is_the_same_whatever_happens() {
+fn value_does_not_depend_on_threads_or_interruptions() {
     check("value", &[1, 5, 8, 16]);
 }
 
 #[test]
-fn an_ending_is_the_same_whatever_happens() {
+fn krk_does_not_depend_on_threads_or_interruptions() {
     check("krk", &[1, 9, 10, 30]);
 }
 
 #[test]
-fn clone_is_the_same_whatever_happens() {
+fn clone_does_not_depend_on_threads_or_interruptions() {
     check("clone", &[1, 3, 9, 1000]);
 }
 
-/// Tells a run to stop after the first batch of its first round of batches.
-struct StopsInARound(Arc<AtomicBool>);
+/// Stops a run after the first batch of its first round of batches.
+struct StopsInRound(Arc<AtomicBool>);
 
-impl Watch for StopsInARound {
+impl Watch for StopsInRound {
     fn status(&mut self, status: &Status) {
         if status.stage == Stage::Learn && status.done > 0.0 {
             self.0.store(true, Relaxed);
@@ -216,17 +216,18 @@ impl Watch for StopsInARound {
 }
 
 #[test]
-fn a_stop_within_a_round_of_batches_moves_no_later_round() {
+fn a_stop_within_a_round_does_not_shift_later_rounds() {
     let folder = tempfile::tempdir().unwrap();
     let [whole, stopped] = ["whole", "stopped"].map(|name| folder.path().join(name));
-    // The second round of four batches is under way, after three of games.
+    // After three rounds of games and one round of four batches, the second round of batches has
+    // begun.
     let steps = 3 + 4 + 1;
     run_to(&whole, "clone", steps, 2);
     let config = RunConfig::new(5, Settings::preset("clone", "tiny").unwrap());
     let mut run = Run::open(&stopped).unwrap();
     run.write_config(&config.to_toml()).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
-    let mut watch = StopsInARound(Arc::clone(&stop));
+    let mut watch = StopsInRound(Arc::clone(&stop));
     let end = config.train(&mut run, Budget::default(), 2, &stop, &mut watch).unwrap();
     assert_eq!(end, End::Stopped);
     assert_eq!(run.steps().unwrap().last(), Some(&4), "one batch of four");
@@ -240,26 +241,26 @@ fn a_stop_within_a_round_of_batches_moves_no_later_round() {
 }
 
 #[test]
-fn clone_of_a_residual_network_is_the_same_whatever_happens() {
+fn clone_of_a_residual_network_does_not_depend_on_threads_or_interruptions() {
     check("clone-residual", &[1, 3, 5, 9]);
 }
 
 #[test]
-fn clone_ends_by_itself_and_says_why() {
+fn clone_ends_by_itself_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let end = run_to(&path, "clone", 1_000_000, 2);
     let End::Done(reason) = &end else { panic!("{end:?}") };
     assert!(reason.contains("passes"), "{reason}");
-    // Once it is done it is done.
+    // Training a finished run again changes nothing.
     let before = results(&path);
     assert_eq!(run_to(&path, "clone", 1_000_000, 2), end);
     assert!(results(&path) == before);
 }
 
-/// With more games asked for than there is time to play.
+/// There are more games to play than time.
 #[test]
-fn clone_learns_from_what_it_has_when_its_share_of_the_time_is_over() {
+fn clone_stops_gathering_when_its_share_of_the_time_is_spent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let settings = Settings::preset("clone", "tiny").unwrap();
@@ -272,13 +273,13 @@ fn clone_learns_from_what_it_has_when_its_share_of_the_time_is_over() {
     assert_eq!(RunReader::new(&path).chunks().unwrap(), [0]);
 }
 
-/// The time is over when it goes on, but what was played before counts.
+/// The time for gathering is spent on resume, but earlier files still count.
 #[test]
-fn clone_learns_from_all_files_that_are_there_after_a_kill() {
+fn clone_uses_all_files_from_before_an_interruption() {
     let folder = tempfile::tempdir().unwrap();
     let killed = folder.path().join("killed");
     let settings = Settings::preset("clone", "tiny").unwrap();
-    // Two files of three, and then all checkpoints are lost.
+    // Two of three files exist, but no checkpoint.
     run_to(&killed, "clone", 2, 2);
     fs::remove_dir_all(killed.join("checkpoints")).unwrap();
     let late = settings.set(&["gathering_share=1e-9".to_owned()]).unwrap();
@@ -289,11 +290,11 @@ fn clone_learns_from_all_files_that_are_there_after_a_kill() {
 }
 
 #[test]
-fn lessons_that_are_damaged_are_played_again() {
+fn damaged_teacher_games_are_played_again() {
     let folder = tempfile::tempdir().unwrap();
     let [whole, damaged] = ["whole", "damaged"].map(|name| folder.path().join(name));
     run_to(&whole, "clone", 12, 2);
-    // By then all games are gathered, and the learning has begun.
+    // By then all games have been gathered and training has begun.
     run_to(&damaged, "clone", 9, 2);
     let files = fs::read_dir(damaged.join("games")).unwrap().map(|entry| entry.unwrap().path());
     let file = files.filter(|file| file.is_file()).min().unwrap();
@@ -305,7 +306,7 @@ fn lessons_that_are_damaged_are_played_again() {
 }
 
 #[test]
-fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
+fn a_damaged_checkpoint_is_replaced_by_the_one_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let [whole, damaged] = ["whole", "damaged"].map(|name| folder.path().join(name));
     run_to(&whole, "reinforce", 6, 2);
@@ -322,20 +323,20 @@ fn a_damaged_checkpoint_is_named_and_the_one_before_it_used() {
 }
 
 #[test]
-fn the_last_exam_of_a_value_network_is_on_its_curve() {
+fn the_last_evaluation_of_value_is_in_the_metrics() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("value");
     let evaluations = || -> Vec<u64> {
         let metrics = RunReader::new(&path).metrics().unwrap().0;
-        let told = metrics.iter().filter_map(|record| match record {
+        let generations = metrics.iter().filter_map(|record| match record {
             Record::Progress(progress) if progress.values.contains_key("evaluation.score") => {
                 Some(progress.generation)
             }
             _ => None,
         });
-        told.collect()
+        generations.collect()
     };
-    // Two batches a round, an evaluation after every third.
+    // A round has two batches; every third round is followed by an evaluation.
     run_to(&path, "value", 12, 2);
     assert_eq!(evaluations(), [4, 6]);
     run_to(&path, "value", 12, 2);
@@ -344,7 +345,7 @@ fn the_last_exam_of_a_value_network_is_on_its_curve() {
 }
 
 #[test]
-fn games_of_every_way_to_make_a_challenger_count() {
+fn games_played_to_make_a_challenger_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune");
     let settings = Settings::preset("tune", "tiny").unwrap();
@@ -373,11 +374,11 @@ fn a_player_whose_only_checkpoint_is_damaged_names_the_file() {
     players::register(&mut registry, folder.path(), Arc::new(|_| {}));
     let spec = registry.parse("run:q").unwrap();
     let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();
-    assert!(error.contains("no whole checkpoint") && error.contains("table.q"), "{error}");
+    assert!(error.contains("no undamaged checkpoint") && error.contains("table.q"), "{error}");
 }
 
 #[test]
-fn what_a_table_and_a_champion_know_can_be_told() {
+fn runs_of_qlearn_tune_and_evolve_have_descriptions() {
     let folder = tempfile::tempdir().unwrap();
     for (learner, steps, expected) in
         [("qlearn", 500, "states"), ("tune", 2, "trials"), ("evolve", 2, "piece values")]
@@ -389,7 +390,7 @@ fn what_a_table_and_a_champion_know_can_be_told() {
     }
 }
 
-/// What is noted while a run goes on.
+/// Collects the notes of a run.
 #[derive(Default)]
 struct Notes(Vec<String>);
 
@@ -399,7 +400,7 @@ impl Watch for Notes {
     }
 }
 
-/// Trains `tune` by fits alone for so many rounds; what was noted.
+/// Trains `tune` with Texel tuning only; returns the notes.
 fn fit(path: &Path, steps: u64) -> Vec<String> {
     let mut notes = Notes::default();
     try_to_fit(path, steps, &mut notes).unwrap();
@@ -416,15 +417,15 @@ fn try_to_fit(path: &Path, steps: u64, notes: &mut Notes) -> Result<End, Trainin
 }
 
 #[test]
-fn a_finished_trial_that_is_damaged_or_cut_short_is_named_set_aside_and_left_out() {
-    type Harm = fn(&mut Vec<u8>);
-    let harms: [(Harm, &str); 3] = [
-        // A flipped bit that leaves a line of JSON: another move.
+fn a_damaged_or_incomplete_trial_is_reported_set_aside_and_left_out() {
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(Damage, &str); 3] = [
+        // A change that is still valid JSON: another score.
         (
             |bytes| {
                 let text = String::from_utf8(bytes.clone()).unwrap();
                 let place = text.rfind("\"cp\":").unwrap() + 5;
-                // Which game is the last depends on the threads, and so does the sign.
+                // The last game, and with it the sign, depends on the threads.
                 bytes.insert(place + usize::from(bytes[place] == b'-'), b'1');
             },
             "not the games that the trial was decided by",
@@ -444,38 +445,38 @@ fn a_finished_trial_that_is_damaged_or_cut_short_is_named_set_aside_and_left_out
             "trial-000000.games, line ",
         ),
     ];
-    for (harm, said) in harms {
+    for (damage, expected) in damages {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tune");
         assert!(fit(&path, 1).is_empty());
         let trial = path.join("matches/trial-000000.games");
         let mut bytes = fs::read(&trial).unwrap();
-        harm(&mut bytes);
+        damage(&mut bytes);
         fs::write(&trial, bytes).unwrap();
         let notes = fit(&path, 3);
-        let found: Vec<&String> = notes.iter().filter(|note| note.contains(said)).collect();
-        assert_eq!(found.len(), 1, "{said}: {notes:?}");
+        let found: Vec<&String> = notes.iter().filter(|note| note.contains(expected)).collect();
+        assert_eq!(found.len(), 1, "{expected}: {notes:?}");
         assert!(found[0].ends_with("; set aside, learning without this trial"), "{notes:?}");
         assert!(path.join("matches/trial-000000.damaged").exists());
-        // Said once, and the run goes on.
+        // Reported once, and the run continues.
         let notes = fit(&path, 4);
-        assert!(notes.iter().all(|note| !note.contains("trial-000000")), "{said}: {notes:?}");
+        assert!(notes.iter().all(|note| !note.contains("trial-000000")), "{expected}: {notes:?}");
     }
 }
 
 #[test]
-fn a_finished_trial_that_is_gone_is_named_and_one_that_cannot_be_read_stops_the_run() {
+fn a_missing_trial_is_reported_and_an_unreadable_one_stops_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune");
     fit(&path, 1);
     let trial = path.join("matches/trial-000000.games");
     fs::remove_file(&trial).unwrap();
     let notes = fit(&path, 2);
-    let said = |note: &&String| {
+    let is_report = |note: &&String| {
         note.contains("trial-000000.games") && note.ends_with("; learning without this trial")
     };
-    assert_eq!(notes.iter().filter(said).count(), 1, "{notes:?}");
-    // What the system cannot read may be readable later.
+    assert_eq!(notes.iter().filter(is_report).count(), 1, "{notes:?}");
+    // An I/O error may be temporary, so nothing is set aside.
     fs::create_dir(&trial).unwrap();
     let error = try_to_fit(&path, 3, &mut Notes::default()).unwrap_err().to_string();
     assert!(error.contains("trial-000000.games"), "{error}");
@@ -483,15 +484,15 @@ fn a_finished_trial_that_is_gone_is_named_and_one_that_cannot_be_read_stops_the_
 }
 
 #[test]
-fn settings_that_were_changed_are_named_and_those_of_the_network_refused() {
+fn changed_settings_are_reported_and_those_of_the_network_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     for learner in ["zero", "reinforce", "value", "krk", "clone"] {
         let path = path.with_file_name(learner);
-        // Rounds and generations have several steps.
+        // A round of zero has many steps.
         let (steps, more) = if learner == "zero" { (40, 60) } else { (4, 40) };
         run_to(&path, learner, steps, 2);
-        let go_on = |change: &str| {
+        let resume_with = |change: &str| {
             let settings = Settings::preset(learner, "tiny").unwrap();
             let config = RunConfig::new(5, settings.set(&[change.to_owned()]).unwrap());
             let mut run = Run::open(&path).unwrap();
@@ -508,12 +509,13 @@ fn settings_that_were_changed_are_named_and_those_of_the_network_refused() {
             "krk" => ("network.first=24", "learning.rate.to=0.0002"),
             _ => ("network.first=24", "rate.to=0.0002"),
         };
-        let (end, _) = go_on(shape);
+        let (end, _) = resume_with(shape);
         let error = end.unwrap_err();
         let name = shape.split('=').next().unwrap();
         assert!(error.starts_with(&format!("run.toml: {name} is ")), "{learner}: {error}");
         assert!(error.contains("was made with"), "{learner}: {error}");
-        // A checkpoint of an earlier version does not know its settings, but its network does.
+        // Checkpoints of earlier versions have no copy of the settings, but the network has its
+        // shape.
         let newest = RunReader::new(&path).latest_checkpoint(&["run.toml"]).unwrap();
         let newest = newest.checkpoint.unwrap();
         let save = |is_kept: &dyn Fn(&str) -> bool| {
@@ -523,22 +525,23 @@ fn settings_that_were_changed_are_named_and_those_of_the_network_refused() {
             Run::open(&path).unwrap().save_checkpoint(newest.step, &files).unwrap();
         };
         save(&|name| name != "run.toml");
-        let error = go_on(shape).0.unwrap_err();
+        let error = resume_with(shape).0.unwrap_err();
         assert!(error.contains("a network of ") && error.contains("run.toml says"), "{error}");
         save(&|_| true);
-        let (end, notes) = go_on(rate);
+        let (end, notes) = resume_with(rate);
         end.unwrap();
         let name = rate.split('=').next().unwrap();
-        let said = notes.iter().filter(|note| note.starts_with(&format!("run.toml: {name} was ")));
-        assert_eq!(said.count(), 1, "{learner}: {notes:?}");
-        // From here on these are the settings.
-        let (end, notes) = go_on(rate);
+        let reports =
+            notes.iter().filter(|note| note.starts_with(&format!("run.toml: {name} was ")));
+        assert_eq!(reports.count(), 1, "{learner}: {notes:?}");
+        // The new checkpoint has the changed settings, so there is nothing to report.
+        let (end, notes) = resume_with(rate);
         end.unwrap();
         assert!(notes.is_empty(), "{learner}: {notes:?}");
     }
 }
 
-/// Settings at the end of their bounds: a round of them takes hours, a deadline ends it.
+/// With settings at their bounds a round would take hours; the deadline ends it.
 #[test]
 fn a_deadline_holds_inside_the_longest_loop() {
     let cases: [(&str, &[&str]); 12] = [

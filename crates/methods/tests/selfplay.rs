@@ -1,5 +1,5 @@
-//! Whole runs of the learners from self-play with tiny configs.
-#![allow(clippy::unwrap_used)] // helpers of tests may fail as tests do
+//! Whole runs of the self-play learners with tiny configs.
+#![allow(clippy::unwrap_used)] // test helpers may panic
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -87,7 +87,7 @@ fn checkpoints(path: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_number_of_threads_and_pauses_change_nothing() {
+fn results_do_not_depend_on_threads_or_pauses() {
     let folder = tempfile::tempdir().unwrap();
     let [one, two, paused] = ["one", "two", "paused"].map(|name| folder.path().join(name));
     assert_eq!(run_to(&one, GAMES, 1).unwrap().0, End::Finished);
@@ -102,7 +102,7 @@ fn the_number_of_threads_and_pauses_change_nothing() {
 }
 
 #[test]
-fn nor_do_they_with_residual_networks_and_games_in_lockstep() {
+fn results_of_residual_networks_in_lockstep_do_not_depend_on_threads_or_pauses() {
     let folder = tempfile::tempdir().unwrap();
     let [one, paused] = ["one", "paused"].map(|name| folder.path().join(name));
     run_with(&config("alphazero"), &one, 24, 1).unwrap();
@@ -115,7 +115,7 @@ fn nor_do_they_with_residual_networks_and_games_in_lockstep() {
 }
 
 #[test]
-fn ratings_change_no_game_and_no_network_and_repeat() {
+fn ratings_are_deterministic_and_do_not_affect_the_training() {
     let folder = tempfile::tempdir().unwrap();
     let [without, one, two] = ["without", "one", "two"].map(|name| folder.path().join(name));
     run_to(&without, 48, 1).unwrap();
@@ -159,7 +159,7 @@ fn metrics_count_every_game_once() {
 }
 
 #[test]
-fn damage_is_named_and_the_run_goes_on_as_if_there_had_been_none() {
+fn a_damaged_checkpoint_is_reported_and_does_not_change_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
     run_to(&whole, GAMES, 2).unwrap();
@@ -189,8 +189,8 @@ fn a_damaged_chunk_is_played_again_or_left_out() {
     let path = folder.path().join("run");
     run_to(&path, 48, 2).unwrap();
     run_to(&path, 64, 2).unwrap();
-    // The newest checkpoint is gone, and with it what was learned from the newest games, which
-    // are damaged too; those before are only in the window.
+    // The newest checkpoint is lost and the newest games are damaged, so they are played again. The
+    // games before them are damaged too, but only needed for the replay buffer.
     fs::remove_dir_all(checkpoints(&path).pop().unwrap()).unwrap();
     let mut chunks: Vec<PathBuf> =
         fs::read_dir(path.join("games")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -208,7 +208,7 @@ fn a_damaged_chunk_is_played_again_or_left_out() {
 }
 
 #[test]
-fn a_chunk_that_is_gone_stops_nobody() {
+fn a_missing_chunk_does_not_stop_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     run_to(&path, 64, 2).unwrap();
@@ -216,7 +216,7 @@ fn a_chunk_that_is_gone_stops_nobody() {
     let mut bytes = fs::read(&chunk).unwrap();
     bytes[40] ^= 1;
     fs::write(&chunk, bytes).unwrap();
-    // The checkpoint still names the chunk that the first of these sets aside.
+    // The first of these sets the chunk aside; the checkpoint still refers to it.
     for games in [64, 64, 80] {
         let (end, notes) = run_to(&path, games, 2).unwrap();
         assert_eq!(end, End::Finished);
@@ -224,21 +224,21 @@ fn a_chunk_that_is_gone_stops_nobody() {
     }
 }
 
-/// Plays games, takes some of them back and plays them again, and says later that others were bad.
-struct Doubtful;
+/// Plays games, removes some and plays them again, and later reports others as invalid.
+struct Unreliable;
 
-impl GameSource for Doubtful {
+impl GameSource for Unreliable {
     fn play(
         &mut self,
         job: &GenerationJob<'_>,
         sink: &mut GameSink<'_>,
     ) -> Result<Completion, SelfPlayError> {
         LocalThreads(2).play(job, sink)?;
-        let back: BTreeSet<u64> = job.numbers.iter().copied().take(3).collect();
-        sink.remove(&back)?;
+        let removed: BTreeSet<u64> = job.numbers.iter().copied().take(3).collect();
+        sink.remove(&removed)?;
         sink.sync()?;
-        assert_eq!(sink.games().len() + back.len(), 16);
-        let again = GenerationJob { numbers: back.into_iter().collect(), ..*job };
+        assert_eq!(sink.games().len() + removed.len(), 16);
+        let again = GenerationJob { numbers: removed.into_iter().collect(), ..*job };
         LocalThreads(1).play(&again, sink)
     }
 
@@ -248,11 +248,11 @@ impl GameSource for Doubtful {
 }
 
 #[test]
-fn games_that_turn_out_bad_leave_the_run() {
+fn invalid_games_are_removed_from_the_run() {
     let folder = tempfile::tempdir().unwrap();
     run_to(&folder.path().join("good"), 48, 2).unwrap();
     let good = Run::open(&folder.path().join("good")).unwrap();
-    let mut run = Run::open(&folder.path().join("doubtful")).unwrap();
+    let mut run = Run::open(&folder.path().join("unreliable")).unwrap();
     let budget = Budget { games: Some(48), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
     let options = TrainOptions {
@@ -262,8 +262,8 @@ fn games_that_turn_out_bad_leave_the_run() {
         stop: &stop,
     };
     let settings = config("zero").settings;
-    settings.train(&mut run, &options, &mut Doubtful, &mut ()).unwrap();
-    // Games that were played again are the same; those of earlier generations are gone.
+    settings.train(&mut run, &options, &mut Unreliable, &mut ()).unwrap();
+    // Games that were played again are the same; invalid games of earlier generations are removed.
     let numbers = |run: &Run, generation| {
         let games = run.read_chunk(generation).unwrap();
         games.iter().map(|game| game.number).collect::<Vec<u64>>()
@@ -274,10 +274,10 @@ fn games_that_turn_out_bad_leave_the_run() {
     assert_eq!(numbers(&run, 2), numbers(&good, 2));
 }
 
-/// Threads that know of a stored game that it is not what it should be.
-struct Suspicious(u64);
+/// Local threads, with one stored game reported as invalid.
+struct OneInvalid(u64);
 
-impl GameSource for Suspicious {
+impl GameSource for OneInvalid {
     fn play(
         &mut self,
         job: &GenerationJob<'_>,
@@ -291,7 +291,7 @@ impl GameSource for Suspicious {
     }
 }
 
-/// Keeps the games that were played.
+/// Collects the numbers of the games that were played.
 #[derive(Default)]
 struct Seen(Vec<u64>);
 
@@ -302,13 +302,13 @@ impl Watch for Seen {
 }
 
 #[test]
-fn only_what_was_removed_is_played_again_after_a_restart_from_an_older_checkpoint() {
+fn only_missing_and_invalid_games_are_played_again_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     run_to(&path, 48, 2).unwrap();
     let mut run = Run::open(&path).unwrap();
     let whole = run.read_chunk(2).unwrap();
-    // Two games of the last generation were purged, the last checkpoint is gone.
+    // Two games of the last generation have been removed, and the last checkpoint is lost.
     let fewer: Vec<GameRecord> = whole[2..].to_vec();
     run.replace_chunk(2, &fewer).unwrap();
     let steps = run.steps().unwrap();
@@ -318,7 +318,7 @@ fn only_what_was_removed_is_played_again_after_a_restart_from_an_older_checkpoin
     let stop = Arc::new(AtomicBool::new(false));
     let hardware = Hardware { threads: 2, device: Device::Cpu };
     let options = TrainOptions { seed: 3, budget, hardware, stop: &stop };
-    let (mut source, mut seen) = (Suspicious(whole[5].number), Seen::default());
+    let (mut source, mut seen) = (OneInvalid(whole[5].number), Seen::default());
     let settings = config("zero").settings;
     settings.train(&mut run, &options, &mut source, &mut seen).unwrap();
     seen.0.sort_unstable();
@@ -326,10 +326,10 @@ fn only_what_was_removed_is_played_again_after_a_restart_from_an_older_checkpoin
     assert_eq!(run.read_chunk(2).unwrap(), whole);
 }
 
-/// Plays all games, and is stopped before it has looked at them.
-struct Hasty(Arc<AtomicBool>);
+/// Plays all games but is stopped before it has checked them.
+struct StoppedBeforeCheck(Arc<AtomicBool>);
 
-impl GameSource for Hasty {
+impl GameSource for StoppedBeforeCheck {
     fn play(
         &mut self,
         job: &GenerationJob<'_>,
@@ -342,7 +342,7 @@ impl GameSource for Hasty {
 }
 
 #[test]
-fn games_that_nobody_has_looked_at_are_kept_and_not_learned_from() {
+fn unchecked_games_are_kept_but_not_learned_from() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let stop = Arc::new(AtomicBool::new(false));
@@ -354,16 +354,16 @@ fn games_that_nobody_has_looked_at_are_kept_and_not_learned_from() {
     };
     let settings = config("zero").settings;
     let mut run = Run::open(&path).unwrap();
-    let mut hasty = Hasty(Arc::clone(&stop));
-    let end = settings.train(&mut run, &options, &mut hasty, &mut ()).unwrap();
+    let mut source = StoppedBeforeCheck(Arc::clone(&stop));
+    let end = settings.train(&mut run, &options, &mut source, &mut ()).unwrap();
     assert_eq!(end, End::Stopped);
     assert!(run.chunks().unwrap().is_empty());
     let (_, games) = run.journal(0).unwrap();
-    assert_eq!(games.len(), 16, "for the next time");
+    assert_eq!(games.len(), 16, "kept for the next session");
 }
 
 #[test]
-fn a_run_that_cannot_recover_stops_and_says_why() {
+fn a_run_that_cannot_recover_stops_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let mut run = Run::open(&folder.path().join("run")).unwrap();
     let mut config = zero::tiny();
@@ -382,13 +382,13 @@ fn a_run_that_cannot_recover_stops_and_says_why() {
     assert!(metrics.iter().any(|record| matches!(record, Record::Alarm(_))));
 }
 
-/// Looks at the games that are being played after each generation.
-struct Onlooker {
+/// Reads the live games after each generation.
+struct LiveWatch {
     run: RunReader,
     seen: Vec<LiveGame>,
 }
 
-impl Watch for Onlooker {
+impl Watch for LiveWatch {
     fn record(&mut self, record: &Record) {
         if matches!(record, Record::Progress(_)) {
             self.seen.extend(self.run.live_games().unwrap().1);
@@ -397,28 +397,28 @@ impl Watch for Onlooker {
 }
 
 #[test]
-fn games_are_seen_while_they_are_played_and_gone_when_the_training_ends() {
+fn live_games_are_shown_during_the_training_and_removed_at_its_end() {
     let folder = tempfile::tempdir().unwrap();
     let config = config("zero");
     let mut run = Run::open(folder.path()).unwrap();
     run.write_config(&config.to_toml()).unwrap();
     let run_reader = RunReader::new(folder.path());
-    let mut onlooker = Onlooker { run: run_reader.clone(), seen: Vec::new() };
+    let mut watch = LiveWatch { run: run_reader.clone(), seen: Vec::new() };
     let budget = Budget { games: Some(32), ..Budget::default() };
     let stop = Arc::new(AtomicBool::new(false));
-    config.train(&mut run, budget, 2, &stop, &mut onlooker).unwrap();
-    assert!(!onlooker.seen.is_empty());
-    for live in &onlooker.seen {
+    config.train(&mut run, budget, 2, &stop, &mut watch).unwrap();
+    assert!(!watch.seen.is_empty());
+    for live in &watch.seen {
         let position = selfmate_chess::fen::parse_fen(&live.fen);
         assert!(position.is_ok() && live.value.is_none_or(|value| value.abs() <= 1.0), "{live:?}");
     }
     assert_eq!(run_reader.live_games().unwrap().1, []);
 }
 
-/// Tells a run to stop when it has begun to learn from so many games.
-struct StopsInTheMiddle(Arc<AtomicBool>, u64);
+/// Stops a run when it begins to learn from this many games.
+struct StopsWhileLearning(Arc<AtomicBool>, u64);
 
-impl Watch for StopsInTheMiddle {
+impl Watch for StopsWhileLearning {
     fn status(&mut self, status: &Status) {
         if status.stage == Stage::Learn && status.games == self.1 {
             self.0.store(true, Relaxed);
@@ -427,10 +427,10 @@ impl Watch for StopsInTheMiddle {
 }
 
 #[test]
-fn a_stop_in_the_middle_of_learning_changes_nothing_and_loses_nothing() {
+fn a_stop_while_learning_does_not_change_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let [whole, stopped] = ["whole", "stopped"].map(|name| folder.path().join(name));
-    // So many batches that the stop comes long before the last.
+    // Many batches, so that the stop comes long before the last one.
     let settings = Settings::preset("zero", "tiny").unwrap();
     let settings = settings.set(&["learning.batch=8".to_owned()]).unwrap();
     let config = RunConfig::new(3, settings);
@@ -439,7 +439,7 @@ fn a_stop_in_the_middle_of_learning_changes_nothing_and_loses_nothing() {
     let mut run = Run::open(&stopped).unwrap();
     run.write_config(&config.to_toml()).unwrap();
     let budget = Budget { games: Some(48), ..Budget::default() };
-    let mut watch = StopsInTheMiddle(Arc::clone(&stop), 32);
+    let mut watch = StopsWhileLearning(Arc::clone(&stop), 32);
     let end = config.train(&mut run, budget, 2, &stop, &mut watch).unwrap();
     assert_eq!(end, End::Stopped);
     let newest = run.latest_checkpoint(&["selfplay.json"]).unwrap().checkpoint.unwrap();
@@ -463,7 +463,7 @@ fn a_stop_in_the_middle_of_learning_changes_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn a_run_goes_on_when_all_games_to_learn_from_are_gone() {
+fn a_run_continues_when_all_games_to_learn_from_are_missing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
     let settings = Settings::preset("zero", "tiny").unwrap();
@@ -472,15 +472,15 @@ fn a_run_goes_on_when_all_games_to_learn_from_are_gone() {
     let stop = Arc::new(AtomicBool::new(false));
     let mut run = Run::open(&path).unwrap();
     run.write_config(&config.to_toml()).unwrap();
-    let mut watch = StopsInTheMiddle(Arc::clone(&stop), 16);
+    let mut watch = StopsWhileLearning(Arc::clone(&stop), 16);
     config.train(&mut run, Budget::default(), 2, &stop, &mut watch).unwrap();
     drop(run);
     let chunk = path.join("games").join("00000000.games");
     fs::remove_file(&chunk).unwrap();
     let (end, notes) = run_with(&config, &path, 48, 2).unwrap();
     assert_eq!(end, End::Finished);
-    let said = "none of the games to learn from can be read";
-    assert_eq!(notes.iter().filter(|note| note.contains(said)).count(), 1, "{notes:?}");
+    let expected = "none of the games to learn from can be read";
+    assert_eq!(notes.iter().filter(|note| note.contains(expected)).count(), 1, "{notes:?}");
     let chunks = RunReader::new(&path).chunks().unwrap();
-    assert_eq!(chunks, [1, 2], "the games that are gone are not played again");
+    assert_eq!(chunks, [1, 2], "missing games of learned generations are not played again");
 }

@@ -25,7 +25,7 @@ impl CancelToken<'_> {
         self.stop.load(Relaxed) || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// For code that polls a flag: it is set within [`POLL_INTERVAL`] of the cancellation.
+    /// For code that polls a flag: it is set within `POLL_INTERVAL` of the cancellation.
     pub fn flag(self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled)
     }

@@ -1,9 +1,9 @@
-//! Whether a game from another machine can be a game of a generation.
+//! Checks whether a game from another machine can belong to a generation.
 //!
-//! Decoding a record has already checked that its moves are legal and its numbers finite. This module
-//! checks everything that a game's number and the config decide without a search: the start, which
-//! positions are recorded, and where the game has to end. To check what the searches found, the game
-//! has to be recomputed.
+//! Decoding a record has already checked that its moves are legal and its numbers are finite. This
+//! module checks everything that follows from a game's number and the config without a search: the
+//! start, which positions are recorded, and where the game ends. To check the results of searches,
+//! the game has to be recomputed.
 
 use selfmate_chess::{Outcome, Reason};
 use selfmate_run::{GameRecord, RecordError};
@@ -13,52 +13,30 @@ use crate::game::{GameStart, Generation, draw_fast};
 use crate::resign::ResignCounter;
 use crate::start::start_fen;
 
-/// Why a game cannot be one of a generation.
+/// Why a game cannot belong to a generation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordMismatch {
-    /// Played by another network.
     #[error("played by the network of step {got}: expected step {expected}")]
-    Network {
-        /// The generation's.
-        expected: u64,
-        /// The game's.
-        got: u64,
-    },
-    /// Another start than the one of its number.
+    Network { expected: u64, got: u64 },
     #[error("the start is not that of its number, at ply {ply}")]
-    Start {
-        /// Where it differs.
-        ply: usize,
-    },
-    /// Goes on after it was over.
+    Start { ply: usize },
     #[error("goes on after it was over at ply {ply}")]
-    Over {
-        /// Where it was over.
-        ply: usize,
-    },
-    /// Another end than the last position has.
+    Over { ply: usize },
+    /// The end does not follow from the moves, the rules and the config.
     #[error("ends with '{got}': expected {expected}")]
-    End {
-        /// What the game says.
-        got: Outcome,
-        /// What the rules and the config say.
-        expected: &'static str,
-    },
-    /// A position is judged that should not be, or the other way round.
+    End { got: Outcome, expected: &'static str },
+    /// A position is recorded that should not be, or the other way round.
     #[error("the judged positions are not those of its number, at ply {ply}")]
-    Position {
-        /// The first such position.
-        ply: usize,
-    },
-    /// Cannot be played at all.
+    Position { ply: usize },
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-/// Values are stored with 16 bits; a search's value may have been this far from the stored one.
+/// Values are stored with 16 bits, so the value of a search may differ from the stored one by this
+/// much.
 const ROUNDING: f64 = 1.0 / 32_767.0;
 
-/// Checks a game against the generation that it is said to be of.
+/// Checks a game against the generation that it claims to belong to.
 pub fn check(record: &GameRecord, generation: &Generation) -> Result<(), RecordMismatch> {
     if record.network != generation.network {
         return Err(RecordMismatch::Network { expected: generation.network, got: record.network });
@@ -68,8 +46,8 @@ pub fn check(record: &GameRecord, generation: &Generation) -> Result<(), RecordM
     let config = &generation.config;
     check_end(record, &start, config)?;
     let may_resign = start.may_resign;
-    check_judged(record, start, config)?;
-    // All searches are on record only where none is a quick one.
+    check_recorded(record, start, config)?;
+    // Fast searches are not recorded, and without all values a resignation cannot be checked.
     if config.fast_share == 0.0 {
         check_resignation(record, may_resign, config)?;
     }
@@ -89,7 +67,7 @@ fn check_start(record: &GameRecord, start: &GameStart) -> Result<(), RecordMisma
     Ok(())
 }
 
-/// The game ends where the rules, the cap or a resignation end it, and nowhere else.
+/// The game ends by the rules, the ply cap or a resignation, and not before or after.
 fn check_end(
     record: &GameRecord,
     start: &GameStart,
@@ -99,7 +77,7 @@ fn check_end(
     let first = game.ply();
     for &m in &record.moves[first..] {
         let ply = game.ply();
-        // The start is never over, so this looks at every position but the last.
+        // The start is never over, so this checks every position except the last.
         if game.outcome().is_some() || ply - first >= config.max_plies as usize {
             return Err(RecordMismatch::Over { ply });
         }
@@ -112,39 +90,39 @@ fn check_end(
     let got = record.outcome;
     let expected = match (game.outcome(), got.reason) {
         (Some(outcome), _) if outcome == got => return Ok(()),
-        (Some(_), _) => "what the rules say",
-        (None, Reason::Adjudication) if !start.may_resign => "a game played out",
+        (Some(_), _) => "the result by the rules",
+        (None, Reason::Adjudication) if !start.may_resign => "a game without resignation",
         (None, Reason::Adjudication) if got.winner.is_some() => return Ok(()),
         (None, Reason::Adjudication) => "a winner",
         (None, Reason::Truncated) if game.ply() - first == config.max_plies as usize => {
             return Ok(());
         }
-        (None, _) => "a game that goes on",
+        (None, _) => "more moves",
     };
     Err(RecordMismatch::End { got, expected })
 }
 
-/// Every search but the quick ones is on record.
-fn check_judged(
+/// Every search except the fast ones is recorded.
+fn check_recorded(
     record: &GameRecord,
     mut start: GameStart,
     config: &SelfPlayConfig,
 ) -> Result<(), RecordMismatch> {
     let first = start.game.ply();
-    // The search that gave a game up was followed by no move.
+    // The search that resigned the game has no move after it.
     let is_resigned = record.outcome.reason == Reason::Adjudication;
     let end = record.moves.len() + usize::from(is_resigned);
-    let mut judged = record.positions.iter().map(|judged| usize::from(judged.ply)).peekable();
+    let mut recorded = record.positions.iter().map(|position| usize::from(position.ply)).peekable();
     for ply in first..end {
         let is_fast = draw_fast(config, &mut start.rng);
-        if judged.next_if_eq(&ply).is_some() == is_fast {
+        if recorded.next_if_eq(&ply).is_some() == is_fast {
             return Err(RecordMismatch::Position { ply });
         }
     }
-    judged.next().map_or(Ok(()), |ply| Err(RecordMismatch::Position { ply }))
+    recorded.next().map_or(Ok(()), |ply| Err(RecordMismatch::Position { ply }))
 }
 
-/// A game is given up when its searches say so, as far as the stored values can tell.
+/// A game is resigned when the values of its searches require it, allowing for their rounding.
 fn check_resignation(
     record: &GameRecord,
     may_resign: bool,
@@ -157,13 +135,13 @@ fn check_resignation(
     let got = record.outcome;
     let is_resigned = got.reason == Reason::Adjudication;
     let mut favourite = None;
-    for (index, judged) in record.positions.iter().enumerate() {
-        let turn = record.turn(usize::from(judged.ply));
-        favourite = may.add(judged.value, turn, &lenient);
-        let is_due = must.add(judged.value, turn, &strict).is_some();
+    for (index, position) in record.positions.iter().enumerate() {
+        let turn = record.turn(usize::from(position.ply));
+        favourite = may.add(position.value, turn, &lenient);
+        let is_due = must.add(position.value, turn, &strict).is_some();
         let is_last = index + 1 == record.positions.len();
         if may_resign && is_due && !(is_resigned && is_last) {
-            return Err(RecordMismatch::End { got, expected: "a game given up before" });
+            return Err(RecordMismatch::End { got, expected: "an earlier resignation" });
         }
     }
     if is_resigned && favourite != got.winner {
@@ -183,7 +161,7 @@ mod tests {
     use crate::SelfPlayer;
 
     fn games(config: &SelfPlayConfig) -> (Generation, Vec<GameRecord>) {
-        // A trained network is sure of some results, a random one of none.
+        // A trained network is certain of some results, a random one of none.
         let file = include_bytes!("../../../nets/zero.safetensors");
         let network = Network::new(&sparse::decode(file).unwrap().0);
         let generation = Generation {
@@ -215,46 +193,48 @@ mod tests {
     }
 
     #[test]
-    fn games_that_were_played_fit() {
+    fn games_that_were_played_are_accepted() {
         for fast_share in [0.0, 0.4] {
             let (generation, games) = games(&SelfPlayConfig { fast_share, ..config() });
             for game in &games {
                 assert_eq!(check(game, &generation), Ok(()), "game {}", game.number);
             }
-            let given_up = |game: &&GameRecord| game.outcome.reason == Reason::Adjudication;
-            let given_up = games.iter().filter(given_up).count();
-            assert!(given_up > 0 && given_up < games.len(), "{given_up}");
+            let resigned = |game: &&GameRecord| game.outcome.reason == Reason::Adjudication;
+            let resigned = games.iter().filter(resigned).count();
+            assert!(resigned > 0 && resigned < games.len(), "{resigned}");
         }
     }
 
     #[test]
-    fn every_lie_about_a_game_is_found() {
+    fn every_falsified_game_is_rejected() {
         let (generation, games) = games(&config());
-        let lie = |test: fn(&GameRecord) -> bool, change: fn(&mut GameRecord)| {
+        let falsify = |test: fn(&GameRecord) -> bool, change: fn(&mut GameRecord)| {
             let mut game = games.iter().find(|game| test(game)).expect("such a game").clone();
             change(&mut game);
-            check(&game, &generation).expect_err("a lie").to_string()
+            check(&game, &generation).expect_err("rejected").to_string()
         };
         let any = |_: &GameRecord| true;
-        let given_up = |game: &GameRecord| game.outcome.reason == Reason::Adjudication;
+        let resigned = |game: &GameRecord| game.outcome.reason == Reason::Adjudication;
         let long = |game: &GameRecord| game.moves.len() > 20;
-        assert!(lie(any, |game| game.network = 8).starts_with("played by the network of step 8"));
-        assert!(lie(any, |game| game.number += 100).contains("is not that of its number"));
-        assert!(lie(long, |game| game.moves.truncate(1)).len() > 10);
-        let other_winner = lie(given_up, |game| {
+        assert!(
+            falsify(any, |game| game.network = 8).starts_with("played by the network of step 8")
+        );
+        assert!(falsify(any, |game| game.number += 100).contains("is not that of its number"));
+        assert!(falsify(long, |game| game.moves.truncate(1)).len() > 10);
+        let other_winner = falsify(resigned, |game| {
             game.outcome.winner = game.outcome.winner.map(|winner| !winner);
         });
         assert!(other_winner.contains("sure of that winner"), "{other_winner}");
-        let nobody = lie(given_up, |game| game.outcome.winner = None);
-        assert!(nobody.contains("expected a winner"), "{nobody}");
-        let text = lie(given_up, |game| _ = game.positions.pop());
+        let no_winner = falsify(resigned, |game| game.outcome.winner = None);
+        assert!(no_winner.contains("expected a winner"), "{no_winner}");
+        let text = falsify(resigned, |game| _ = game.positions.pop());
         assert!(text.contains("judged positions"), "{text}");
         let truncated = |game: &GameRecord| game.outcome.reason == Reason::Truncated;
-        let text = lie(truncated, |game| {
+        let text = falsify(truncated, |game| {
             game.outcome = Outcome { winner: Some(Color::White), reason: Reason::Adjudication };
         });
         assert!(text.starts_with("ends with") || text.contains("judged"), "{text}");
-        let text = lie(truncated, |game| {
+        let text = falsify(truncated, |game| {
             game.outcome = Outcome { winner: None, reason: Reason::Threefold };
         });
         assert!(text.starts_with("ends with") || text.contains("judged"), "{text}");

@@ -77,8 +77,8 @@ pub struct SelfPlayConfig {
     pub memory_mb: usize,
 }
 
-/// A first generation whose searches use no network. An expensive network with random weights knows
-/// no more and is far slower.
+/// A first generation whose searches use no network. An expensive network with random weights adds
+/// no information and is far slower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bootstrap {
@@ -113,7 +113,7 @@ pub enum Priors {
 }
 
 impl SelfPlayConfig {
-    /// Games of a run of seconds, for tests and for a first look.
+    /// A run of a few seconds, for tests and first experiments.
     pub fn tiny() -> SelfPlayConfig {
         SelfPlayConfig {
             generation_games: 16,
@@ -166,15 +166,15 @@ impl SelfPlayConfig {
         SelfPlayConfig { root_rule, noise_plies: 0, ..self.clone() }
     }
 
-    /// Refuses search trees that do not fit into memory.
+    /// An error if the search trees do not fit into memory.
     pub fn check_memory(&self, threads: usize) -> Result<(), MemoryError> {
         let purpose = "the search trees of all games at once";
         check_limit(self.trees_mb(threads), purpose)?;
         check_rooms(self.trees(threads), self.memory_mb.max(1) << 20, purpose)
     }
 
-    /// The megabytes that the trees of this many threads can fill. One tree must have room for all
-    /// that it may take: a search refuses to start without.
+    /// The megabytes that the trees of this many threads can fill. A search does not start unless
+    /// there is room for one whole tree.
     pub fn trees_mb(&self, threads: usize) -> usize {
         let Ramp { from, to, .. } = self.simulations;
         let simulations = (from.max(to).ceil() as usize)
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trees_that_do_not_fit_into_memory_are_refused() {
+    fn trees_that_do_not_fit_into_memory_are_an_error() {
         let usual = SelfPlayConfig::default();
         assert_eq!(usual.check_memory(2), Ok(()));
         for (memory_mb, games_at_once, threads) in
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_count_with_what_their_searches_can_fill() {
+    fn memory_counts_only_what_searches_can_fill() {
         let few = SelfPlayConfig { games_at_once: 256, ..SelfPlayConfig::default() };
         assert_eq!(few.trees_mb(9), 256 * 9);
         let simulations = Ramp::new(32.0, 1e20, 0.0, 1.0);

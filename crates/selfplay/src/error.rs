@@ -13,7 +13,7 @@ pub enum SelfPlayError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The network cannot be written for those who play with it.
+    /// The network cannot be encoded for other machines.
     #[error(transparent)]
     Model(Box<dyn Error + Send + Sync>),
     /// A [`crate::GameSource`] of another crate failed.

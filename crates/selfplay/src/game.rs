@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use selfmate_chess::{Color, Game, Move, MoveList, Outcome, Reason, Rng, Seed, fen, notation};
+use selfmate_chess::{Game, Move, MoveList, Outcome, Reason, Rng, Seed, fen, notation};
 use selfmate_run::{GameRecord, LiveGame, PositionRecord};
-use selfmate_search::Evaluator;
 use selfmate_search::mcts::{
     Dirichlet, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, Proof, Puct,
     RootRule, SearchParams, SearchSlot, Temperature,
 };
+use selfmate_search::{Evaluator, white_value};
 
 use crate::config::{RootRuleName, SelfPlayConfig};
 use crate::evaluator::configured;
@@ -255,13 +255,11 @@ impl GameSlot {
 
 impl GameInProgress {
     fn live(&self) -> LiveGame {
-        let white_value = |position: &PositionRecord| {
+        let value_for_white = |position: &PositionRecord| {
             let plies_since = self.game.ply() - usize::from(position.ply);
-            if (self.game.turn() == Color::White) == plies_since.is_multiple_of(2) {
-                position.value
-            } else {
-                -position.value
-            }
+            let is_same_turn = plies_since.is_multiple_of(2);
+            let turn = if is_same_turn { self.game.turn() } else { !self.game.turn() };
+            white_value(position.value, turn)
         };
         let before = self.game.positions_back().nth(1);
         LiveGame {
@@ -269,7 +267,7 @@ impl GameInProgress {
             fen: fen::to_fen(self.game.position()),
             last: before.zip(self.game.last_move()).map(|(before, m)| notation::uci(before, m)),
             plies: self.game.ply(),
-            value: self.positions.last().map(white_value),
+            value: self.positions.last().map(value_for_white),
         }
     }
 
@@ -299,8 +297,7 @@ impl GameInProgress {
     fn record_search(&mut self, slot: &mut SearchSlot, config: &SelfPlayConfig) -> (Move, f32) {
         let search = slot.search();
         self.simulations += search.simulations();
-        let mut decision =
-            search.decision(&self.legal).expect("the game goes on, so there is a move");
+        let mut decision = search.decision(&self.legal).expect("an unfinished game has a move");
         let mut value = decision.wdl.value();
         if config.proven_targets
             && let Some(proven) = proven_value(search.proof(), config.discount as f32)
@@ -430,12 +427,8 @@ mod tests {
         for &m in &record.moves[..seen.plies] {
             game.play(m).unwrap();
         }
-        let judged =
-            record.positions.iter().find(|judged| usize::from(judged.ply) + 1 == seen.plies);
-        let value = judged.map(|judged| match record.turn(usize::from(judged.ply)) {
-            Color::White => judged.value,
-            Color::Black => -judged.value,
-        });
+        let recorded = record.positions.iter().find(|p| usize::from(p.ply) + 1 == seen.plies);
+        let value = recorded.map(|p| white_value(p.value, record.turn(usize::from(p.ply))));
         assert_eq!((seen.number, &seen.fen), (1, &fen::to_fen(game.position())));
         assert!(seen.value.is_some() && seen.value == value, "{seen:?}, {value:?}");
         let last = record.moves[seen.plies - 1];
@@ -444,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_game_depends_on_nothing_but_its_number() {
+    fn a_game_depends_only_on_its_number() {
         let network = tiny_network();
         for root_rule in
             [RootRuleName::Gumbel, RootRuleName::TopK, RootRuleName::Puct, RootRuleName::Greedy]
@@ -474,7 +467,7 @@ mod tests {
 
     /// Of a residual network too: a position has the same result in any batch.
     #[test]
-    fn a_game_of_a_residual_network_depends_on_nothing_but_its_number() {
+    fn a_game_of_a_residual_network_depends_only_on_its_number() {
         let shape = residual::Config { blocks: 1, filters: 16, ..residual::Config::small() };
         let weights = residual::Weights::random(shape, Seed::new(1)).unwrap();
         let evaluators = evaluators(&Model::Residual(weights));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use selfmate_run::LiveGame;
 
-/// The last games that a player showed. A player whose games nobody looks at only reads a flag.
+/// The latest games that a player has published. Publishing is cheap while nobody requests games.
 #[derive(Debug, Default)]
 pub struct LiveFeed {
     is_requested: AtomicBool,

@@ -16,7 +16,7 @@ pub struct PlayLimits<'a> {
     pub status: Status,
 }
 
-/// How often a watcher is told of the games, and how often a source checks whether to go on.
+/// How often progress is reported, and how often a source checks whether to continue.
 pub const TICK: Duration = Duration::from_millis(100);
 /// How often the games under way are shown.
 const LIVE_INTERVAL: Duration = Duration::from_millis(500);
@@ -63,13 +63,13 @@ impl<'a> GameSink<'a> {
         }
     }
 
-    /// The games so far, those found on disk included.
+    /// The games so far, including those found on disk.
     pub fn games(&self) -> &[GameRecord] {
         &self.games
     }
 
-    /// Adds a game to the journal: a kill after this returns does not lose it. The caller makes sure
-    /// that no number comes twice.
+    /// Adds a game to the journal; after this returns, a kill does not lose it. The caller makes
+    /// sure that numbers are unique.
     pub fn add(&mut self, game: FinishedGame) -> Result<(), RunError> {
         self.run.check_present()?;
         self.simulations += game.simulations;
@@ -92,7 +92,7 @@ impl<'a> GameSink<'a> {
         self.journal.replace(&self.games)
     }
 
-    /// Shows games under way; `games` is called only when it is time for that.
+    /// Shows games under way; `games` is called only when a new view is due.
     pub fn show(&mut self, games: impl FnOnce() -> Vec<LiveGame>) {
         if self.last_live.is_some_and(|last| last.elapsed() < LIVE_INTERVAL) {
             return;
@@ -100,7 +100,7 @@ impl<'a> GameSink<'a> {
         let games = games();
         if !games.is_empty() {
             self.last_live = Some(Instant::now());
-            // Training goes on if games cannot be shown; the journal reports a full disk.
+            // Training continues if games cannot be shown; the journal reports a full disk.
             let _ = self.run.show_live(&games);
         }
     }

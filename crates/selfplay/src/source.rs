@@ -38,8 +38,8 @@ pub enum Completion {
 }
 
 pub trait GameSource {
-    /// Puts every game of the job into the sink, in any order. Ends early when the sink says so;
-    /// what is missing then is asked for again later.
+    /// Adds every game of the job to the sink, in any order. Ends early when [`GameSink::goes_on`]
+    /// is false; the missing games are requested again later.
     fn play(
         &mut self,
         job: &GenerationJob<'_>,

@@ -53,10 +53,10 @@ impl GenerationStats {
                 controls.1 += f64::from(u8::from(game.outcome.winner != Some(favourite)));
             }
         }
-        let judged = || games.iter().flat_map(|game| &game.positions);
-        let positions = judged().count() as f64;
-        let mean = judged().map(|j| f64::from(j.value)).sum::<f64>() / positions.max(1.0);
-        let variance = judged().map(|j| (f64::from(j.value) - mean).powi(2)).sum::<f64>();
+        let recorded = || games.iter().flat_map(|game| &game.positions);
+        let positions = recorded().count() as f64;
+        let mean = recorded().map(|p| f64::from(p.value)).sum::<f64>() / positions.max(1.0);
+        let variance = recorded().map(|p| (f64::from(p.value) - mean).powi(2)).sum::<f64>();
         let plies: usize = games.iter().map(|game| game.moves.len()).sum();
         let all = games.len() as f64;
         GenerationStats {
@@ -69,7 +69,7 @@ impl GenerationStats {
             wrong_resignations: controls.1 / f64::max(controls.0, 1.0),
             plies: plies as f64 / all.max(1.0),
             value_spread: (variance / positions.max(1.0)).sqrt(),
-            entropy: judged().map(|j| entropy(&j.policy)).sum::<f64>() / positions.max(1.0),
+            entropy: recorded().map(|p| entropy(&p.policy)).sum::<f64>() / positions.max(1.0),
         }
     }
 

@@ -24,7 +24,7 @@ pub struct Status {
     pub stage: Stage,
     /// The share of the stage that is done.
     pub done: f64,
-    /// Seconds of training, earlier sessions included.
+    /// Seconds of training, including earlier sessions.
     pub elapsed_s: f64,
     /// The generation or round under way.
     pub generation: u64,

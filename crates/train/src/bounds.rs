@@ -1,8 +1,8 @@
 //! The bounds of every number in the settings.
 //!
-//! Settings are checked as they stand in `run.toml`, so no number can be forgotten: a test looks up
-//! the bounds of every number of every learner. A learner lists the bounds of its own settings in
-//! its own file. What follows from several settings together is checked there too.
+//! Settings are checked in their serialised form, so no number can be forgotten: a test looks up the
+//! bounds of every number of every learner. Each learner lists the bounds of its own settings in its
+//! own file and checks there what depends on several settings.
 
 use std::fmt;
 use std::ops::{Bound, RangeBounds};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::config_error::ConfigError;
 
-/// What a number may be.
+/// The range of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
     least: Bound<f64>,
@@ -25,12 +25,12 @@ impl Bounds {
         Bounds { least: Bound::Included(least), most: Bound::Included(most), noun: "a number" }
     }
 
-    /// For what is divided by or grows: nothing and less would not do.
+    /// For divisors and factors, which must be positive.
     pub const fn above_zero(most: f64) -> Bounds {
         Bounds { least: Bound::Excluded(0.0), ..Bounds::new(0.0, most) }
     }
 
-    /// Whether a number will do. What is no number never does.
+    /// False for NaN.
     pub fn contains(&self, number: f64) -> bool {
         (self.least, self.most).contains(&number)
     }
@@ -53,49 +53,44 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// A part of one.
 pub const SHARE: Bounds = Bounds { noun: "a share", ..Bounds::new(0.0, 1.0) };
 /// The share of the past that a moving average keeps.
 pub const DECAY: Bounds = Bounds { most: Bound::Excluded(1.0), ..SHARE };
-/// The weight of one thing against another.
+/// The weight of one term relative to another.
 pub const WEIGHT: Bounds = Bounds::new(0.0, 1e6);
-/// A learning rate.
 pub const RATE: Bounds = Bounds::above_zero(100.0);
-/// Where a ramp bends, as a share of the plan; before its beginning and after its end will do.
+/// The begin or end of a ramp, as a share of the plan; may lie outside the plan.
 pub const BEND: Bounds = Bounds::new(-1000.0, 1000.0);
-/// Plies of a game: nobody learns from longer ones, and their number fits into a record.
+/// Plies of a game. Longer games are useless, and the number has to fit into a record.
 pub const PLIES: Bounds = Bounds { noun: "plies", ..Bounds::new(0.0, 10_000.0) };
 pub const SOME_PLIES: Bounds = Bounds { noun: "plies", ..Bounds::new(1.0, 10_000.0) };
-/// Random plies that make a start: games seldom last longer.
+/// Random plies of a start; games rarely last longer.
 pub const START_PLIES: Bounds = Bounds { noun: "plies", ..Bounds::new(0.0, 1000.0) };
-/// Simulations of a search.
 pub const SIMULATIONS: Bounds = Bounds::new(1.0, 1e6);
-/// Nodes of a search.
 pub const NODES: Bounds = Bounds::new(1.0, 1e9);
-/// Transition of a tree or a table.
+/// Memory of a tree or a table.
 pub const MEGABYTES: Bounds = Bounds { noun: "megabytes", ..Bounds::new(1.0, 16_384.0) };
-/// Games of a round: their positions have to fit into memory until they are learned from.
+/// Games per round; their positions are in memory until they have been learned from.
 pub const ROUND: Bounds = Bounds::new(1.0, 1e6);
-/// Games of a match.
 pub const MATCH: Bounds = Bounds::new(1.0, 100_000.0);
-/// Positions of a batch.
 pub const BATCH: Bounds = Bounds::new(1.0, 65_536.0);
-/// Positions that are kept.
+/// Positions in a buffer.
 pub const POSITIONS: Bounds = Bounds::new(1.0, 1e9);
-/// Something that is counted over a whole run, such as steps; 0 for never or at once.
+/// A count over a whole run, such as steps; 0 for never or at once.
 pub const COUNT: Bounds = Bounds::new(0.0, 1e15);
 pub const SOME: Bounds = Bounds::new(1.0, 1e15);
 pub const SECONDS: Bounds = Bounds { noun: "seconds", ..Bounds::new(0.0, 1e9) };
-/// Units of a layer; each network says more about its own shape.
+/// Units of a layer; each network has further limits on its shape.
 pub const UNITS: Bounds = Bounds { noun: "units", ..Bounds::new(1.0, 4096.0) };
 pub const CENTIPAWNS: Bounds = Bounds { noun: "centipawns", ..Bounds::new(0.0, 1e6) };
-/// Past selves or bests that are kept to play against.
+/// Earlier networks or weights that are kept as opponents.
 pub const POOL: Bounds = Bounds::new(0.0, 1000.0);
 
-/// The bounds of the settings that end in this name. Of several names that fit, the longest counts.
+/// The bounds of the settings whose path ends with this name. If several names match, the longest
+/// one counts.
 pub type NamedBounds = (&'static str, Bounds);
 
-/// The settings that several learners have.
+/// The settings of more than one learner.
 const COMMON: &[NamedBounds] = &[
     ("plan_games", Bounds::new(1.0, 1e12)),
     // The shape of networks.
@@ -184,7 +179,7 @@ const COMMON: &[NamedBounds] = &[
     ("rating.every_seconds", SECONDS),
     ("rating.games", MATCH),
     ("rating.nodes", NODES),
-    // What learners in rounds share.
+    // Learners with rounds.
     ("round_games", ROUND),
     ("round_batches", Bounds::new(1.0, 1e6)),
     ("pool", POOL),
@@ -199,14 +194,14 @@ const COMMON: &[NamedBounds] = &[
 
 /// The bounds of a setting, by its path; `own` are those of the learner.
 pub fn of(name: &str, own: &[NamedBounds]) -> Option<Bounds> {
-    let fits = |end: &str| {
+    let matches = |end: &str| {
         name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    let found = COMMON.iter().chain(own).filter(|(end, _)| fits(end));
+    let found = COMMON.iter().chain(own).filter(|(end, _)| matches(end));
     found.max_by_key(|(end, _)| end.len()).map(|(_, bounds)| *bounds)
 }
 
-/// Refuses the first number that is out of its bounds.
+/// An error for the first number that is out of its bounds.
 pub fn check(settings: &impl Serialize, own: &[NamedBounds]) -> Result<(), ConfigError> {
     let settings = serde_json::to_value(settings).map_err(|error| ConfigError::Parse {
         file: "settings".to_owned(),

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use crate::bounds::{self, NamedBounds};
 use crate::config_error::ConfigError;
 
-/// The settings of a learner from self-play, with the shape of its network (`N`), the settings of its
-/// optimiser (`T`) and those of an evaluation of its own (`E`).
+/// The settings of a self-play learner, generic over the network's shape (`N`), the optimiser's
+/// settings (`T`) and those of the learner's own evaluation (`E`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SelfPlayLearnerConfig<N, T, E = NoEvaluation> {
-    /// The games after which ramps end: learning rate, simulations and targets depend on the
-    /// share of these that have been played, never on the clock.
+    /// The number of games at which the ramps end. Learning rate, simulations and targets depend on
+    /// the share of these games that have been played, never on time.
     pub plan_games: u64,
     pub network: N,
     pub selfplay: SelfPlayConfig,
@@ -23,45 +23,44 @@ pub struct SelfPlayLearnerConfig<N, T, E = NoEvaluation> {
     pub evaluation: Option<E>,
 }
 
-/// For learners without an evaluation of their own.
+/// For learners without their own evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum NoEvaluation {}
 
-/// How games are learned from.
+/// How the network learns from the games.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LearningConfig<T> {
     /// Positions per batch.
     pub batch: usize,
-    /// How often a position is learned from, on average.
+    /// How often each position is used, on average.
     pub reuse: f64,
     /// The learning rate.
     pub rate: Ramp,
     /// From each of these steps on, the learning rate is a tenth of what it was.
     pub rate_drops: Vec<u64>,
-    /// The learning rate also falls with 1/√(1 + step / this).
+    /// The learning rate also decays as 1/√(1 + step / this).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_decay_steps: Option<f64>,
     /// The learning rate rises linearly over the first steps.
     pub warmup_steps: u64,
-    /// The most positions of the replay buffer…
+    /// The largest capacity of the replay buffer, in positions.
     pub replay_max: usize,
-    /// … which holds at most this share of all positions so far, so that the first games are soon
-    /// forgotten…
+    /// The capacity as a share of all positions so far, so that the weak first games are soon
+    /// dropped.
     pub replay_share: f64,
-    /// … but at least this many.
+    /// The smallest capacity.
     pub replay_min: usize,
     /// The weight of the game's result in the value target; the rest is the value of searches.
     pub result_weight: Ramp,
-    /// With this setting the value of searches is a λ-return over the searches that follow; without
-    /// it, the value of the position's own search.
+    /// The λ of λ-returns over the following searches as the value of searches; without it, the
+    /// value of the position's own search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lambda: Option<f64>,
-    /// The optimiser.
     pub trainer: T,
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f64,
-    /// Steps between checkpoints that are kept for good.
+    /// Steps between checkpoints that are kept permanently.
     pub keep_steps: u64,
 }
 
@@ -84,11 +83,11 @@ impl<T> LearningConfig<T> {
     }
 }
 
-/// When to raise an alarm.
+/// The bounds at which the guards raise an alarm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuardConfig {
-    /// Generations before the first alarm: random networks are always out of bounds.
+    /// Generations before the first alarm, because new networks are always out of bounds.
     pub patience: u64,
     /// The largest share of draws among games that were not truncated.
     pub max_draws: f64,
@@ -113,13 +112,13 @@ impl GuardConfig {
     }
 }
 
-/// Ratings against our own players while a run goes on.
+/// Ratings against built-in players during the training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RatingConfig {
     /// Seconds of training between ratings; 0 for none.
     pub every_seconds: f64,
-    /// Games of a rating.
+    /// Games per rating.
     pub games: u64,
     /// Nodes of alpha-beta per move; with a residual network, simulations.
     pub nodes: u64,
@@ -131,7 +130,7 @@ pub struct RatingConfig {
 pub struct SavingConfig {
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f64,
-    /// Steps between checkpoints that are kept for good.
+    /// Steps between checkpoints that are kept permanently.
     pub keep_steps: u64,
 }
 
@@ -177,11 +176,11 @@ impl Default for RatingConfig {
     }
 }
 
-/// Plies of a long game.
+/// The length of a long game, for estimates.
 const LONG_GAME: u32 = 150;
 
 impl<N, T, E> SelfPlayLearnerConfig<N, T, E> {
-    /// The most positions that the replay buffer holds in a run that goes as planned.
+    /// The largest size of the replay buffer if the run goes as planned.
     pub fn replay_positions(&self) -> u64 {
         let plies = f64::from(self.selfplay.max_plies.min(LONG_GAME));
         let all = (self.plan_games as f64 * plies) as u64;
@@ -190,7 +189,7 @@ impl<N, T, E> SelfPlayLearnerConfig<N, T, E> {
 }
 
 impl<N: Serialize, T: Serialize, E: Serialize> SelfPlayLearnerConfig<N, T, E> {
-    /// Checks everything but the shape of the network.
+    /// Checks everything except the network's shape.
     pub fn check_common(&self, own: &[NamedBounds]) -> Result<(), ConfigError> {
         bounds::check(self, own)?;
         let Bootstrap { games, simulations, .. } = self.selfplay.bootstrap;
@@ -198,7 +197,7 @@ impl<N: Serialize, T: Serialize, E: Serialize> SelfPlayLearnerConfig<N, T, E> {
             return Err(ConfigError::Value {
                 field: "selfplay.bootstrap.simulations",
                 got: simulations.to_string(),
-                expected: "at least 1 where there are bootstrap games",
+                expected: "at least 1 if there are bootstrap games",
             });
         }
         Ok(())

@@ -1,19 +1,19 @@
-//! Where two configs of a run differ.
+//! Differences between two configs of a run.
 
 use crate::config_error::ConfigError;
 
 /// A setting that differs between two configs of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigChange {
-    /// Its path, such as `learning.batch`.
+    /// The path, such as `learning.batch`.
     pub name: String,
     pub then: String,
     pub now: String,
 }
 
 impl ConfigChange {
-    /// True for a setting that a checkpoint depends on: the learner, the seed, and those that the
-    /// learner lists. Each entry stands for a setting or for all settings below it.
+    /// True for a setting that a checkpoint depends on: the learner, the seed, and those in
+    /// `fixed`. An entry of `fixed` also covers all settings below it.
     pub fn is_refused(&self, fixed: &[&str]) -> bool {
         let is_below = |fixed: &str| {
             self.name
@@ -24,7 +24,7 @@ impl ConfigChange {
     }
 }
 
-/// Where two texts of `run.toml` differ.
+/// The differences between two texts of `run.toml`.
 pub fn config_changes(then: &str, now: &str) -> Result<Vec<ConfigChange>, ConfigError> {
     if then == now {
         return Ok(Vec::new());
@@ -33,11 +33,11 @@ pub fn config_changes(then: &str, now: &str) -> Result<Vec<ConfigChange>, Config
         let mut table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
             ConfigError::Parse { file: "run.toml".to_owned(), message: error.to_string() }
         })?;
-        // The version that started the run decides nothing.
+        // The version that started the run has no effect.
         table.remove("version");
         let learner = table.get("learner").and_then(toml::Value::as_str).unwrap_or_default();
         let learner = learner.to_owned();
-        // Settings are named as `--set` names them.
+        // Paths as in `--set`, without the learner's name.
         if let Some(toml::Value::Table(settings)) = table.remove(&learner) {
             table.extend(settings);
         }
@@ -51,9 +51,8 @@ pub fn config_changes(then: &str, now: &str) -> Result<Vec<ConfigChange>, Config
     Ok(differences(&then, &now))
 }
 
-/// The settings that differ between two tables.
 pub fn differences(then: &toml::Table, now: &toml::Table) -> Vec<ConfigChange> {
-    let shown = |value: Option<&toml::Value>| {
+    let text = |value: Option<&toml::Value>| {
         value.map_or_else(|| "nothing".to_owned(), ToString::to_string)
     };
     let mut found = Vec::new();
@@ -67,7 +66,7 @@ pub fn differences(then: &toml::Table, now: &toml::Table) -> Vec<ConfigChange> {
                 }));
             }
             (then, now) => {
-                found.push(ConfigChange { name: key.clone(), then: shown(then), now: shown(now) });
+                found.push(ConfigChange { name: key.clone(), then: text(then), now: text(now) });
             }
         }
     }
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_named_and_those_that_a_checkpoint_depends_on_refused() {
+    fn changes_have_paths_and_those_of_fixed_settings_are_rejected() {
         let text = "learner = \"zero\"\nversion = \"0.1.0\"\nseed = 7\n\
                     [zero.learning]\nbatch = 2048\n[zero.network]\nhidden = 256\n";
         let changes = |other: &str| config_changes(text, other).unwrap();

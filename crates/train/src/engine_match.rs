@@ -9,30 +9,29 @@ use std::sync::atomic::AtomicBool;
 use rayon::prelude::*;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
 use selfmate_arena::game::{PlayedGame, Side, play_game};
-use selfmate_arena::limit::SpecLimit;
 use selfmate_arena::players::AlphaBetaPlayer;
 use selfmate_arena::{GameSettings, MatchError, Opening, OpeningSource, Openings, Tuning};
 use selfmate_chess::Seed;
+use selfmate_search::player::Limit;
 use selfmate_selfplay::CancelToken;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TrainingError;
 
-/// How games are played.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineMatchConfig {
-    /// Nodes for each move.
+    /// Nodes per move.
     pub nodes: u64,
-    /// Megabytes for an engine's table.
+    /// The size of an engine's transposition table.
     pub hash_mb: usize,
-    /// A game is given up when both sides have seen it lost by so many centipawns for three moves
-    /// each; 0 for never.
+    /// A game ends as a win when both sides have seen a score of at least this many centipawns for
+    /// three moves each; 0 for never.
     pub resign_centipawns: u32,
-    /// A game is drawn when both sides have seen it within so many centipawns for six moves each,
-    /// from move 30 on; 0 for never.
+    /// A game ends as a draw when both sides have seen a score within this many centipawns for six
+    /// moves each, from move 30 on; 0 for never.
     pub draw_centipawns: u32,
-    /// A game that lasts longer is drawn.
+    /// A game that lasts longer counts as drawn.
     pub max_plies: u32,
 }
 
@@ -49,7 +48,7 @@ impl Default for EngineMatchConfig {
 }
 
 impl EngineMatchConfig {
-    /// The same as settings of a match.
+    /// As settings of a match.
     pub fn settings(&self) -> GameSettings {
         let draw = (self.draw_centipawns > 0).then_some(DrawRule {
             move_number: 30,
@@ -72,12 +71,12 @@ impl EngineMatchConfig {
     ///
     /// When there is no memory for its table.
     pub fn player(&self, name: &str, tuning: &Tuning) -> AlphaBetaPlayer {
-        let own = SpecLimit { nodes: Some(self.nodes), ..SpecLimit::default() };
+        let own = Limit { nodes: Some(self.nodes), ..Limit::default() };
         let engine = tuning.engine(self.hash_mb).unwrap_or_else(|error| panic!("{error}"));
         AlphaBetaPlayer::new(name, engine, own)
     }
 
-    /// One game; `None` when it was stopped.
+    /// Plays one game; `None` when it was stopped.
     pub fn play(
         &self,
         white: &Tuning,
@@ -90,7 +89,7 @@ impl EngineMatchConfig {
         play_game(&mut white, &mut black, opening, &self.settings(), None, stop)
     }
 
-    /// The points of `a` in a game against `b`, and the nodes that both searched.
+    /// The points of `a` in a game against `b`, and the nodes of both.
     fn points(
         &self,
         a: &Tuning,
@@ -106,8 +105,8 @@ impl EngineMatchConfig {
         Some((if a_plays == Side::White { points } else { 1.0 - points }, nodes))
     }
 
-    /// The share of points of `a` in a pair of games from each opening, against the opponents in
-    /// turn, and the nodes of all games; `None` when there was no time.
+    /// The score of `a` in a pair of games from each opening, against the opponents in turn, and
+    /// the nodes of all games; `None` when there was no time.
     pub fn share(
         &self,
         a: &Tuning,
@@ -132,7 +131,7 @@ impl EngineMatchConfig {
     }
 }
 
-/// So many openings, another choice for each seed.
+/// Openings from the built-in set, in an order that depends on the seed.
 pub fn openings(count: usize, seed: Seed) -> Result<Vec<Opening>, TrainingError> {
     let openings = Openings::load(&OpeningSource::BuiltIn, seed).map_err(MatchError::from)?;
     Ok(openings.take(count))
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_engines_play_the_same_game_and_the_better_one_wins() {
+    fn games_are_deterministic_and_the_better_engine_wins() {
         let config = EngineMatchConfig { nodes: 200, ..EngineMatchConfig::default() };
         let stop = Arc::new(AtomicBool::new(false));
         let good = Tuning::default();

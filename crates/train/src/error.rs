@@ -1,4 +1,4 @@
-//! Why a training cannot go on.
+//! Errors that end a training.
 
 use selfmate_arena::MatchError;
 use selfmate_nn::sparse::{TrainError, WeightsError};
@@ -36,33 +36,17 @@ pub enum TrainingError {
     Player(#[from] PlayerError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// There is nothing to learn from.
-    #[error("the teacher cannot teach: {0}")]
+    /// There are no games to learn from.
+    #[error("cannot get games to learn from: {0}")]
     Teacher(String),
     #[error(transparent)]
     SelfPlay(#[from] SelfPlayError),
-    /// `run.toml` was changed in a way that the checkpoint cannot follow.
+    /// A setting has changed that the checkpoint depends on.
     #[error(
         "run.toml: {name} is {now}, but the checkpoint of step {step} was made with {then}: set it back, or start another run"
     )]
-    Changed {
-        /// The setting.
-        name: String,
-        /// Its value when the checkpoint was made.
-        then: String,
-        /// Its value now.
-        now: String,
-        /// The checkpoint.
-        step: u64,
-    },
-    /// A checkpoint that holds something else than a learner's state.
+    Changed { name: String, then: String, now: String, step: u64 },
+    /// A file of a checkpoint is missing or has other content than expected.
     #[error("checkpoint {step}: {file}: {message}")]
-    State {
-        /// The checkpoint.
-        step: u64,
-        /// The file.
-        file: &'static str,
-        /// What is wrong.
-        message: String,
-    },
+    State { step: u64, file: &'static str, message: String },
 }

@@ -12,7 +12,7 @@ use crate::config_error::ConfigError;
 use crate::error::TrainingError;
 use crate::learner::RoundContext;
 
-/// When a learner is evaluated, and against whom.
+/// When a learner is evaluated, and against which player.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluationConfig {
@@ -52,10 +52,10 @@ impl EvaluationConfig {
     }
 }
 
-/// The name of the learner among the players.
+/// The learner's name in the registry.
 const NAME: &str = "learner";
 
-/// A match against the opponent; `None` when there was no time for all games.
+/// Plays a match against the opponent; `None` when there was no time for all games.
 pub fn evaluate(
     config: &EvaluationConfig,
     player: impl FnOnce(&'static str) -> PlayerKind,
@@ -75,7 +75,7 @@ pub fn evaluate(
     match_in_round(&config, MatchRun::default(), &registry, context)
 }
 
-/// A match within a round; `None` when there was no time for all of it.
+/// Plays a match within a round; `None` when there was no time for all games.
 pub fn match_in_round(
     config: &MatchConfig,
     run: MatchRun,

@@ -1,4 +1,4 @@
-//! What a learner is: the part of a training that differs between methods.
+//! The interface of a learner: the part of a training that differs between methods.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,31 +20,31 @@ use crate::options::{End, Hardware};
 
 /// A way to learn, in rounds.
 ///
-/// A round depends on the seed and on the rounds before it, not on the clock and not on the number
-/// of threads. So a run that was killed goes on from its last checkpoint and computes again what was
-/// lost. The one exception is how many games `clone` gathers within a budget of time.
+/// A round depends only on the seed and on earlier rounds, not on time or the number of threads. So
+/// a killed run continues from its last checkpoint and computes the lost rounds again, with the same
+/// result. The only exception is how many games `clone` gathers within a time budget.
 pub trait Learner: Sized {
     type Config;
 
     /// The files of its checkpoints.
     const FILES: &'static [&'static str];
-    /// The files that only training needs: old checkpoints lose them.
+    /// The files that only training needs; they are removed from old checkpoints.
     const TRAINING_FILES: &'static [&'static str];
-    /// Settings that a checkpoint depends on: a run cannot go on with other values.
+    /// Settings that a checkpoint depends on. They cannot be changed in an existing run.
     const FIXED_SETTINGS: &'static [&'static str] = &["network"];
-    /// Whether a budget of games ends the training. Not so where games are only gathered first.
+    /// Whether a budget of games ends the training; false if games are only gathered at the start.
     const ENDS_BY_GAMES: bool = true;
 
     fn saving(config: &Self::Config) -> SavingConfig;
 
-    /// How the model is rated against our own players on the way.
+    /// When the model is rated against built-in players, if at all.
     fn rating(_config: &Self::Config) -> Option<&RatingConfig> {
         None
     }
 
     fn new(config: &Self::Config, seed: Seed, hardware: Hardware) -> Result<Self, TrainingError>;
 
-    /// Goes on from a checkpoint, which has all of [`Learner::FILES`].
+    /// Restores a checkpoint that has all of [`Learner::FILES`].
     fn restore(
         config: &Self::Config,
         checkpoint: &Checkpoint,
@@ -67,18 +67,19 @@ pub trait Learner: Sized {
     /// The contents of a checkpoint.
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TrainingError>;
 
-    /// The step of its model, for learners whose model counts its steps; otherwise the steps of all
-    /// rounds are added up.
+    /// The model's step, for models that count their steps; otherwise the steps of all rounds are
+    /// added.
     fn step(&self) -> Option<u64> {
         None
     }
 
-    /// True when a round was interrupted: it is ended before a budget of games or steps counts.
+    /// True when a round was interrupted. It is completed before a budget of games or steps is
+    /// checked.
     fn is_mid_round(&self) -> bool {
         false
     }
 
-    /// Runs one round; `None` when there was no time for all of it. The next call then continues or
+    /// Runs one round; `None` when there was no time to finish it. The next call then continues or
     /// repeats the round, with the same result.
     fn round(
         &mut self,
@@ -86,9 +87,9 @@ pub trait Learner: Sized {
         context: &mut RoundContext<'_>,
     ) -> Result<Option<Round>, TrainingError>;
 
-    /// Does what is left to do when the budget is spent, without a deadline, and returns what it adds
-    /// to the curves: nothing when nothing has changed. A run that is resumed later must be the same
-    /// as one that never paused.
+    /// Called when the budget is spent, without a deadline. Returns further metrics, or none when
+    /// nothing has changed. A run that is resumed later must give the same result as one that never
+    /// paused.
     fn finish(
         &mut self,
         _: &Self::Config,
@@ -108,7 +109,7 @@ pub trait Learner: Sized {
     }
 }
 
-/// What a round adds to a run.
+/// The contribution of one round to a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Round {
     pub games: u64,
@@ -122,11 +123,10 @@ pub struct Round {
     pub alarms: Vec<Alarm>,
 }
 
-/// Points of curves, by name.
+/// Metrics by name.
 pub type Curves = BTreeMap<String, f64>;
 
 impl Round {
-    /// Adds a point to a curve.
     pub fn add(&mut self, name: &str, value: f64) {
         self.values.insert(name.to_owned(), value);
     }
@@ -150,18 +150,18 @@ impl Totals {
         self.games += round.games;
         self.positions += round.positions;
         self.nodes += round.nodes;
-        // Checkpoints are told apart by their steps.
+        // Checkpoints are identified by their steps.
         self.steps = step.unwrap_or(self.steps + round.steps.max(1));
     }
 }
 
-/// What a round may use.
+/// What a round can use.
 pub struct RoundContext<'a> {
-    /// The root of the run's randomness.
+    /// The seed of the run.
     pub seed: Seed,
-    /// The number that it comes from.
+    /// The number of that seed.
     pub run_seed: u64,
-    /// What was done before this round.
+    /// The totals before this round.
     pub totals: Totals,
     pub threads: usize,
     pub pool: &'a rayon::ThreadPool,
@@ -172,23 +172,24 @@ pub struct RoundContext<'a> {
     pub(crate) limits: PlayLimits<'a>,
     pub(crate) elapsed_s: f64,
     pub(crate) began: Instant,
-    /// The budget of time, if there is one.
+    /// The time budget, if there is one.
     pub(crate) minutes: Option<f64>,
 }
 
 impl RoundContext<'_> {
-    /// The seed of this round for a purpose.
+    /// A seed for one purpose within this round.
     pub fn seed_for(&self, purpose: &str) -> Seed {
         self.seed.derive(purpose).index(self.totals.rounds)
     }
 
-    /// Reports how far the round is.
+    /// Reports the progress of the round.
     pub fn report(&mut self, stage: Stage, done: f64) {
         let status = self.status(stage, done);
         self.watch.status(&status);
     }
 
-    /// As [`RoundContext::report`], for a learner whose totals have changed since the round began.
+    /// Like [`RoundContext::report`], for a learner whose totals have changed since the round
+    /// began.
     pub fn report_status(&mut self, status: &Status) {
         self.watch.status(status);
     }
@@ -210,7 +211,7 @@ impl RoundContext<'_> {
         self.elapsed_s + self.began.elapsed().as_secs_f64()
     }
 
-    /// The share of the budget of time that is spent; 0 without such a budget.
+    /// The share of the time budget that is spent; 0 without a time budget.
     pub fn time_spent(&self) -> f64 {
         self.minutes.map_or(0.0, |minutes| self.elapsed_s() / (60.0 * minutes).max(1e-9))
     }
@@ -219,7 +220,7 @@ impl RoundContext<'_> {
         self.watch.note(text);
     }
 
-    /// Has the games of a generation played by the source, or by the threads of this process.
+    /// Plays the games of a generation by the source, or by the threads of this process.
     pub fn play_generation(
         &mut self,
         job: GenerationJob<'_>,
@@ -232,7 +233,7 @@ impl RoundContext<'_> {
     }
 }
 
-/// A file of a checkpoint, read as JSON.
+/// A checkpoint file, parsed as JSON.
 pub fn read_json<T: DeserializeOwned>(
     checkpoint: &Checkpoint,
     file: &'static str,
@@ -241,7 +242,6 @@ pub fn read_json<T: DeserializeOwned>(
     serde_json::from_slice(bytes).map_err(|error| state_error(checkpoint, file, &error))
 }
 
-/// A file of a checkpoint.
 pub fn read_bytes<'a>(
     checkpoint: &'a Checkpoint,
     file: &'static str,
@@ -250,7 +250,7 @@ pub fn read_bytes<'a>(
     found.ok_or_else(|| state_error(checkpoint, file, &"is missing"))
 }
 
-/// Refuses a network of another shape than that of the settings.
+/// An error if the network has another shape than the settings.
 pub fn check_shape<S: PartialEq + fmt::Debug>(
     checkpoint: &Checkpoint,
     file: &'static str,
@@ -264,7 +264,7 @@ pub fn check_shape<S: PartialEq + fmt::Debug>(
     Err(state_error(checkpoint, file, &message))
 }
 
-/// The error for a file of a checkpoint that does not hold what it should.
+/// The error for a checkpoint file with unexpected content.
 pub fn state_error(
     checkpoint: &Checkpoint,
     file: &'static str,

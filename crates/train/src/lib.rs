@@ -1,9 +1,9 @@
 //! The training loop that every learner shares.
 //!
-//! [`train`] runs a [`Learner`] round by round and owns what all of them need: the deadline, the
-//! thread pool, metrics, checkpoints and ratings. [`SelfPlayLearner`] is the learner behind every
-//! method that learns from games against itself; [`replay`] is where its games become samples. This
-//! crate does not know any single method, nor terminals, browsers or brokers.
+//! [`train`] runs a [`Learner`] round by round and provides what all learners need: the deadline,
+//! the thread pool, metrics, checkpoints and ratings. [`SelfPlayLearner`] is the learner of every
+//! self-play method; [`replay`] turns its games into samples. This crate does not depend on any
+//! single method, the terminal, the web server or the cluster.
 
 pub mod bounds;
 mod config;

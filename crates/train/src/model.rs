@@ -1,4 +1,4 @@
-//! A model that a learner trains.
+//! The interface of a trainable model.
 
 use std::fmt::Debug;
 
@@ -12,9 +12,9 @@ use crate::learner::{Curves, RoundContext};
 use crate::options::Hardware;
 use crate::targets::Targets;
 
-/// The file of a checkpoint with the network that plays.
+/// The checkpoint file of the network that plays.
 pub const MODEL: &str = "model.safetensors";
-/// The file with the optimiser and its own copy of the weights.
+/// The checkpoint file of the optimiser and the weights in training.
 pub const TRAINER: &str = "trainer.safetensors";
 
 /// Mean losses of a batch.
@@ -26,7 +26,8 @@ pub struct Losses {
     pub gradient_norm: f32,
 }
 
-/// A network with its optimiser. The same batches make the same network, with any number of threads.
+/// A network with its optimiser. The same batches give the same network, with any number of
+/// threads.
 pub trait TrainableModel: Sized {
     type Shape: PartialEq + Debug;
     /// The settings of the optimiser.
@@ -35,10 +36,10 @@ pub trait TrainableModel: Sized {
     type Sample: Send + Sync;
     /// The settings of [`TrainableModel::evaluate`].
     type Evaluation;
-    /// The searches of a game, on average over a run: plans are estimated with it.
+    /// The mean number of searches per game over a run, to estimate plans.
     const SEARCHES_PER_GAME: f64;
 
-    /// Random weights.
+    /// Starts with random weights.
     fn new(
         shape: &Self::Shape,
         training: &Self::Training,
@@ -54,10 +55,10 @@ pub trait TrainableModel: Sized {
 
     fn shape(&self) -> Self::Shape;
 
-    /// Everything that [`TrainableModel::restore`] needs.
+    /// The input of [`TrainableModel::restore`].
     fn state(&self) -> Result<Vec<u8>, TrainingError>;
 
-    /// The number of batches learned.
+    /// The number of batches so far.
     fn step(&self) -> u64;
 
     fn learn(&mut self, batch: &[&Self::Sample], rate: f32) -> Result<Losses, TrainingError>;
@@ -65,17 +66,17 @@ pub trait TrainableModel: Sized {
     /// The network that plays. It may be an average of the weights in training.
     fn model(&self) -> Result<Model, TrainingError>;
 
-    /// The same network as a file.
+    /// The same network, encoded as a file.
     fn model_file(&self) -> Result<Vec<u8>, TrainingError>;
 
     /// The same network for the searches of self-play.
     fn evaluators(&self) -> Result<Evaluators, TrainingError>;
 
-    /// The positions of a stored game with their targets.
+    /// The recorded positions of a game with their targets.
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Self::Sample>, RecordError>;
 
-    /// Evaluates the model after a round, in a way of its own; `None` when it has none, when none is
-    /// due or when there was no time for it.
+    /// The model's own evaluation after a round; `None` when it has none, when none is due or when
+    /// there was no time.
     fn evaluate(
         &self,
         _config: &Self::Evaluation,

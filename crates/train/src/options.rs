@@ -1,4 +1,4 @@
-//! What a call of a learner is given besides its settings, and how it ends.
+//! The options of a training besides the settings, and how it ended.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,16 +6,16 @@ use std::sync::atomic::AtomicBool;
 use selfmate_nn::Device;
 use selfmate_run::Budget;
 
-/// What a network learns with. Threads change only the speed; devices round differently.
+/// The hardware to train on. Threads only affect the speed; devices round differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hardware {
     pub threads: usize,
-    /// Where residual networks are computed. Other networks always use our own kernels.
+    /// The device of residual networks. Other networks always use [`Device::Cpu`].
     pub device: Device,
 }
 
 pub struct TrainOptions<'a> {
-    /// The root of all randomness of the run.
+    /// The seed of everything random in the run.
     pub seed: u64,
     pub budget: Budget,
     pub hardware: Hardware,
@@ -30,8 +30,8 @@ pub enum End {
     Finished,
     /// A stop was requested.
     Stopped,
-    /// There is nothing more to learn, for this reason.
+    /// There is nothing more to learn; the text is the reason.
     Done(String),
-    /// The guards gave up, for this reason.
+    /// The guards stopped the run; the text is the reason.
     Collapsed(String),
 }

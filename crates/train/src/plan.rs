@@ -16,10 +16,11 @@ use crate::options::Hardware;
 /// rating take time (0.86), and the trees of a trained network are deeper (0.84).
 const SPEED_SHARE: f64 = 0.72;
 
-/// Games that were started in that second are dropped after this time; their simulations count.
+/// Games that were started in that second are dropped after this time; their simulations still
+/// count.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Estimates from a second of self-play how many games fit into a time.
+/// Estimates from one second of self-play how many games fit into this time.
 pub fn plan_games<M: TrainableModel>(
     config: &SelfPlayLearnerConfig<M::Shape, M::Training, M::Evaluation>,
     minutes: f64,
@@ -37,7 +38,7 @@ pub fn plan_games<M: TrainableModel>(
     generation.config.check_memory(hardware.threads)?;
     let (next, searched) = (AtomicU64::new(0), AtomicU64::new(0));
     let started = Instant::now();
-    // The speed is that of simulations, so long games need not be waited for.
+    // Speed is measured in simulations, so there is no need to wait for long games.
     let watchdog = Watchdog::new(&Arc::default(), Some(started + LONGEST));
     let stop: &AtomicBool = watchdog.flag();
     std::thread::scope(|scope| {

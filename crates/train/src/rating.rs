@@ -1,8 +1,8 @@
-//! How strong a network is: a few games against players of known strength.
+//! Rates a network by a few games against players of known strength.
 //!
-//! It plays as it plays for users, as the static evaluator of alpha-beta, but with few nodes per move,
-//! so that the games cost a few percent of the training. Nodes and not time: the games depend on
-//! the network and the seed alone, not on the machine and its threads.
+//! The network plays with few nodes per move, so that ratings take a few percent of the training
+//! time. The limit is in nodes, not in time: the games depend only on the network and the seed, not
+//! on the machine or the number of threads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -18,16 +18,16 @@ use selfmate_nn::Model;
 
 use crate::config::RatingConfig;
 
-/// The name of the network among the players.
+/// The network's name in the registry.
 const NAME: &str = "network";
-/// Pairs of games before another rung is chosen: a fixed number, for any number of threads.
+/// Pairs of games before the next rung is chosen. Fixed, so that it does not depend on threads.
 const PAIRS_AT_ONCE: usize = 2;
-/// When both players have seen a game decided for a while, nothing is learned from its end.
+/// Ends games that both players consider decided; their endings would not change the rating.
 const RESIGN: ResignRule = ResignRule { move_count: 3, score: 1000, sides: ResignSides::Both };
-/// A young network may not know how to win; such a game counts as drawn.
+/// A weak network may not be able to win; a game this long counts as drawn.
 const MAX_PLIES: u32 = 300;
 
-/// Rates a network against our own rungs.
+/// Rates a network against the built-in rungs.
 pub fn rate(
     model: &Model,
     config: &RatingConfig,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rating_depends_on_network_and_seed_and_not_on_threads() {
+    fn a_rating_does_not_depend_on_threads() {
         let config = SparseConfig { hidden: 64, ..SparseConfig::default() };
         let weights = Weights::random(config, Seed::new(1)).unwrap();
         let one = rated(&weights, 100, 7, 1);
@@ -87,8 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn a_trained_network_is_rated_above_the_rungs_of_old() {
-        // The highest used to be alphabeta:depth=1; with 2000 nodes a move it is even with depth 5.
+    fn a_trained_network_is_rated_above_the_shallow_rungs() {
+        // The highest rung used to be alphabeta:depth=1; the shipped network with 2000 nodes per
+        // move is about as strong as depth 5.
         let report = rated(&sparse::decode(SHIPPED).unwrap().0, 2000, 1, 2);
         let highest = OWN_RUNGS[OWN_RUNGS.len() - 1];
         assert!(report.rungs.iter().any(|rung| rung.rung.elo > highest.1), "{report:?}");

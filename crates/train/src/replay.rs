@@ -9,7 +9,25 @@ use selfmate_run::{GameRecord, RecordError};
 use crate::model::TrainableModel;
 use crate::targets::Targets;
 
-/// The samples that batches are drawn from.
+/// The samples that batches are drawn from, one list per generation.
+///
+/// ```
+/// use selfmate_chess::Seed;
+/// use selfmate_train::ReplayBuffer;
+///
+/// let mut replay = ReplayBuffer::default();
+/// replay.push(vec!["a", "b", "c"]);
+/// replay.push(vec!["d", "e"]);
+/// // The newest generation fills a capacity of two, so the oldest one is removed.
+/// replay.trim(2);
+/// assert_eq!((replay.generations(), replay.len()), (1, 2));
+///
+/// // Batches are drawn with replacement and depend only on the seed.
+/// let batch = replay.draw(32, &mut Seed::new(1).rng());
+/// assert_eq!(batch.len(), 32);
+/// assert!(batch.contains(&&"d") && batch.contains(&&"e") && !batch.contains(&&"a"));
+/// assert_eq!(batch, replay.draw(32, &mut Seed::new(1).rng()));
+/// ```
 #[derive(Debug)]
 pub struct ReplayBuffer<S> {
     generations: VecDeque<Vec<S>>,

@@ -16,36 +16,35 @@ pub struct RunSession<'a> {
     pub run: &'a mut Run,
     pub watch: &'a mut dyn Watch,
     pub options: &'a TrainOptions<'a>,
-    /// The training time of the last rating.
+    /// The training time at the last rating.
     pub rated_s: f64,
-    /// When this session began, and the seconds of training before it.
+    /// The start of this session, and the seconds of training before it.
     began: (Instant, f64),
     /// The training time and the step of the last checkpoint.
     saved_s: f64,
     saved_step: Option<u64>,
-    /// Old checkpoints that have lost the files that only training needs.
+    /// Old checkpoints whose training files have been removed.
     thinned: HashSet<u64>,
-    /// Messages of the start.
+    /// Messages to report at the start.
     notes: Vec<String>,
-    /// The run's config, of which every checkpoint keeps a copy.
+    /// The run's config; every checkpoint has a copy.
     config: Option<String>,
 }
 
-/// Which checkpoints are kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Retention {
-    /// Steps between checkpoints that are kept for good.
+    /// Steps between checkpoints that are kept permanently.
     pub steps: u64,
-    /// The files that old checkpoints lose.
+    /// The files that are removed from old checkpoints.
     pub training_files: &'static [&'static str],
 }
 
-/// The newest checkpoints keep all their files.
-const WHOLE: usize = 3;
+/// The number of newest checkpoints that keep all their files.
+const COMPLETE: usize = 3;
 
 impl<'a> RunSession<'a> {
-    /// Opens a run, and its last checkpoint with these files, if there is one. Refuses a change of
-    /// the settings that the checkpoint depends on (`fixed`).
+    /// Opens a run and its latest checkpoint that has all `files`. It is an error if settings have
+    /// changed that the checkpoint depends on (`fixed`).
     pub fn open(
         run: &'a mut Run,
         options: &'a TrainOptions<'a>,
@@ -58,12 +57,12 @@ impl<'a> RunSession<'a> {
             unreadable.map(|damage| format!("{damage}; set aside in metrics.damaged")).collect();
         let latest = run.recover_checkpoint(files)?;
         let checkpoint = latest.checkpoint;
-        let going_on = match &checkpoint {
-            Some(checkpoint) => format!("going on from step {}", checkpoint.step),
-            None => "there is none before it".to_owned(),
+        let continuing = match &checkpoint {
+            Some(checkpoint) => format!("continuing from step {}", checkpoint.step),
+            None => "there is no earlier one".to_owned(),
         };
         let damages = latest.damages.iter();
-        notes.extend(damages.map(|damage| format!("{damage}; set aside, {going_on}")));
+        notes.extend(damages.map(|damage| format!("{damage}; set aside, {continuing}")));
         let config = run.config()?;
         if let (Some(checkpoint), Some(config)) = (&checkpoint, &config) {
             notes.extend(changed_settings(checkpoint, config, fixed)?);
@@ -88,15 +87,16 @@ impl<'a> RunSession<'a> {
         self.notes.push(text);
     }
 
-    /// Takes the metrics back to the checkpoint, which was made after this generation and time.
+    /// Removes metrics that are newer than the checkpoint, which was made after this generation and
+    /// time.
     pub fn rewind(&mut self, generation: u64, elapsed_s: f64) -> Result<(), TrainingError> {
-        // Time that was spent counts, even when its work was lost.
+        // Time that was spent counts even if its results were lost.
         let (metrics, _) = self.run.metrics()?;
         let last_s = metrics.iter().filter_map(Record::elapsed_s).fold(elapsed_s, f64::max);
         self.began = (Instant::now(), last_s);
         self.saved_s = last_s;
         if !metrics.is_empty() && self.saved_step.is_none() {
-            self.note("no whole checkpoint yet; learning from the beginning".to_owned());
+            self.note("no complete checkpoint yet; learning from the beginning".to_owned());
         }
         self.run.rewind_metrics(generation)?;
         let (metrics, _) = self.run.metrics()?;
@@ -126,47 +126,46 @@ impl<'a> RunSession<'a> {
         })
     }
 
-    /// Seconds of training, earlier sessions included.
+    /// Seconds of training, including earlier sessions.
     pub fn elapsed_s(&self) -> f64 {
         self.began.1 + self.began.0.elapsed().as_secs_f64()
     }
 
-    /// When the budget of time is spent; `None` when there is none.
+    /// When the time budget is spent; `None` without one.
     pub fn deadline(&self) -> Option<Instant> {
         let left = 60.0 * self.options.budget.minutes? - self.elapsed_s();
         Instant::now().checked_add(Duration::try_from_secs_f64(left.max(0.0)).ok()?)
     }
 
-    /// True when a stop is requested or the budget of time is spent.
+    /// True when a stop is requested or the time budget is spent.
     pub fn is_cancelled(&self) -> bool {
         let minutes = self.options.budget.minutes;
         self.options.stop.load(Relaxed)
             || minutes.is_some_and(|most| self.elapsed_s() >= 60.0 * most)
     }
 
-    /// True when the budget is spent after so many games and steps.
+    /// True when the budget is spent after this many games and steps.
     pub fn is_spent(&self, games: u64, steps: u64) -> bool {
         self.options.budget.is_spent(self.elapsed_s(), games, steps)
     }
 
-    /// Adds to the metrics.
+    /// Adds a record to the metrics and reports it.
     pub fn append(&mut self, record: &Record) -> Result<(), TrainingError> {
         self.run.append_metric(record)?;
         self.watch.record(record);
         Ok(())
     }
 
-    /// True when the last checkpoint is older than so many seconds.
+    /// True when the last checkpoint is at least this old.
     pub fn is_due(&self, seconds: f64) -> bool {
         self.elapsed_s() >= self.saved_s + seconds
     }
 
-    /// True when there is a checkpoint of this step.
     pub fn is_saved(&self, step: u64) -> bool {
         self.saved_step == Some(step)
     }
 
-    /// Saves a checkpoint and forgets old ones.
+    /// Saves a checkpoint and removes old ones.
     pub fn save(
         &mut self,
         step: u64,
@@ -180,12 +179,13 @@ impl<'a> RunSession<'a> {
         self.remove_old(step, retention)
     }
 
-    /// Keeps the last checkpoints whole, of older ones now and then the network.
+    /// Keeps the newest checkpoints complete. Of older ones only some are kept, without their
+    /// training files.
     fn remove_old(&mut self, newest: u64, retention: Retention) -> Result<(), TrainingError> {
         let mut steps = self.run.steps()?;
-        // Later ones are left from before the run had to go back.
+        // Checkpoints with later steps are left over from before the run was rewound.
         steps.retain(|&step| step <= newest);
-        let old = steps.len().saturating_sub(WHOLE);
+        let old = steps.len().saturating_sub(COMPLETE);
         let mut kept = None;
         for &step in &steps[..old] {
             if kept.is_some_and(|kept| step < kept + retention.steps) {
@@ -198,7 +198,8 @@ impl<'a> RunSession<'a> {
             }
             match self.run.thin_checkpoint(step, retention.training_files) {
                 Err(RunError::Damaged(damage)) => {
-                    self.watch.note(&format!("{damage}; no matter, there are newer ones"));
+                    self.watch
+                        .note(&format!("{damage}; ignored, because there are newer checkpoints"));
                 }
                 result => result?,
             }
@@ -206,7 +207,7 @@ impl<'a> RunSession<'a> {
         Ok(())
     }
 
-    /// Says why the training ends here.
+    /// Records why the training ends.
     pub fn end(&mut self, end: End) -> Result<End, TrainingError> {
         let reason = match &end {
             End::Finished => "the budget is spent".to_owned(),
@@ -219,8 +220,8 @@ impl<'a> RunSession<'a> {
     }
 }
 
-/// What is said of settings that have changed since a checkpoint was made; those that it depends on
-/// must not.
+/// Notes about settings that have changed since the checkpoint was made. A change of a setting that
+/// the checkpoint depends on is an error.
 fn changed_settings(
     checkpoint: &Checkpoint,
     config: &str,

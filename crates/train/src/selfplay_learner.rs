@@ -1,8 +1,8 @@
-//! Learning from games against itself, whatever the network (Silver et al. 2018).
+//! Learning from self-play, for any network (Silver et al. 2018).
 //!
-//! A round is a generation: a fixed number of games with one network, then steps of learning from the
-//! latest generations. A generation that was interrupted goes on where it was: its games are in the
-//! run's journal, and a checkpoint in the middle of learning keeps what was learned.
+//! A round is a generation: a fixed number of games with one network, then training steps on the
+//! latest generations. An interrupted generation continues where it was: its games are in the run's
+//! journal, and a checkpoint in the middle of learning keeps the progress.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -26,7 +26,7 @@ use crate::options::{End, Hardware};
 use crate::replay::{ReplayBuffer, samples};
 use crate::targets::Targets;
 
-/// The file of a checkpoint with the [`State`] as JSON.
+/// The checkpoint file of the [`State`] as JSON.
 const STATE: &str = "selfplay.json";
 
 type Config<M> = SelfPlayLearnerConfig<
@@ -35,22 +35,21 @@ type Config<M> = SelfPlayLearnerConfig<
     <M as TrainableModel>::Evaluation,
 >;
 
-/// A model that learns from games against itself.
 pub struct SelfPlayLearner<M: TrainableModel> {
     model: M,
     replay: ReplayBuffer<M::Sample>,
     state: State,
-    /// Why the guards gave up.
+    /// Why the guards stopped the run.
     collapsed: Option<String>,
 }
 
-/// What a checkpoint keeps besides the weights.
+/// The training state in a checkpoint, besides the weights.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct State {
     guards: Guards,
     /// The generations of the replay buffer, oldest first.
     replay: Vec<ReplayEntry>,
-    /// What attempts at the generation under way took so far.
+    /// The time and simulations of all attempts at the current generation so far.
     play_s: f64,
     simulations: u64,
     /// The generation that is being learned from.
@@ -58,7 +57,6 @@ struct State {
     learning: Option<GenerationProgress>,
 }
 
-/// A generation in the replay buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct ReplayEntry {
     generation: u64,
@@ -69,16 +67,16 @@ struct ReplayEntry {
     entropy: f64,
 }
 
-/// How far a generation has been learned from.
+/// The progress of learning from a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct GenerationProgress {
     stats: GenerationStats,
-    /// Simulations and seconds of its last attempt to play.
+    /// Simulations and seconds of playing it.
     simulations: u64,
     play_s: f64,
     learn_s: f64,
     batches: u64,
-    /// The sums of the losses of these batches.
+    /// Sums over these batches.
     value_loss: f64,
     policy_loss: f64,
     gradient_norm: f64,
@@ -191,12 +189,12 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
             match run.read_chunk(entry.generation) {
                 Ok(games) => self.push_samples(config, pool, &games, entry)?,
                 Err(RunError::Damaged(damage)) => {
-                    notes.push(format!("{damage}; set aside, going on without these games"));
+                    notes.push(format!("{damage}; set aside, continuing without these games"));
                     run.set_aside(entry.generation)?;
                 }
                 // Set aside by an earlier session, or deleted by hand.
                 Err(RunError::Io { path, error }) if error.kind() == ErrorKind::NotFound => {
-                    notes.push(format!("{}: {error}; going on without it", path.display()));
+                    notes.push(format!("{}: {error}; continuing without it", path.display()));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -218,8 +216,8 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         Ok(())
     }
 
-    /// Plays the generation, or finds it on disk; `None` when there was no time for all of it. Also
-    /// the simulations that it took.
+    /// Plays the generation or reads it from disk, and returns the games with the simulations of
+    /// this attempt; `None` when there was no time for all games.
     fn play(
         &mut self,
         config: &Config<M>,
@@ -245,7 +243,7 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
             run_seed: context.run_seed,
             index,
             generation: &generation,
-            // Always a whole generation, so that a pause changes nothing.
+            // Always a whole generation, so that the result does not depend on pauses.
             numbers: (first..first + selfplay.games_of(index)).collect(),
             evaluators: &evaluators,
             model_file: &|| {
@@ -253,7 +251,7 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
             },
         };
         let started = Instant::now();
-        // Games without a network are played faster here than they are sent.
+        // Games without a network are faster to play here than to send.
         let played = context.play_generation(job, is_bootstrap)?;
         self.state.play_s += started.elapsed().as_secs_f64();
         self.state.simulations += played.simulations;
@@ -274,7 +272,7 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         let generations: BTreeSet<u64> =
             numbers.iter().map(|number| config.selfplay.generation_of(*number)).collect();
         for generation in generations.into_iter().take_while(|&g| g < context.totals.rounds) {
-            // Chunks that cannot be read are handled where they are needed.
+            // Unreadable chunks are handled where they are needed.
             let Ok(mut games) = context.run.read_chunk(generation) else { continue };
             let count = games.len();
             games.retain(|game| !numbers.contains(&game.number));
@@ -288,7 +286,7 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         Ok(())
     }
 
-    /// Adds the games of the generation to the replay buffer: from here on they are learned from.
+    /// Adds the games of the generation to the replay buffer and starts learning from them.
     fn add_generation(
         &mut self,
         config: &Config<M>,
@@ -322,8 +320,8 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         Ok(())
     }
 
-    /// Learns as many batches as the positions so far allow; false when there was no time for all.
-    /// Each batch depends on its number alone, so an interruption changes nothing.
+    /// Trains on as many batches as the positions so far allow; false when there was no time for
+    /// all. Each batch depends only on its number, so interruptions do not change the result.
     fn learn(
         &mut self,
         config: &Config<M>,
@@ -367,7 +365,7 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         Ok(true)
     }
 
-    /// The curves of a generation, and what the guards say of it.
+    /// The metrics of a generation, and the alarms of the guards.
     fn finish_generation(
         &mut self,
         config: &Config<M>,
@@ -425,14 +423,14 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         let (config, generation) = (&config.guards, context.totals.rounds + 1);
         let (findings, verdict) = self.state.guards.check(generation, stats, divergence, config);
         let action = match verdict {
-            Verdict::GoOn => "watched: the remedy is at work".to_owned(),
+            Verdict::Continue => "none: the remedy is active".to_owned(),
             Verdict::Remedy => format!(
                 "for {} generations: more varied starts, values from results alone",
                 config.remedy_generations
             ),
-            Verdict::GiveUp => format!("stopped: {} remedies have not helped", config.max_remedies),
+            Verdict::Stop => format!("stopped: {} remedies did not help", config.max_remedies),
         };
-        if verdict == Verdict::GiveUp
+        if verdict == Verdict::Stop
             && let Some(finding) = findings.first()
         {
             self.collapsed = Some(format!(
@@ -453,7 +451,7 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
     }
 }
 
-/// The share of the plan that is done before the round under way.
+/// The share of the plan that was done before the current round.
 fn progress<N, T, E>(config: &SelfPlayLearnerConfig<N, T, E>, totals: Totals) -> f64 {
     totals.games as f64 / config.plan_games as f64
 }

@@ -2,7 +2,7 @@
 
 use selfmate_chess::Reason;
 use selfmate_run::{GameRecord, PositionRecord};
-use selfmate_search::Wdl;
+use selfmate_search::{Wdl, flip_value};
 
 use crate::config::LearningConfig;
 
@@ -11,7 +11,7 @@ use crate::config::LearningConfig;
 pub struct Targets {
     /// The weight of the result; the rest is the value of searches.
     pub result_weight: f32,
-    /// The factor by which a value shrinks with every ply.
+    /// The factor by which a value shrinks per ply.
     pub discount: f32,
     /// The λ of λ-returns over the following searches; without it, the value of the position's own
     /// search counts.
@@ -29,7 +29,7 @@ impl Targets {
     /// A truncated game has no result: only the searches count there.
     pub fn wdls(&self, record: &GameRecord) -> Vec<Wdl> {
         let outcome = record.outcome;
-        // A game is resigned when it is almost certainly won: it counts as that, not as won.
+        // A resigned game was almost certainly won; it counts as much as the last search value.
         let worth = match outcome.reason {
             Reason::Adjudication => record.positions.last().map_or(1.0, |last| last.value.abs()),
             _ => 1.0,
@@ -71,16 +71,16 @@ impl Targets {
                     }
                 }
             });
-            returns[index] = self.from_later(value, ply - position.ply);
+            returns[index] = self.for_earlier_ply(value, ply - position.ply);
             next = Some((position.ply, (1.0 - lambda) * position.value + lambda * returns[index]));
         }
         returns
     }
 
-    /// A value as the side to move this many plies earlier sees it.
-    fn from_later(&self, value: f32, plies: u16) -> f32 {
-        let worth = self.discount.powi(i32::from(plies));
-        if plies.is_multiple_of(2) { worth * value } else { -worth * value }
+    /// A value for the side to move this many plies earlier.
+    fn for_earlier_ply(&self, value: f32, plies: u16) -> f32 {
+        let earlier = if plies.is_multiple_of(2) { value } else { flip_value(value) };
+        self.discount.powi(i32::from(plies)) * earlier
     }
 }
 
@@ -115,7 +115,8 @@ mod tests {
         let positions = [position(3, 0.5)];
         let targets = Targets { result_weight: 0.5, discount: 0.5, lambda: None };
         let value = |record: &GameRecord| targets.wdls(record)[0].value();
-        // Black to move, two plies before the end: a quarter of a loss; the search says half a win.
+        // Black to move, two plies before the end: a quarter of a loss; the value of the search is
+        // 0.5.
         let won = record(Some(Color::White), Reason::Checkmate, &positions);
         assert!((value(&won) - (0.5 * -0.25 + 0.5 * 0.5)).abs() < 1e-6);
         let resigned = record(Some(Color::White), Reason::Adjudication, &positions);

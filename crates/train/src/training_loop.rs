@@ -1,4 +1,4 @@
-//! The loop that every learner shares: rounds, metrics, checkpoints, ratings, and the end.
+//! The loop that every learner shares: rounds, metrics, checkpoints, ratings and the end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use crate::options::{End, TrainOptions};
 use crate::rating;
 use crate::run_session::{Retention, RunSession};
 
-/// The file of a checkpoint with the [`Totals`] as JSON.
+/// The checkpoint file of the [`Totals`] as JSON.
 pub const TOTALS: &str = "totals.json";
 
-/// Trains until the budget is spent, there is nothing more to learn or a stop is requested, from the
-/// last checkpoint if there is one.
+/// Trains until the budget is spent, there is nothing more to learn or a stop is requested,
+/// starting from the latest checkpoint.
 pub fn train<L: Learner>(
     run: &mut Run,
     config: &L::Config,
@@ -94,7 +94,7 @@ pub fn train<L: Learner>(
         if learner.end(config).is_some() {
             continue;
         }
-        // The last checkpoint is made after `finish`.
+        // The last checkpoint is saved after `finish`.
         if session.is_due(L::saving(config).checkpoint_seconds) && !is_spent::<L>(&session, &totals)
         {
             save(&mut session, &learner, config, &mut totals)?;
@@ -185,7 +185,7 @@ fn rate_if_due<L: Learner>(
     let seed = seed.wrapping_add(totals.rounds);
     let report = rating::rate(&model, rating, seed, hardware.threads, watchdog.flag())?;
     session.rated_s = session.elapsed_s();
-    // A rating that was interrupted depends on the clock, so it does not count.
+    // An interrupted rating depends on time, so it is not recorded.
     let Some(elo) = report.elo.filter(|_| !session.is_cancelled()) else { return Ok(()) };
     session.append(&Record::Rating(Rating {
         elapsed_s: session.rated_s,

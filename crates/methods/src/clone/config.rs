@@ -26,53 +26,46 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("patience", bounds::SOME),
 ];
 
-/// The settings of the `clone` learner, with the shape of its network and the settings of its
-/// optimiser.
+/// The settings, generic over the network's shape and the optimiser.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config<N, T> {
-    /// Where the lessons come from.
     pub source: Source,
-    /// Games to learn from, at most.
+    /// The most games to learn from.
     pub games: u64,
-    /// Games in a sealed file of them.
+    /// Games per sealed file.
     pub chunk_games: u64,
-    /// The share of a budget of time for gathering games, rounded down to whole files of them, but one
-    /// at least.
+    /// The share of a time budget for gathering games. It is rounded down to whole files, but at
+    /// least one is gathered.
     pub gathering_share: f64,
-    /// Who teaches, and how.
     pub teacher: TeacherConfig,
-    /// Which games of which files.
     pub pgn: PgnConfig,
-    /// The run whose games are learned from, as a folder.
+    /// The folder of the run to learn from.
     pub run: String,
-    /// One of so many games is never learned from: by those it is seen how well it goes.
+    /// One in this many games is held out for validation.
     pub held_out: u64,
-    /// The network's shape.
     pub network: N,
-    /// Positions in a batch.
+    /// Positions per batch.
     pub batch: usize,
-    /// Batches of a round.
+    /// Batches per round.
     pub round_batches: u64,
-    /// The learning rate, from the first pass to the last.
+    /// The learning rate, ramped over all passes.
     pub rate: Ramp,
-    /// Passes over all lessons, at most.
+    /// The most passes over all positions.
     pub passes: u64,
-    /// Passes in a row without a better result after which it stops.
+    /// Training stops after this many passes without improvement.
     pub patience: u64,
-    /// The weight of a game's result in the value target; the rest is what the teacher thought.
+    /// The weight of a game's result in the value target; the rest is the teacher's value.
     pub result_weight: f64,
-    /// The optimiser.
     pub trainer: T,
-    /// Which checkpoints are made.
     pub saving: SavingConfig,
 }
 
-/// Where the lessons come from.
+/// Where the games come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
-    /// Games that a teacher plays now.
+    /// A teacher plays them.
     Teacher,
     /// PGN files.
     Pgn,
@@ -116,10 +109,9 @@ impl Default for CloneConfig {
 }
 
 impl CloneConfig {
-    /// The names that [`CloneConfig::preset`] knows.
+    /// The names that [`CloneConfig::preset`] accepts.
     pub const PRESETS: [&str; 3] = ["default", "pgn", "tiny"];
 
-    /// Settings by name.
     pub fn preset(name: &str) -> Option<CloneConfig> {
         match name {
             "default" => Some(CloneConfig::default()),
@@ -134,7 +126,7 @@ impl CloneConfig {
         }
     }
 
-    /// A run of seconds that learns next to nothing, from our own alpha-beta.
+    /// A run of a few seconds that learns almost nothing, from alpha-beta and greedy, for tests.
     pub fn tiny() -> CloneConfig {
         let default = CloneConfig::default();
         CloneConfig {
@@ -156,7 +148,6 @@ impl CloneConfig {
         }
     }
 
-    /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_common()?;
         self.network.check().map_err(|error| ConfigError::Parse {
@@ -170,10 +161,10 @@ impl CloneConfig {
 pub type ResidualCloneConfig = Config<residual::Config, TrainingConfig>;
 
 impl ResidualCloneConfig {
-    /// The names that [`ResidualCloneConfig::preset`] knows.
+    /// The names that [`ResidualCloneConfig::preset`] accepts.
     pub const PRESETS: [&str; 3] = CloneConfig::PRESETS;
 
-    /// As the settings for a sparse network, but for what the network needs.
+    /// The preset for a sparse network, with a residual network instead.
     pub fn preset(name: &str) -> Option<ResidualCloneConfig> {
         let common = CloneConfig::preset(name)?;
         let is_tiny = name == "tiny";
@@ -187,7 +178,6 @@ impl ResidualCloneConfig {
         Some(Config { batch, rate, ..common.with(network, trainer) })
     }
 
-    /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_common()?;
         self.network.check().map_err(|error| ConfigError::Parse {
@@ -198,7 +188,7 @@ impl ResidualCloneConfig {
 }
 
 impl<N, T> Config<N, T> {
-    /// The same lessons for another network.
+    /// The same settings for another network.
     fn with<M, U>(self, network: M, trainer: U) -> Config<M, U> {
         Config {
             source: self.source,
@@ -221,7 +211,7 @@ impl<N, T> Config<N, T> {
         }
     }
 
-    /// Says what makes no sense, if anything does, the network's shape apart.
+    /// Checks everything except the network's shape.
     pub fn check_common(&self) -> Result<(), ConfigError>
     where
         N: Serialize,

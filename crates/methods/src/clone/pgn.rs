@@ -1,4 +1,4 @@
-//! Games of people or engines from PGN files, as lessons.
+//! Games from PGN files as training games.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -7,48 +7,46 @@ use std::path::Path;
 use selfmate_chess::pgn::{PgnError, PgnFault, PgnGame, PgnResult, Reader};
 use selfmate_chess::{Color, Game, Outcome, Reason};
 use selfmate_run::{GameRecord, PositionRecord};
+use selfmate_search::Wdl;
 use selfmate_selfplay::start_fen;
 use selfmate_train::TrainingError;
 use serde::{Deserialize, Serialize};
 
-/// Which games of which files.
+/// Which games of which files to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PgnConfig {
-    /// The files.
     pub files: Vec<String>,
-    /// The least Elo that both players must have; 0 for any, or none at all.
+    /// The lowest Elo of either player; 0 also accepts games without Elo.
     pub min_elo: u32,
-    /// Only games that somebody won.
+    /// Skip drawn games.
     pub only_decided: bool,
 }
 
-/// What was read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Read {
-    /// The games that fit.
+pub struct PgnGames {
     pub games: Vec<GameRecord>,
-    /// Games that were left out: by their Elo or result, and because they are broken.
-    pub left_out: u64,
-    /// See `left_out`.
+    /// Games skipped because of their Elo, result or length.
+    pub filtered: u64,
+    /// Games that cannot be read.
     pub broken: u64,
 }
 
-/// Reads the games that fit, at most so many; `None` when there was no time for all of them.
-pub fn read(
+/// Reads at most `most` games that pass the filters; `None` when there was no time.
+pub fn read_pgn(
     config: &PgnConfig,
     most: u64,
     is_over: &dyn Fn() -> bool,
-) -> Result<Option<Read>, TrainingError> {
-    let mut read = Read::default();
+) -> Result<Option<PgnGames>, TrainingError> {
+    let mut found = PgnGames::default();
     for file in &config.files {
         let path = Path::new(file);
         let unreadable =
             |error: &io::Error| TrainingError::Teacher(format!("{}: {error}", path.display()));
         let input = File::open(path).map_err(|error| unreadable(&error))?;
         for game in Reader::new(BufReader::new(input)) {
-            if read.games.len() as u64 >= most {
-                return Ok(Some(read));
+            if found.games.len() as u64 >= most {
+                return Ok(Some(found));
             }
             if is_over() {
                 return Ok(None);
@@ -56,30 +54,31 @@ pub fn read(
             let game = match game {
                 Ok(game) => game,
                 Err(PgnError { fault: PgnFault::Io(error), .. }) => return Err(unreadable(&error)),
-                // A broken game does not stop those after it.
+                // Reading continues after a broken game.
                 Err(_) => {
-                    read.broken += 1;
+                    found.broken += 1;
                     continue;
                 }
             };
-            match lesson(config, &game, read.games.len() as u64) {
-                Some(record) => read.games.push(record),
-                None => read.left_out += 1,
+            match game_record(config, &game, found.games.len() as u64) {
+                Some(record) => found.games.push(record),
+                None => found.filtered += 1,
             }
         }
     }
-    if read.games.is_empty() {
-        let Read { left_out, broken, .. } = read;
+    if found.games.is_empty() {
+        let PgnGames { filtered, broken, .. } = found;
         let files = config.files.join(", ");
-        let message =
-            format!("{files}: no game fits; {left_out} are left out, {broken} are broken");
+        let message = format!(
+            "{files}: no game to learn from: {filtered} do not pass the filters, {broken} cannot be read"
+        );
         return Err(TrainingError::Teacher(message));
     }
-    Ok(Some(read))
+    Ok(Some(found))
 }
 
-/// A game as a lesson; `None` when it does not fit.
-fn lesson(config: &PgnConfig, game: &PgnGame, number: u64) -> Option<GameRecord> {
+/// The record of a game; `None` when it does not pass the filters.
+fn game_record(config: &PgnConfig, game: &PgnGame, number: u64) -> Option<GameRecord> {
     let elo = |tag: &str| game.get(tag).and_then(|text| text.parse::<u32>().ok()).unwrap_or(0);
     if elo("WhiteElo").min(elo("BlackElo")) < config.min_elo {
         return None;
@@ -90,16 +89,17 @@ fn lesson(config: &PgnConfig, game: &PgnGame, number: u64) -> Option<GameRecord>
         PgnResult::Draw => None,
         PgnResult::Unknown => return None,
     };
-    let fits = game.game.ply() > 0 && game.game.ply() < usize::from(u16::MAX);
-    if !fits || (config.only_decided && winner.is_none()) {
+    let has_valid_length = game.game.ply() > 0 && game.game.ply() < usize::from(u16::MAX);
+    if !has_valid_length || (config.only_decided && winner.is_none()) {
         return None;
     }
+    let result = Outcome { winner, reason: Reason::Adjudication };
     let mut replayed = Game::from_position(game.game.start().clone());
     let mut positions = Vec::with_capacity(game.game.ply());
     for m in game.game.moves() {
         let legal = replayed.legal_moves();
         let policy = legal.iter().map(|&other| if other == m { 1.0 } else { 0.0 }).collect();
-        let value = winner.map_or(0.0, |winner| if winner == replayed.turn() { 1.0 } else { -1.0 });
+        let value = Wdl::of_outcome(result, replayed.turn()).value();
         let draw = if winner.is_none() { 1.0 } else { 0.0 };
         positions.push(PositionRecord { ply: replayed.ply() as u16, value, draw, policy });
         replayed.play_unchecked(m);
@@ -110,7 +110,7 @@ fn lesson(config: &PgnConfig, game: &PgnGame, number: u64) -> Option<GameRecord>
         network: 0,
         start: start_fen(&replayed),
         moves: replayed.moves().collect(),
-        outcome: ended.unwrap_or(Outcome { winner, reason: Reason::Adjudication }),
+        outcome: ended.unwrap_or(result),
         positions,
     })
 }
@@ -125,42 +125,44 @@ mod tests {
         [Event \"d\"]\n\n1. e4 Ke5 0-1\n\n\
         [Event \"e\"]\n\n1. e4 *\n";
 
-    fn games(config: &PgnConfig) -> Read {
+    fn games(config: &PgnConfig) -> PgnGames {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("games.pgn");
         std::fs::write(&path, GAMES).unwrap();
         let files = vec![path.display().to_string()];
-        let all = read(&PgnConfig { files, ..config.clone() }, 100, &|| false);
+        let all = read_pgn(&PgnConfig { files, ..config.clone() }, 100, &|| false);
         all.unwrap().unwrap()
     }
 
     #[test]
-    fn games_are_chosen_by_elo_and_result_and_can_be_stored() {
+    fn games_are_filtered_by_elo_and_result_and_can_be_stored() {
         let all = games(&PgnConfig::default());
-        assert_eq!((all.games.len(), all.left_out, all.broken), (3, 1, 1));
+        assert_eq!((all.games.len(), all.filtered, all.broken), (3, 1, 1));
         for game in &all.games {
             assert!(GameRecord::decode(&game.encode().unwrap()).is_ok());
         }
         assert_eq!(all.games[2].outcome.reason, Reason::Checkmate);
-        // The winner's positions are wins, the loser's are losses.
-        let values: Vec<f32> = all.games[2].positions.iter().map(|judged| judged.value).collect();
+        // Positions of the winner have value 1, those of the loser -1.
+        let values: Vec<f32> =
+            all.games[2].positions.iter().map(|position| position.value).collect();
         assert_eq!(values, [-1.0, 1.0, -1.0, 1.0]);
         assert_eq!(games(&PgnConfig { min_elo: 2000, ..PgnConfig::default() }).games.len(), 1);
         assert_eq!(games(&PgnConfig { only_decided: true, ..PgnConfig::default() }).games.len(), 2);
         let error = |file: &str| {
             let config = PgnConfig { files: vec![file.into()], ..PgnConfig::default() };
-            read(&config, 1, &|| false).unwrap_err().to_string()
+            read_pgn(&config, 1, &|| false).unwrap_err().to_string()
         };
         assert!(error("nowhere.pgn").contains("nowhere.pgn"));
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().display().to_string();
-        assert!(error(&name).contains(&name) && !error(&name).contains("broken"));
+        assert!(error(&name).contains(&name) && !error(&name).contains("no game to learn from"));
         let none = folder.path().join("none.pgn");
         std::fs::write(&none, "[Event \"e\"]\n\n1. e4 *\n").unwrap();
         let none = none.display().to_string();
-        assert!(error(&none).ends_with("no game fits; 1 are left out, 0 are broken"));
+        assert!(error(&none).ends_with("1 do not pass the filters, 0 cannot be read"));
         assert_eq!(
-            read(&PgnConfig { files: vec![none], ..PgnConfig::default() }, 1, &|| true).unwrap(),
+            read_pgn(&PgnConfig { files: vec![none], ..PgnConfig::default() }, 1, &|| true)
+                .unwrap(),
             None
         );
     }

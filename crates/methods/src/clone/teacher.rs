@@ -1,8 +1,8 @@
-//! Games by a teacher, with what it thought of every position.
+//! Games of a teacher with its policy and value for every position.
 //!
-//! A teacher is any player: Stockfish with so many nodes, our own alpha-beta, a run. It plays both
-//! sides from random starts, at times a move that is not its best, so that it also shows what to do
-//! in positions that only others would reach.
+//! The teacher can be any player: Stockfish with a node limit, alpha-beta, a run. It plays both
+//! sides from random starts. Some moves are drawn from its policy instead of being the best, so that
+//! the games also show how to play positions that good players avoid.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
@@ -19,25 +19,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::random_plies::random_plies;
 
-/// Who teaches, and how.
+/// The teachers and how their games are played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TeacherConfig {
-    /// The players, one for each game in turn: several levels make several kinds of games.
+    /// The players, in turn from game to game. Different strengths give more varied games.
     pub players: Vec<String>,
-    /// Best lines that it is asked for; more than one make soft targets.
+    /// Lines per search (MultiPV); more than one makes soft policy targets.
     pub lines: usize,
-    /// How many centipawns make a line e times less likely.
+    /// A line this many centipawns worse is e times less likely.
     pub temperature: f64,
-    /// Random plies before each game, at most.
+    /// The most random plies before each game.
     pub opening_plies: u32,
-    /// The share of moves that are drawn from the lines by their likelihood instead of the best.
+    /// The share of moves that are drawn from the policy instead of being the best.
     pub loose_share: f64,
-    /// A game is cut off after so many plies.
+    /// A game is truncated after this many plies.
     pub max_plies: u32,
 }
 
-/// Plays the games with these numbers on all threads; `None` when there was no time for all.
+/// Plays the games with these numbers on all threads; `None` when there was no time.
 pub fn play(
     config: &TeacherConfig,
     numbers: std::ops::Range<u64>,
@@ -55,7 +55,7 @@ pub fn play(
     std::thread::scope(|scope| {
         for _ in 0..context.threads {
             scope.spawn(|| {
-                // Engines are processes: each thread starts those it needs once.
+                // Engines are processes, so each thread starts them once.
                 let mut players: Vec<Option<Box<dyn Player>>> =
                     specs.iter().map(|_| None).collect();
                 while !is_over() {
@@ -92,15 +92,15 @@ pub fn play(
     }
     let mut games = games.into_inner().unwrap_or_else(PoisonError::into_inner);
     games.sort_by_key(|game: &GameRecord| game.number);
-    let is_whole = games.len() as u64 == numbers.end - numbers.start;
-    Ok(is_whole.then_some(games))
+    let is_complete = games.len() as u64 == numbers.end - numbers.start;
+    Ok(is_complete.then_some(games))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One game; `None` when there was no time for all of it.
+/// One game; `None` when there was no time.
 fn game(
     config: &TeacherConfig,
     number: u64,
@@ -124,14 +124,14 @@ fn game(
         if is_over() {
             return Ok(None);
         }
-        let mut thoughts: Vec<SearchInfo> = Vec::new();
+        let mut infos: Vec<SearchInfo> = Vec::new();
         let limit = Limit { lines: config.lines, ..Limit::default() };
-        let choice = player.choose_observed(&game, &limit, &mut |thought| {
-            thoughts.retain(|other| other.rank != thought.rank);
-            thoughts.push(thought.clone());
+        let choice = player.choose_observed(&game, &limit, &mut |info| {
+            infos.retain(|other| other.rank != info.rank);
+            infos.push(info.clone());
         });
         let choice = choice.map_err(|error| TrainingError::Teacher(error.to_string()))?;
-        let policy = policy(config, &legal, &choice, &thoughts);
+        let policy = policy(config, &legal, &choice, &infos);
         let wdl = wdl(&choice);
         positions.push(PositionRecord {
             ply: game.ply() as u16,
@@ -153,30 +153,30 @@ fn game(
     }))
 }
 
-/// The likelihood of each legal move: all on the choice, or shared among the lines by their scores.
+/// The probability of each legal move: 1 for the choice, or a softmax of the scores of the lines.
 fn policy(
     config: &TeacherConfig,
     legal: &MoveList,
     choice: &Choice,
-    thoughts: &[SearchInfo],
+    infos: &[SearchInfo],
 ) -> Vec<f32> {
     let mut policy = vec![0.0; legal.len()];
-    let place = |m| legal.iter().position(|&other| other == m);
-    let lines: Vec<(usize, f64)> = thoughts
+    let index = |m| legal.iter().position(|&other| other == m);
+    let lines: Vec<(usize, f64)> = infos
         .iter()
-        .filter_map(|thought| Some((place(*thought.line.first()?)?, centipawns(thought.score))))
+        .filter_map(|info| Some((index(*info.line.first()?)?, centipawns(info.score))))
         .collect();
     let best = lines.iter().map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max);
     if config.lines < 2 || lines.len() < 2 {
-        if let Some(place) = place(choice.played) {
-            policy[place] = 1.0;
+        if let Some(best) = index(choice.played) {
+            policy[best] = 1.0;
         }
         return policy;
     }
     let weight = |score: f64| ((score - best) / config.temperature.max(1e-9)).exp();
     let total: f64 = lines.iter().map(|(_, score)| weight(*score)).sum();
-    for (place, score) in lines {
-        policy[place] += (weight(score) / total) as f32;
+    for (index, score) in lines {
+        policy[index] += (weight(score) / total) as f32;
     }
     policy
 }
@@ -189,12 +189,12 @@ fn draw(legal: &MoveList, policy: &[f32], rng: &mut Rng) -> selfmate_chess::Move
             return *m;
         }
     }
-    // Rounding, or shares that do not quite add up.
+    // Reached when rounding leaves the sum slightly below 1.
     let best = policy.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-    legal[best.map_or(0, |(place, _)| place)]
+    legal[best.map_or(0, |(index, _)| index)]
 }
 
-/// Mates are beyond all centipawns, quick ones most.
+/// Mate scores lie beyond all centipawn scores; faster mates count more.
 fn centipawns(score: Score) -> f64 {
     match score {
         Score::Centipawns(value) => f64::from(value.clamp(-5000, 5000)),
@@ -203,7 +203,7 @@ fn centipawns(score: Score) -> f64 {
     }
 }
 
-/// What the teacher thinks of its chances.
+/// The teacher's value, estimated from its score if it reports no probabilities.
 fn wdl(choice: &Choice) -> Wdl {
     match (choice.wdl, choice.score) {
         (Some(wdl), _) => wdl,
@@ -242,29 +242,31 @@ mod tests {
     }
 
     #[test]
-    fn a_taught_game_can_be_stored_and_is_the_same_again() {
+    fn a_teachers_game_is_deterministic_and_can_be_stored() {
         for number in 0..4 {
             let record = play_one(3, number);
             assert_eq!(record, play_one(3, number));
             let stored = GameRecord::decode(&record.encode().unwrap()).unwrap();
             assert_eq!(stored, record.clone().rounded());
-            for judged in &record.positions {
-                let sum: f32 = judged.policy.iter().sum();
+            for position in &record.positions {
+                let sum: f32 = position.policy.iter().sum();
                 assert!((sum - 1.0).abs() < 1e-4, "{sum}");
             }
         }
         let soft = play_one(3, 0).positions;
-        assert!(soft.iter().any(|judged| judged.policy.iter().all(|p| *p < 0.95)));
+        assert!(soft.iter().any(|position| position.policy.iter().all(|p| *p < 0.95)));
         let hard = play_one(1, 0).positions;
-        assert!(hard.iter().all(|judged| judged.policy.iter().filter(|p| **p > 0.0).count() == 1));
+        assert!(
+            hard.iter().all(|position| position.policy.iter().filter(|p| **p > 0.0).count() == 1)
+        );
     }
 
     #[test]
-    fn a_better_line_is_more_likely() {
+    fn better_lines_have_higher_probabilities() {
         let game = Game::new();
         let legal = game.legal_moves();
         let m = |san: &str| notation::parse_san(game.position(), san).unwrap();
-        let thought = |rank, san: &str, centipawns| SearchInfo {
+        let info = |rank, san: &str, centipawns| SearchInfo {
             rank,
             line: vec![m(san)],
             score: Score::Centipawns(centipawns),
@@ -278,11 +280,11 @@ mod tests {
             visits: None,
             prior: None,
         };
-        let thoughts = [thought(1, "e4", 40), thought(2, "d4", 40), thought(3, "a4", -10)];
-        let policy = policy(&config(3), &legal, &Choice::bare(m("e4")), &thoughts);
+        let infos = [info(1, "e4", 40), info(2, "d4", 40), info(3, "a4", -10)];
+        let policy = policy(&config(3), &legal, &Choice::bare(m("e4")), &infos);
         let share = |san: &str| policy[legal.iter().position(|&other| other == m(san)).unwrap()];
         assert!((share("e4") - share("d4")).abs() < 1e-6);
-        // Fifty centipawns worse: e times less likely.
+        // Fifty centipawns worse is e times less likely.
         assert!((share("e4") / share("a4") - std::f32::consts::E).abs() < 1e-3);
         assert!(centipawns(Score::Mate(1)) > centipawns(Score::Mate(3)));
         assert!(centipawns(Score::Mate(-3)) > centipawns(Score::Mate(-1)));

@@ -1,4 +1,4 @@
-//! How well a network copies its teacher on games that it has not learned from.
+//! How well a network imitates its teacher on held-out games.
 
 use rayon::prelude::*;
 use selfmate_run::{GameRecord, RecordError};
@@ -6,15 +6,13 @@ use selfmate_search::{Evaluation, Leaf, Need};
 use selfmate_selfplay::Evaluators;
 use serde::{Deserialize, Serialize};
 
-/// What a network comes to on positions that it has not learned from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Validation {
-    /// Positions looked at.
     pub positions: u64,
-    /// The share in which the network's first move is the teacher's.
+    /// The share of positions where the network's first move is the teacher's.
     pub top1: f64,
-    /// The share in which the teacher's move is among the network's first five.
+    /// The share of positions where the teacher's move is among the network's first five.
     pub top5: f64,
     /// Cross entropy with the teacher's policy, in nats.
     pub policy: f64,
@@ -23,17 +21,17 @@ pub struct Validation {
 }
 
 impl Validation {
-    /// What should become less: a player uses both heads.
+    /// Decides which pass is best; a player uses both heads.
     pub fn loss(&self) -> f64 {
         self.policy + self.value
     }
 }
 
-/// Looks at all judged positions of some games.
+/// Compares the network with all recorded positions of the games.
 pub fn validate(games: &[GameRecord], network: &Evaluators) -> Result<Validation, RecordError> {
     let each: Result<Vec<Sums>, RecordError> =
-        games.par_iter().map(|game| look(game, network)).collect();
-    // Added up in the games' order, so that threads change nothing.
+        games.par_iter().map(|game| game_sums(game, network)).collect();
+    // Added in the order of the games, so that the result does not depend on threads.
     let sums = each?.into_iter().fold(Sums::default(), Sums::plus);
     let count = (sums.positions as f64).max(1.0);
     Ok(Validation {
@@ -66,16 +64,16 @@ impl Sums {
     }
 }
 
-fn look(record: &GameRecord, network: &Evaluators) -> Result<Sums, RecordError> {
+fn game_sums(record: &GameRecord, network: &Evaluators) -> Result<Sums, RecordError> {
     let mut evaluator = network();
     let mut sums = Sums::default();
     let mut answer = [Evaluation::default()];
-    record.replay(|game, legal, judged| {
+    record.replay(|game, legal, recorded| {
         let leaf = Leaf { game: game.clone(), legal: legal.clone(), need: Need::Both };
         answer[0].logits.clear();
         evaluator.evaluate(&[leaf], &mut answer);
         let logits = &answer[0].logits;
-        let target = &judged.policy;
+        let target = &recorded.policy;
         let best = target.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
         let Some((best, _)) = best.filter(|_| logits.len() == target.len()) else { return };
         let rank = logits.iter().filter(|logit| **logit > logits[best]).count();
@@ -89,7 +87,7 @@ fn look(record: &GameRecord, network: &Evaluators) -> Result<Sums, RecordError> 
             top1: f64::from(u8::from(rank == 0)),
             top5: f64::from(u8::from(rank < 5)),
             policy: target.iter().zip(logits).map(loss).sum(),
-            value: f64::from(answer[0].wdl.value() - judged.value).powi(2),
+            value: f64::from(answer[0].wdl.value() - recorded.value).powi(2),
         });
     })?;
     Ok(sums)
@@ -104,23 +102,23 @@ mod tests {
 
     use super::*;
 
-    /// Likes the move in one place of the list.
+    /// Prefers the move at this index.
     struct Fixed(usize);
 
     impl Evaluator for Fixed {
         fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
             for (leaf, evaluation) in leaves.iter().zip(evaluations) {
                 evaluation.wdl = Wdl::WIN;
-                let logit = |place| if place == self.0 { 5.0 } else { -(place as f32) };
+                let logit = |index| if index == self.0 { 5.0 } else { -(index as f32) };
                 evaluation.logits = (0..leaf.legal.len()).map(logit).collect();
             }
         }
     }
 
-    fn record(place: usize) -> GameRecord {
+    fn record(index: usize) -> GameRecord {
         let game = Game::new();
         let mut policy = vec![0.0; 20];
-        policy[place] = 1.0;
+        policy[index] = 1.0;
         GameRecord {
             number: 0,
             network: 0,
@@ -134,7 +132,7 @@ mod tests {
     #[test]
     fn agreement_is_counted_by_rank() {
         let network: Evaluators = Box::new(|| Box::new(Fixed(7)));
-        let at = |place| validate(&[record(place)], &network).unwrap();
+        let at = |index| validate(&[record(index)], &network).unwrap();
         assert_eq!((at(7).top1, at(7).top5, at(7).positions), (1.0, 1.0, 1));
         assert_eq!((at(0).top1, at(0).top5), (0.0, 1.0));
         assert_eq!((at(3).top5, at(4).top5), (1.0, 0.0));

@@ -1,4 +1,4 @@
-//! Positions in columns, as Parquet: a row each, a group of rows for each chunk of games.
+//! Positions as Parquet: one row per position, one row group per chunk of games.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use selfmate_run::RunReader;
 
 use super::{DatasetError, Example, Output, examples};
 
-/// The columns, in the order in which they are written. Of a policy the moves and their shares are
-/// lists of the same length.
+/// The columns in the order of writing. The moves and shares of a policy are two lists of the same
+/// length.
 const SCHEMA: &str = "message position {
     required int64 game;
     required int32 ply;
@@ -27,7 +27,7 @@ const SCHEMA: &str = "message position {
     repeated float policy_shares;
 }";
 
-/// Writes all judged positions of a run as Parquet; how many games there were.
+/// Writes all recorded positions of a run as Parquet and returns the number of games.
 pub fn write_parquet(run: &RunReader, out: &mut Output<'_>) -> Result<u64, DatasetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let zstd = Compression::ZSTD(ZstdLevel::default());
@@ -49,7 +49,7 @@ pub fn write_parquet(run: &RunReader, out: &mut Output<'_>) -> Result<u64, Datas
     Ok(games)
 }
 
-/// Writes a column after the other, in the order of [`SCHEMA`].
+/// Writes one column after the other, in the order of [`SCHEMA`].
 fn write_rows<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     rows: &[Example],
@@ -70,7 +70,6 @@ fn write_rows<W: Write + Send>(
     })
 }
 
-/// A value in each row.
 fn required<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     rows: &[Example],
@@ -80,46 +79,44 @@ fn required<T: DataType, W: Write + Send>(
     write_column::<T, W>(group, &values, None, None)
 }
 
-/// A value in some rows.
 fn optional<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     rows: &[Example],
     value: impl Fn(&Example) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
     let found: Vec<Option<T::T>> = rows.iter().map(value).collect();
-    let there: Vec<i16> = found.iter().map(|value| i16::from(value.is_some())).collect();
+    let definition: Vec<i16> = found.iter().map(|value| i16::from(value.is_some())).collect();
     let values: Vec<T::T> = found.into_iter().flatten().collect();
-    write_column::<T, W>(group, &values, Some(&there), None)
+    write_column::<T, W>(group, &values, Some(&definition), None)
 }
 
-/// A list in each row.
 fn repeated<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     rows: &[Example],
     list: impl Fn(&Example) -> Vec<T::T>,
 ) -> Result<(), ParquetError> {
-    let (mut values, mut there, mut continues) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut values, mut definition, mut repetition) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         let list = list(row);
-        // An empty list has a place all the same.
-        let places = list.len().max(1);
-        there.extend((0..places).map(|_| i16::from(!list.is_empty())));
-        continues.extend((0..places).map(|place| i16::from(place > 0)));
+        // An empty list still needs one level.
+        let levels = list.len().max(1);
+        definition.extend((0..levels).map(|_| i16::from(!list.is_empty())));
+        repetition.extend((0..levels).map(|level| i16::from(level > 0)));
         values.extend(list);
     }
-    write_column::<T, W>(group, &values, Some(&there), Some(&continues))
+    write_column::<T, W>(group, &values, Some(&definition), Some(&repetition))
 }
 
 fn write_column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
-    there: Option<&[i16]>,
-    continues: Option<&[i16]>,
+    definition: Option<&[i16]>,
+    repetition: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
     let mut column = group
         .next_column()?
         .ok_or_else(|| ParquetError::General("more columns than the schema has".to_owned()))?;
-    column.typed::<T>().write_batch(values, there, continues)?;
+    column.typed::<T>().write_batch(values, definition, repetition)?;
     column.close()
 }
 
@@ -132,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_come_back_from_parquet() {
+    fn positions_round_trip_through_parquet() {
         let folder = tempfile::tempdir().unwrap();
         let run = run(folder.path());
         let path = folder.path().join("positions.parquet");

@@ -1,10 +1,10 @@
-//! Many small runs side by side: every combination of some settings, several seeds each, evaluated
-//! against the exact tablebase.
+//! Ablations: many small runs with every combination of some settings and several seeds each,
+//! evaluated against the exact tablebase.
 //!
-//! Each run has the same number of simulations to spend on self-play, uses one thread and depends
-//! on its settings and its seed alone; threads only decide how many runs go on at a time. A run that
-//! has ended is kept in a file of its own, so that an ablation that was stopped goes on with the
-//! runs that are missing. What depends on the clock stands in `speed.csv` and nowhere else.
+//! Each run may spend the same number of simulations on self-play. It uses one thread and depends
+//! only on its settings and its seed; more threads run more runs at the same time. The outcome of
+//! each run is a file, so a stopped ablation continues with the missing runs. Of the tables, only
+//! `speed.csv` contains timings.
 
 mod grid;
 mod table;
@@ -32,120 +32,95 @@ use super::{
     Endgame, EndgameConfig, Oracle, TablebaseEvaluationConfig, TablebaseReport, ValueMap, evaluate,
 };
 
-/// What to compare.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// The settings that all runs share.
+    /// The settings that all runs have in common.
     pub config: EndgameConfig,
-    /// What differs.
+    /// The settings that differ.
     pub axes: Vec<Axis>,
-    /// Runs of each combination: seeds 1 to this.
+    /// The number of runs per combination, with seeds from 1.
     pub seeds: u64,
-    /// Simulations of self-play that each run may spend.
+    /// Simulations of self-play per run.
     pub budget: u64,
-    /// Evaluations of each run, the last one at its end.
+    /// Evaluations per run; the last one is at its end.
     pub evaluations: u64,
-    /// How they are done.
     pub evaluation: TablebaseEvaluationConfig,
 }
 
-/// One run that has ended.
+/// A finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// Its settings, as far as they differ.
+    /// The settings that differ.
     pub cell: Cell,
-    /// Its seed.
     pub seed: u64,
-    /// How it stood on the way, the last one at its end.
+    /// The evaluations, the last one at the end.
     pub points: Vec<Point>,
-    /// How long it took, evaluations included.
+    /// The total time, including evaluations.
     pub seconds: f64,
-    /// How long its games took.
+    /// The time of the games.
     pub play_seconds: f64,
 }
 
-/// A run on its way.
+/// The state of a run at an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Point {
-    /// Simulations of self-play so far.
+    /// Simulations of self-play so far. The counts below are cumulative too.
     pub simulations: u64,
-    /// Games so far.
     pub games: u64,
-    /// Positions so far.
     pub positions: u64,
-    /// Batches learned so far.
     pub steps: u64,
-    /// What the evaluation said.
     pub report: TablebaseReport,
 }
 
-/// Why an ablation cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum AblateError {
-    /// A setting that cannot be compared.
     #[error(transparent)]
     Axis(#[from] AxisError),
-    /// A run failed.
     #[error(transparent)]
     Learn(#[from] TrainingError),
-    /// A file cannot be read or written.
     #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        error: io::Error,
-    },
-    /// A file that holds something else.
+    File { path: PathBuf, error: io::Error },
+    /// The content is not valid.
     #[error("{}: {message}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        message: String,
-    },
-    /// The folder is that of another ablation.
+    Damaged { path: PathBuf, message: String },
+    /// The folder belongs to another ablation.
     #[error("{}: begun with other settings or by another version: choose another folder", path.display())]
-    Other {
-        /// The file.
-        path: PathBuf,
-    },
+    Other { path: PathBuf },
 }
 
-/// What is told while an ablation goes on.
+/// Reported after every run.
 pub struct Progress<'a> {
-    /// Runs that have ended.
+    /// Finished runs.
     pub done: usize,
-    /// All runs.
     pub total: usize,
-    /// The one that has just ended.
+    /// The run that has just finished.
     pub outcome: &'a Outcome,
 }
 
 impl Plan {
-    /// The combinations, each with its settings.
+    /// All combinations with their settings.
     pub fn cells(&self) -> Result<Vec<(Cell, EndgameConfig)>, AxisError> {
         grid::cells(&self.config, &self.axes)
     }
 }
 
-/// Runs what is missing in a folder; all outcomes by combination, then seed. `None` when it was told
-/// to stop.
+/// Runs the missing runs of a folder and returns all outcomes by combination, then seed. `None`
+/// when it was stopped.
 pub fn run(
     plan: &Plan,
     folder: &Path,
     threads: usize,
     stop: &AtomicBool,
-    tell: &(dyn Fn(&Progress<'_>) + Sync),
+    report: &(dyn Fn(&Progress<'_>) + Sync),
 ) -> Result<Option<Vec<Outcome>>, AblateError> {
     let cells = plan.cells()?;
     let runs_folder = folder.join("runs");
     fs::create_dir_all(&runs_folder).map_err(|error| file_error(&runs_folder, error))?;
     check_plan(plan, &folder.join("plan.json"))?;
-    // Seed by seed, so that what there is after a while says something about every combination.
+    // Seed by seed, so that a partial ablation covers every combination.
     let jobs: Vec<(usize, u64)> =
         (1..=plan.seeds).flat_map(|seed| (0..cells.len()).map(move |cell| (cell, seed))).collect();
     let path = |(cell, seed): (usize, u64)| runs_folder.join(format!("{cell:03}-{seed}.json"));
@@ -161,19 +136,19 @@ pub fn run(
     let work = || {
         while let Some(&job) = missing.get(next.fetch_add(1, Relaxed)) {
             let (cell, config) = &cells[job.0];
-            let outcome = one(plan, config, cell, job.1, &cancel).and_then(|ended| {
+            let outcome = run_one(plan, config, cell, job.1, &cancel).and_then(|ended| {
                 let Some((outcome, picture)) = ended else { return Ok(None) };
                 if job.1 == 1 {
                     write(&folder.join(format!("values-{:03}.svg", job.0)), picture.as_bytes())?;
                 }
-                // Last, because a run whose outcome is there is not run again.
+                // Written last, because a run with an outcome is not repeated.
                 write(&path(job), &to_json(&outcome))?;
                 Ok(Some(outcome))
             });
             match outcome {
                 Ok(Some(outcome)) => {
                     let done = done.fetch_add(1, Relaxed) + 1;
-                    tell(&Progress { done, total: jobs.len(), outcome: &outcome });
+                    report(&Progress { done, total: jobs.len(), outcome: &outcome });
                 }
                 Ok(None) => return,
                 Err(error) => {
@@ -205,8 +180,8 @@ pub fn run(
     Ok(Some(outcomes))
 }
 
-/// One run from its beginning to its end, and a picture of its values; `None` when it was cancelled.
-fn one(
+/// One run, and an SVG picture of its values; `None` when it was cancelled.
+fn run_one(
     plan: &Plan,
     config: &EndgameConfig,
     cell: &Cell,
@@ -233,7 +208,7 @@ fn one(
             }
             pool.install(|| learner.learn(&games))?;
         }
-        // Every run of every combination is evaluated on the same positions.
+        // All runs are evaluated on the same positions.
         let (network, seed) = (learner.model.network(), Seed::new(0).derive("evaluation"));
         let report = pool.install(|| {
             evaluate(&config.selfplay, &plan.evaluation, &oracle, &network, seed, cancel)
@@ -249,8 +224,7 @@ fn one(
     Ok(Some((outcome, picture.svg(&format!("{}: {cell}, seed {seed}", ending.name())))))
 }
 
-/// The same learning as that of [`selfmate_train::SelfPlayLearner`], on one thread and without a run
-/// folder.
+/// Learns like [`selfmate_train::SelfPlayLearner`], on one thread and without a run folder.
 struct InMemoryLearner<'a> {
     config: &'a EndgameConfig,
     seed: u64,
@@ -286,7 +260,7 @@ impl InMemoryLearner<'_> {
         let next = || numbers.next().filter(|_| !cancel());
         let finished = |game: FinishedGame| {
             self.simulations += game.simulations.max(1);
-            // As it would be stored.
+            // Rounded as in a file.
             games.push(game.record.rounded());
         };
         player.play(&generation, next, finished, &AtomicBool::new(false));
@@ -311,7 +285,7 @@ impl InMemoryLearner<'_> {
     }
 }
 
-/// Writes the plan, or compares it with the one that is there.
+/// Writes the plan, or compares it with the stored one.
 fn check_plan(plan: &Plan, path: &Path) -> Result<(), AblateError> {
     match read::<Stored>(path)? {
         Some(stored) if stored.version == VERSION && stored.plan == *plan => Ok(()),
@@ -320,7 +294,7 @@ fn check_plan(plan: &Plan, path: &Path) -> Result<(), AblateError> {
     }
 }
 
-/// Runs of another version may come out differently.
+/// Results of another version may differ.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize, Deserialize)]
@@ -333,7 +307,7 @@ fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec_pretty(value).expect("plans and outcomes are plain data")
 }
 
-/// What a file holds; `None` when it is not there.
+/// The content of a file; `None` when it does not exist.
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, AblateError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -347,7 +321,7 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, Ablate
     Ok(Some(found))
 }
 
-/// Writes a whole file or none.
+/// Writes a file atomically.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), AblateError> {
     atomic::write_with(path, |out| out.write_all(bytes)).map_err(|error| file_error(path, error))
 }
@@ -387,30 +361,30 @@ mod tests {
     }
 
     #[test]
-    fn threads_and_stops_change_nothing() {
+    fn results_do_not_depend_on_threads_or_interruptions() {
         let folder = tempfile::tempdir().unwrap();
         let [one, two, stopped] = ["one", "two", "stopped"].map(|name| folder.path().join(name));
         let expected = outcomes(&one, 1);
         assert_eq!(expected.len(), 8);
         assert!(expected.iter().all(|outcome| outcome.points.len() == 2));
         assert_eq!(outcomes(&two, 2), expected);
-        // Stopped after the third run, then gone on with.
+        // Stopped after the third run, then continued.
         let stop = AtomicBool::new(false);
         let count = AtomicUsize::new(0);
-        let tell = |progress: &Progress<'_>| {
+        let report = |progress: &Progress<'_>| {
             assert_eq!(progress.total, 8);
             if count.fetch_add(1, Relaxed) == 2 {
                 stop.store(true, Relaxed);
             }
         };
-        assert!(run(&plan(), &stopped, 1, &stop, &tell).unwrap().is_none());
+        assert!(run(&plan(), &stopped, 1, &stop, &report).unwrap().is_none());
         assert_eq!(fs::read_dir(stopped.join("runs")).unwrap().count(), 3);
         assert_eq!(outcomes(&stopped, 2), expected);
         // A folder belongs to one plan.
         let other = Plan { budget: 500, ..plan() };
         let error = run(&other, &one, 1, &AtomicBool::new(false), &|_| {}).unwrap_err();
         assert!(error.to_string().contains("plan.json: begun with other settings"), "{error}");
-        // Damage is named.
+        // A damaged file is named.
         fs::write(two.join("runs/002-1.json"), "{").unwrap();
         let error = run(&plan(), &two, 1, &AtomicBool::new(false), &|_| {}).unwrap_err();
         assert!(error.to_string().contains("002-1.json"), "{error}");

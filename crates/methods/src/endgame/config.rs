@@ -18,7 +18,7 @@ pub type EndgameConfig =
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndgameTraining {
-    /// The weight of the squared error of the value against the policy's cross entropy.
+    /// The weight of the value's squared error relative to the policy's cross entropy.
     pub value_weight: f64,
     pub optimiser: AdamConfig,
 }
@@ -43,7 +43,6 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("evaluation.moves", Bounds::new(1.0, 10_000.0)),
 ];
 
-/// The settings of a preset.
 pub fn preset(ending: Ending, name: &str) -> Option<EndgameConfig> {
     match name {
         "default" => Some(default(ending)),
@@ -59,7 +58,7 @@ pub fn default(ending: Ending) -> EndgameConfig {
         selfplay: SelfPlayConfig {
             generation_games: 128,
             simulations: Ramp::constant(100.0),
-            // One pass of the network gives value and priors.
+            // One network call gives both value and priors.
             expansion: Expansion::FirstVisit,
             first_play_urgency: 0.2,
             discount: 0.98,
@@ -95,7 +94,7 @@ pub fn default(ending: Ending) -> EndgameConfig {
     }
 }
 
-/// A run of seconds that learns next to nothing.
+/// A run of a few seconds that learns almost nothing, for tests.
 pub fn tiny(ending: Ending) -> EndgameConfig {
     let config = default(ending);
     EndgameConfig {

@@ -1,5 +1,6 @@
-//! Evaluation against the exact tablebase: does the network with its search mate from won positions,
-//! how much longer than necessary does it take, and how far are its values from the exact ones.
+//! Evaluation against the exact tablebase: whether the network with its search mates from won
+//! positions, how many moves more than necessary it takes, and how far its values are from the
+//! exact ones.
 
 use std::sync::Arc;
 
@@ -15,17 +16,16 @@ use serde::{Deserialize, Serialize};
 
 use super::oracle::{Defender, Oracle};
 
-/// When a learner is evaluated, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TablebaseEvaluationConfig {
     /// Rounds between evaluations; 0 for none.
     pub every_rounds: u64,
-    /// Won positions to play out against each defender, and positions to compare values of.
+    /// Won positions to play against each defender. Ten times as many are drawn to compare values.
     pub positions: u64,
-    /// Simulations for a move.
+    /// Simulations per move.
     pub simulations: u64,
-    /// Moves of the winning side until it must have mated.
+    /// The most moves of the winning side.
     pub moves: u32,
 }
 
@@ -42,42 +42,41 @@ impl TablebaseEvaluationConfig {
     }
 }
 
-/// How it went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TablebaseReport {
-    /// Won positions played out against each defender.
+    /// Won positions played against each defender.
     pub positions: u64,
-    /// The share of them that ended in mate in time, against the longest resistance.
+    /// The share of games that ended in mate in time, against the perfect defender.
     pub mate_share: f64,
-    /// The same against random moves.
+    /// The same against the random defender.
     pub random_mate_share: f64,
-    /// The same against a defender with a rule of thumb.
+    /// The same against the heuristic defender.
     pub heuristic_mate_share: f64,
-    /// Plies that a move of the winning side loses on average, against the longest resistance.
+    /// The mean number of plies that a move of the winning side loses, against the perfect
+    /// defender.
     pub regret_plies: f64,
-    /// The share of such moves that lose none.
+    /// The share of moves that lose no plies, against the perfect defender.
     pub optimal_share: f64,
-    /// The share of such games in which a win was thrown away.
+    /// The share of games in which a move gave the win away, against the perfect defender.
     pub thrown_share: f64,
-    /// Moves that a mate took on average, against the longest resistance.
+    /// The mean number of moves to mate, against the perfect defender.
     pub mate_moves: f64,
-    /// Moves that it takes with best play, on average over the same games.
+    /// The mean number of moves to mate in the same games with perfect play.
     pub best_moves: f64,
-    /// The mean distance of the network's values from the truth, over all of the ending.
+    /// The mean absolute difference between the network's values and those of the tablebase.
     pub value_error: f64,
-    /// Plies from the root to where a simulation ended, on average.
+    /// The mean depth in plies at which a simulation ended.
     pub depth: f64,
-    /// The longest way of any simulation.
+    /// The depth of the deepest simulation, in plies.
     pub deepest: u32,
-    /// The share of simulations that ended where the result is certain.
+    /// The share of simulations that ended in a position with a known result.
     pub terminal_share: f64,
-    /// The mean size of what simulations carried back.
+    /// The mean absolute value that simulations backed up.
     pub backup: f64,
-    /// Bytes of the tree for each of its nodes.
+    /// Bytes of tree memory per node.
     pub node_bytes: f64,
-    /// Simulations of the searches against the longest resistance.
+    /// Simulations of the searches against the perfect defender.
     pub simulations: u64,
-    /// Simulations of all searches.
     pub all_simulations: u64,
 }
 
@@ -85,19 +84,19 @@ pub struct TablebaseReport {
 struct PlayedGame {
     is_mate: bool,
     is_thrown: bool,
-    /// Moves of the winning side while it was winning, how many of them were best, and what the
-    /// others lost.
+    /// Moves of the winning side while it was winning, the number of optimal ones, and the plies
+    /// lost by the others.
     moves: u32,
     optimal: u32,
     regret: u32,
-    /// The distance of the first position.
+    /// Plies to mate from the first position.
     distance: u8,
     stats: SimulationStats,
     bytes: usize,
     nodes: usize,
 }
 
-/// The search of self-play without noise, with its own memory.
+/// The search of self-play without noise.
 struct PlainSearch {
     search: Search,
     batch: Batch,
@@ -124,8 +123,8 @@ impl PlainSearch {
     }
 }
 
-/// Evaluates a network on the threads of the pool that this is called in. The same seed draws the
-/// same positions. `None` when it was cancelled.
+/// Evaluates a network on the current thread pool. The same seed draws the same positions. `None`
+/// when it was cancelled.
 pub fn evaluate(
     config: &SelfPlayConfig,
     evaluation: &TablebaseEvaluationConfig,
@@ -161,7 +160,7 @@ pub fn evaluate(
 }
 
 impl TablebaseReport {
-    /// Adds up games against the longest resistance.
+    /// Adds the statistics of games against the perfect defender.
     fn add_perfect_defence(&mut self, games: &[PlayedGame]) {
         let mut stats = SimulationStats::default();
         games.iter().for_each(|game| stats.add(&game.stats));
@@ -207,7 +206,7 @@ fn share(games: &[PlayedGame], counts: impl Fn(&PlayedGame) -> bool) -> f64 {
     games.iter().filter(|game| counts(game)).count() as f64 / games.len().max(1) as f64
 }
 
-/// Plays a won position out; `None` when told to cancel.
+/// Plays a won position to its end; `None` when it was cancelled.
 fn play(
     search: &mut PlainSearch,
     evaluation: &TablebaseEvaluationConfig,
@@ -243,7 +242,7 @@ fn play(
         search.run(&game, evaluation.simulations, seed.index(game.ply() as u64));
         played.nodes += search.search.nodes();
         played.bytes += search.search.tree_bytes();
-        let decision = search.search.decision(&legal).expect("a game that goes on has a move");
+        let decision = search.search.decision(&legal).expect("an unfinished game has a move");
         game.play_unchecked(decision.best);
         played.moves += 1;
         let after = oracle.verdict(game.position()).a_move_before();
@@ -263,7 +262,8 @@ fn play(
     Some(played)
 }
 
-/// The mean distance of values from the truth, over positions drawn from all of the ending.
+/// The mean absolute difference between values of the network and of the tablebase, over random
+/// positions of the ending.
 fn value_error(
     config: &SelfPlayConfig,
     evaluation: &TablebaseEvaluationConfig,
@@ -276,8 +276,8 @@ fn value_error(
     let count = 10 * evaluation.positions;
     let errors = (0..count).map(|_| {
         let game = oracle.draw(&mut rng);
-        let truth = Oracle::value(oracle.verdict(game.position()), config.discount);
-        (f64::from(evaluator.value(&game)) - truth).abs()
+        let exact = Oracle::value(oracle.verdict(game.position()), config.discount);
+        (f64::from(evaluator.value(&game)) - exact).abs()
     });
     errors.sum::<f64>() / count as f64
 }

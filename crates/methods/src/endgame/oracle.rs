@@ -1,4 +1,4 @@
-//! The exact value of every position of an ending, random positions of it, and defenders.
+//! The exact values of an ending's positions, random positions of it, and defenders.
 
 use std::sync::Arc;
 
@@ -8,23 +8,20 @@ use selfmate_selfplay::{Ending, random_ending};
 use selfmate_train::ConfigError;
 use serde::{Deserialize, Serialize};
 
-/// Who defends against the learner.
+/// The opponent in evaluations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Defender {
-    /// The longest resistance.
+    /// Delays the mate as long as possible.
     Perfect,
-    /// Any move.
     Random,
-    /// Takes what it can, else walks to the middle of the board.
+    /// Captures if possible, otherwise goes to the centre of the board.
     Heuristic,
 }
 
 impl Defender {
-    /// All of them.
     pub const ALL: [Defender; 3] = [Defender::Perfect, Defender::Random, Defender::Heuristic];
 
-    /// One word for it.
     pub fn name(self) -> &'static str {
         match self {
             Defender::Perfect => "perfect",
@@ -34,7 +31,7 @@ impl Defender {
     }
 }
 
-/// A solved ending.
+/// A solved ending, with its tablebase in memory.
 #[derive(Clone)]
 pub struct Oracle {
     ending: Ending,
@@ -50,7 +47,7 @@ impl Oracle {
         Ok(Oracle { ending, material, exact })
     }
 
-    /// As [`Oracle::new`], with an error of the training.
+    /// Like [`Oracle::new`], with an error of the training.
     pub fn solve(ending: Ending) -> Result<Oracle, ConfigError> {
         Oracle::new(ending).map_err(|error| ConfigError::Parse {
             file: "ending".to_owned(),
@@ -67,23 +64,27 @@ impl Oracle {
         &self.material
     }
 
-    /// What a position of the ending, or one that follows from it, comes to.
+    /// The exact value of a position of the ending or one that can follow from it.
     pub fn verdict(&self, position: &Chess) -> Verdict {
-        self.exact.verdict(position).expect("what an ending leads to can be solved")
+        self.exact
+            .verdict(position)
+            .expect("every position that follows from the ending can be solved")
     }
 
-    /// The moves of a position, the best first.
+    /// The legal moves with their verdicts, best first.
     pub fn moves(&self, position: &Chess) -> Vec<(Move, Verdict)> {
-        self.exact.moves(position).expect("what an ending leads to can be solved")
+        self.exact
+            .moves(position)
+            .expect("every position that follows from the ending can be solved")
     }
 
-    /// What a verdict is worth when every ply makes a win worth less.
+    /// The value of a verdict, discounted per ply to mate.
     pub fn value(verdict: Verdict, discount: f64) -> f64 {
         let worth = verdict.plies().map_or(0.0, |plies| discount.powi(i32::from(plies)));
         worth * f64::from(verdict.points())
     }
 
-    /// Any position of the ending that is not over, each as likely as any other.
+    /// A random unfinished position of the ending, uniformly distributed.
     pub fn draw(&self, rng: &mut Rng) -> Game {
         loop {
             let turn = Color::from_white(rng.chance(0.5));
@@ -94,7 +95,7 @@ impl Oracle {
         }
     }
 
-    /// Any position that White, to move, wins.
+    /// A random position that White, to move, wins.
     pub fn draw_won(&self, rng: &mut Rng) -> Game {
         loop {
             let found = random_ending(&self.material, Color::White, rng);
@@ -105,7 +106,7 @@ impl Oracle {
         }
     }
 
-    /// A defender's move; there is one.
+    /// A defender's move; `legal` must not be empty.
     pub fn defend(
         &self,
         defender: Defender,
@@ -122,19 +123,19 @@ impl Oracle {
             }
             Defender::Random => legal.to_vec(),
             Defender::Heuristic => {
-                let taste = |m: &Move| (m.capture().is_some(), -from_middle(m.to()));
-                let best = legal.iter().map(taste).max();
-                legal.iter().copied().filter(|m| Some(taste(m)) == best).collect()
+                let preference = |m: &Move| (m.capture().is_some(), -from_middle(m.to()));
+                let best = legal.iter().map(preference).max();
+                legal.iter().copied().filter(|m| Some(preference(m)) == best).collect()
             }
         };
-        *rng.choose(&best).expect("whoever is to move in a game that goes on has a move")
+        *rng.choose(&best).expect("an unfinished game has a move")
     }
 }
 
-/// How far a square is from the middle of the board.
+/// Twice the distance of a square from the centre of the board.
 fn from_middle(square: Square) -> i32 {
-    let away = |line: i32| (2 * line - 7).abs();
-    away(i32::from(square.file())) + away(i32::from(square.rank()))
+    let distance = |line: i32| (2 * line - 7).abs();
+    distance(i32::from(square.file())) + distance(i32::from(square.rank()))
 }
 
 #[cfg(test)]
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn starts_are_of_the_ending_and_won_when_they_should_be() {
+    fn drawn_positions_belong_to_the_ending_and_won_ones_are_won() {
         let mut rng = Seed::new(1).rng();
         for ending in Ending::ALL {
             let oracle = Oracle::new(ending).unwrap();
@@ -163,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn defenders_do_what_they_are_named_after() {
+    fn perfect_and_heuristic_defenders_capture_and_the_perfect_one_is_optimal() {
         let oracle = Oracle::new(Ending::Krk).unwrap();
         let mut rng = Seed::new(2).rng();
-        // The rook hangs: all but the random one take it.
+        // The rook hangs, and these two capture it.
         let position = parse_fen("8/8/8/3kR3/8/8/8/4K3 b - - 0 1").unwrap();
         for defender in [Defender::Perfect, Defender::Heuristic] {
             let played = oracle.defend(defender, &position, &position.legal_moves(), &mut rng);
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_win_is_worth_less_the_further_away_it_is() {
+    fn values_are_discounted_by_the_plies_to_mate() {
         assert_eq!(Oracle::value(Verdict::Win(3), 0.5), 0.125);
         assert_eq!(Oracle::value(Verdict::Loss(2), 0.5), -0.25);
         assert_eq!(Oracle::value(Verdict::Loss(0), 0.5), -1.0);

@@ -1,4 +1,4 @@
-//! What a run of an ending has learned, as its checkpoints keep it.
+//! The network of an endgame run, loaded from its checkpoints.
 
 use std::sync::Arc;
 
@@ -15,52 +15,28 @@ use crate::settings::RunConfig;
 /// The network of a checkpoint, and how it was trained.
 #[derive(Clone, Debug)]
 pub struct Trained {
-    /// The run's settings.
     pub config: EndgameConfig,
-    /// The step of the checkpoint.
     pub step: u64,
-    /// What it knows.
     pub network: Arc<Network>,
-    /// Newer checkpoints that are damaged.
+    /// Newer checkpoints that were skipped because they are damaged.
     pub passed_over: Option<PassedOver>,
 }
 
-/// Why there is nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum TrainedError {
-    /// The run cannot be read.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// Its settings cannot be read.
     #[error("run '{run}': {error}")]
-    Config {
-        /// The run.
-        run: String,
-        /// What is wrong.
-        error: ConfigError,
-    },
-    /// It learns something else.
-    #[error("run '{run}' is one of {learner}: expected krk, kqk or kpk")]
-    Learner {
-        /// The run.
-        run: String,
-        /// Its learner.
-        learner: String,
-    },
-    /// It has only begun.
+    Config { run: String, error: ConfigError },
+    /// The run has another learner.
+    #[error("run '{run}' has the learner {learner}: expected krk, kqk or kpk")]
+    Learner { run: String, learner: String },
     #[error("run '{0}' has no checkpoint yet")]
     Untrained(String),
     #[error("run '{run}', step {step}: expected the network of an ending")]
     Architecture { run: String, step: u64 },
     #[error("run '{run}', step {step}: {error}")]
-    Network {
-        /// The run.
-        run: String,
-        /// The checkpoint.
-        step: u64,
-        /// What is wrong.
-        error: WeightsError,
-    },
+    Network { run: String, step: u64, error: WeightsError },
 }
 
 impl Trained {
@@ -68,7 +44,7 @@ impl Trained {
         self.config.selfplay.ending.unwrap_or(Ending::Krk)
     }
 
-    /// The network of a step of a run, or its newest.
+    /// The network of this step, or the newest.
     pub fn load(run: &RunReader, step: Option<u64>) -> Result<Trained, TrainedError> {
         let name = run.name();
         let text = run.config()?.unwrap_or_default();

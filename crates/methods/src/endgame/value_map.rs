@@ -1,5 +1,5 @@
-//! The board as the network sees it beside what is true: all pieces but one stand, that one is put
-//! on every square.
+//! Values of the network beside those of the tablebase: for every square of one piece, with the
+//! other pieces fixed.
 
 use std::sync::Arc;
 
@@ -7,64 +7,45 @@ use selfmate_arena::svg::{HeatBoard, heat_svg};
 use selfmate_chess::tablebase::{Verdict, position};
 use selfmate_chess::{Chess, Color, Game, Move, Piece, Position, Role, Square};
 use selfmate_nn::mlp::{Network, NetworkEvaluator};
+use selfmate_search::flip_value;
 use serde::Serialize;
 
 use super::oracle::Oracle;
 
-/// Where pieces stand: `Kc3,Rd4`, Black's in small letters.
+/// Pieces on squares, such as `Kc3,Rd4`; lowercase letters are Black's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement(Vec<(Piece, Square)>);
 
-/// A placement that makes no picture.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// Not a list of pieces and squares.
-    #[error("'{0}': expected pieces and squares such as Kc3,Rd4, Black's in small letters")]
+    #[error("'{0}': expected pieces and squares such as Kc3,Rd4, with lowercase letters for Black")]
     Text(String),
-    /// Two pieces on one square.
     #[error("'{text}': two pieces on {square}: expected a square for each")]
-    Shared {
-        /// The placement.
-        text: String,
-        /// The square.
-        square: Square,
-    },
-    /// Other pieces than those of the ending but one.
+    Shared { text: String, square: Square },
+    /// Not all pieces of the ending but one.
     #[error("'{text}': expected all pieces of {ending} but one")]
-    Pieces {
-        /// The placement.
-        text: String,
-        /// The ending.
-        ending: String,
-    },
-    /// Other pieces than those of the ending.
+    Pieces { text: String, ending: String },
+    /// Not all pieces of the ending.
     #[error("'{text}': expected all pieces of {ending}")]
-    All {
-        /// The placement.
-        text: String,
-        /// The ending.
-        ending: String,
-    },
-    /// Pieces who cannot stand so.
+    All { text: String, ending: String },
     #[error(
-        "'{0}': no position, because kings touch, a pawn is on its first or last rank, or the side \
+        "'{0}': not a legal position: kings are adjacent, a pawn is on the first or last rank, or the side \
          that moved is in check"
     )]
     Position(String),
 }
 
-/// Values from the side to move, for each square of the piece who is moved around.
+/// Values for the side to move, for each square of the moving piece.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueMap {
-    /// The piece.
     pub piece: char,
-    /// What the network thinks.
+    /// The network's values; `None` where the position is illegal.
     pub learned: Vec<Option<f64>>,
-    /// What is true.
+    /// The tablebase's values.
     pub truth: Vec<Option<f64>>,
-    /// Plies to mate; `None` for draws and where there is no position.
+    /// Plies to mate; `None` for draws and illegal positions.
     pub plies: Vec<Option<u8>>,
-    /// The mean distance between the two.
+    /// The mean absolute difference between the two.
     pub error: f64,
     #[serde(skip)]
     pieces: Vec<(Piece, Square)>,
@@ -103,7 +84,6 @@ impl std::fmt::Display for Placement {
 }
 
 impl ValueMap {
-    /// Asks the network and the table about every square.
     pub fn new(
         oracle: &Oracle,
         network: &Arc<Network>,
@@ -117,8 +97,8 @@ impl ValueMap {
         };
         let mut left = oracle.material().pieces().to_vec();
         for (piece, _) in &placement.0 {
-            let place = left.iter().position(|other| other == piece).ok_or_else(wrong)?;
-            left.remove(place);
+            let index = left.iter().position(|other| other == piece).ok_or_else(wrong)?;
+            left.remove(index);
         }
         let [piece] = left[..] else { return Err(wrong()) };
         let pieces: Vec<Piece> =
@@ -152,23 +132,23 @@ impl ValueMap {
         Ok(value_map)
     }
 
-    /// The weaker king on every square, White's pieces in the middle, White to move.
+    /// The black king on every square, White's pieces in the centre, White to move.
     pub fn usual(oracle: &Oracle, network: &Arc<Network>, discount: f64) -> ValueMap {
         let piece = oracle.material().pieces()[2];
         let pieces = [(Role::King.of(Color::White), Square::E3), (piece, Square::D4)];
         let placement = Placement(pieces.to_vec());
         ValueMap::new(oracle, network, discount, &placement, Color::White)
-            .expect("these are all pieces of the ending but one")
+            .expect("the placement has all pieces of the ending but one")
     }
 
-    /// Both boards as a picture.
+    /// Both boards as SVG.
     pub fn svg(&self, title: &str) -> String {
         let side = if self.turn == Color::White { "White" } else { "Black" };
         let board =
             |title: String, values: &[Option<f64>]| HeatBoard { title, values: values.to_vec() };
         let boards = [
             board(format!("learned: {} everywhere, {side} to move", self.piece), &self.learned),
-            board("true".to_owned(), &self.truth),
+            board("tablebase".to_owned(), &self.truth),
         ];
         let pieces: Vec<(usize, char)> = self
             .pieces
@@ -179,35 +159,31 @@ impl ValueMap {
     }
 }
 
-/// A position with what the network thinks of it and its moves, beside the truth.
+/// A position and its moves with the values of the network and of the tablebase.
 #[derive(Clone, Debug)]
 pub struct PositionDetail {
-    /// The position.
     pub position: Chess,
-    /// What the network expects for the side to move.
+    /// The network's value for the side to move.
     pub learned: f64,
-    /// What is true.
     pub verdict: Verdict,
-    /// Its moves, best first; none when the game is over.
+    /// Best first; empty when the game is over.
     pub moves: Vec<MoveDetail>,
 }
 
-/// A move and what is thought of it, for the side that makes it.
+/// A move with its values for the side that makes it.
 #[derive(Clone, Copy, Debug)]
 pub struct MoveDetail {
-    /// The move.
     pub played: Move,
-    /// What the network expects of the position after it, a ply further from the end; the result
-    /// where the game is over.
+    /// The network's value of the position after the move, discounted by one ply; the result if the
+    /// move ends the game.
     pub learned: f64,
-    /// What is true.
     pub verdict: Verdict,
     /// No other move is better.
     pub is_best: bool,
 }
 
 impl PositionDetail {
-    /// Looks at a position in which all pieces of the ending stand.
+    /// For a placement of all pieces of the ending.
     pub fn new(
         oracle: &Oracle,
         network: &Arc<Network>,
@@ -232,17 +208,17 @@ impl PositionDetail {
         let game = Game::from_position(position.clone());
         let all = if game.outcome().is_some() { Vec::new() } else { oracle.moves(&position) };
         let best = all.first().map(|(_, verdict)| verdict.rank());
-        let mut judge = |(played, verdict): &(Move, Verdict)| {
+        let mut detail = |(played, verdict): &(Move, Verdict)| {
             let mut after = game.clone();
             after.play_unchecked(*played);
             let learned = match after.outcome() {
                 Some(outcome) => outcome.points(turn) * 2.0 - 1.0,
-                None => -f64::from(evaluator.value(&after)),
+                None => f64::from(flip_value(evaluator.value(&after))),
             };
             let is_best = Some(verdict.rank()) == best;
             MoveDetail { played: *played, learned: discount * learned, verdict: *verdict, is_best }
         };
-        let moves = all.iter().map(&mut judge).collect();
+        let moves = all.iter().map(&mut detail).collect();
         let learned = f64::from(evaluator.value(&game));
         Ok(PositionDetail { verdict: oracle.verdict(&position), position, learned, moves })
     }
@@ -264,16 +240,16 @@ mod tests {
     use selfmate_selfplay::Ending;
 
     #[test]
-    fn boards_show_every_square_that_makes_a_position() {
+    fn a_map_has_values_for_all_legal_squares() {
         let oracle = Oracle::new(Ending::Krk).unwrap();
         let shape = MlpConfig { first: 8, second: 8 };
         let network = Arc::new(Network::random(shape, Seed::new(1)).unwrap());
         let value_map =
             |text: &str, turn| ValueMap::new(&oracle, &network, 0.5, &text.parse().unwrap(), turn);
-        // Mate in one with the rook anywhere on the files a to f that is not in the way.
+        // Mate in one with the rook on the files a to f, unless it is blocked.
         let rook = value_map("Kg6,kg8", Color::White).unwrap();
         assert_eq!((rook.piece, rook.plies[0], rook.truth[0]), ('R', Some(1), Some(0.5)));
-        // A rook that gives check with White to move is no position; nor one on a king.
+        // A rook that gives check with White to move is illegal, and so is one on a king's square.
         assert_eq!((rook.plies[56], rook.learned[56]), (None, None));
         assert_eq!(rook.learned[46], None);
         let known = rook.learned.iter().flatten().count();
@@ -290,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn two_pieces_on_one_square_are_refused() {
+    fn two_pieces_on_one_square_are_an_error() {
         for text in ["Ke3,Re3", "Kg6,kg8,Rg8", "Ke3, ke3"] {
             let error = text.parse::<Placement>().unwrap_err().to_string();
             let square = &text[text.len() - 2..];
@@ -303,26 +279,26 @@ mod tests {
     }
 
     #[test]
-    fn a_position_has_its_moves_the_best_first() {
+    fn the_moves_of_a_position_are_sorted_best_first() {
         let oracle = Oracle::new(Ending::Krk).unwrap();
         let shape = MlpConfig { first: 8, second: 8 };
         let network = Arc::new(Network::random(shape, Seed::new(1)).unwrap());
-        let look = |text: &str, turn| {
+        let detail = |text: &str, turn| {
             PositionDetail::new(&oracle, &network, 0.5, &text.parse().unwrap(), turn)
         };
-        let mate = look("Kg6,kg8,Ra1", Color::White).unwrap();
+        let mate = detail("Kg6,kg8,Ra1", Color::White).unwrap();
         assert_eq!(mate.verdict, Verdict::Win(1));
         let first = mate.moves[0];
         assert_eq!((first.played.to(), first.verdict), (Square::A8, Verdict::Win(1)));
-        // Mate is on the board, so that nothing is left to be learned.
+        // The move ends the game, so its value is the discounted result.
         assert_eq!((first.learned, first.is_best), (0.5, true));
         assert!(mate.moves[1..].iter().all(|other| !other.is_best));
         assert!(mate.moves.iter().all(|other| other.learned.abs() <= 0.5));
-        // Taking the rook is a draw and the only good move.
-        let draw = look("Ka1,ke4,Re5", Color::Black).unwrap();
+        // Capturing the rook draws and is the only good move.
+        let draw = detail("Ka1,ke4,Re5", Color::Black).unwrap();
         assert_eq!((draw.verdict, draw.moves[0].learned), (Verdict::Draw, 0.0));
         assert_eq!(draw.moves.iter().filter(|other| other.is_best).count(), 1);
-        let over = look("Kg6,kg8,Ra8", Color::Black).unwrap();
+        let over = detail("Kg6,kg8,Ra8", Color::Black).unwrap();
         assert_eq!((over.verdict, over.moves.len()), (Verdict::Loss(0), 0));
         for (text, turn) in [
             ("Kg6,kg8", Color::White),
@@ -330,7 +306,7 @@ mod tests {
             ("Kg6,kg7,Ra1", Color::White),
             ("Kg6,kg8,Ra8", Color::White),
         ] {
-            assert!(look(text, turn).is_err(), "{text}");
+            assert!(detail(text, turn).is_err(), "{text}");
         }
     }
 }

@@ -1,8 +1,9 @@
-//! CMA-ES: evolution that learns the shape of the hill it climbs (Hansen and Ostermeier 2001; the
-//! constants are those of Hansen's tutorial, arXiv 1604.00772, table 1).
+//! CMA-ES: an evolution strategy that adapts its covariance matrix (Hansen and Ostermeier 2001; the
+//! constants are from table 1 of Hansen's tutorial, arXiv 1604.00772).
 //!
-//! Points are drawn from a normal distribution. Its mean moves to the better half of them, its
-//! covariance grows along the steps that succeed, its width by how straight the path is.
+//! Points are drawn from a normal distribution. Its mean moves towards the better half of them, its
+//! covariance grows along successful steps, and its step size depends on the length of the
+//! evolution path.
 
 use selfmate_chess::Rng;
 use serde::{Deserialize, Serialize};
@@ -14,11 +15,10 @@ use super::eigen::{Eigen, eigen};
 #[serde(deny_unknown_fields)]
 pub struct Cma {
     mean: Vec<f64>,
-    /// The step size.
     pub sigma: f64,
-    /// Row by row.
+    /// Row-major.
     covariance: Vec<f64>,
-    /// Of the covariance as it was `stale` generations ago.
+    /// The eigenvectors of the covariance `stale` generations ago.
     axes: Eigen,
     stale: u64,
     path_sigma: Vec<f64>,
@@ -27,7 +27,7 @@ pub struct Cma {
     generation: u64,
 }
 
-/// What follows from the number of genes and of points.
+/// Constants that depend only on the number of genes and of points.
 struct Constants {
     weights: Vec<f64>,
     mu_eff: f64,
@@ -36,7 +36,7 @@ struct Constants {
     c_c: f64,
     c_1: f64,
     c_mu: f64,
-    /// The expected length of a normal vector.
+    /// The expected length of a standard normal vector.
     chi: f64,
 }
 
@@ -65,7 +65,7 @@ impl Constants {
 }
 
 impl Cma {
-    /// True when all of it is about points of so many genes.
+    /// True when all vectors and matrices have this dimension.
     pub fn has_genes(&self, genes: usize) -> bool {
         let lists = [&self.mean, &self.path_sigma, &self.path_covariance, &self.axes.values];
         let squares = [&self.covariance, &self.axes.vectors];
@@ -74,7 +74,7 @@ impl Cma {
             && self.lambda >= 2
     }
 
-    /// Starts at a point, with steps of about `sigma`; `lambda` points a generation.
+    /// Starts at `mean` with step size `sigma`; `lambda` points per generation.
     pub fn new(mean: Vec<f64>, sigma: f64, lambda: usize) -> Cma {
         let n = mean.len();
         Cma {
@@ -90,25 +90,25 @@ impl Cma {
         }
     }
 
-    /// The points to be judged.
+    /// The points to evaluate next.
     pub fn ask(&self, rng: &mut Rng) -> Vec<Vec<f64>> {
         let n = self.mean.len();
         (0..self.lambda)
             .map(|_| {
                 let normal: Vec<f64> =
                     self.axes.values.iter().map(|v| v.max(0.0).sqrt() * rng.normal()).collect();
-                let step = self.axes.turn(&normal);
+                let step = self.axes.to_standard(&normal);
                 (0..n).map(|i| self.mean[i] + self.sigma * step[i]).collect()
             })
             .collect()
     }
 
-    /// Takes the fitness of each point that was asked about: more is better.
+    /// Updates the distribution with the fitness of each point from [`Cma::ask`]; higher is better.
     pub fn tell(&mut self, points: &[Vec<f64>], fitness: &[f64]) {
         let n = self.mean.len();
         let c = Constants::new(n, self.lambda);
         let mut order: Vec<usize> = (0..points.len()).collect();
-        // Stable, so that equals keep their order.
+        // Stable, so that ties keep their order.
         order.sort_by(|&a, &b| fitness[b].total_cmp(&fitness[a]));
         // The steps of the better half, in units of the step size.
         let steps: Vec<Vec<f64>> = order
@@ -127,11 +127,11 @@ impl Cma {
         }
         self.generation += 1;
 
-        // C^(-1/2) · step, by the axes of the covariance.
-        let along = self.axes.turn_back(&step);
+        // C^(-1/2) · step, with the eigenvectors of C.
+        let along = self.axes.to_axes(&step);
         let scaled: Vec<f64> =
             along.iter().zip(&self.axes.values).map(|(a, v)| a / v.max(1e-20).sqrt()).collect();
-        let white = self.axes.turn(&scaled);
+        let white = self.axes.to_standard(&scaled);
         let gain = (c.c_sigma * (2.0 - c.c_sigma) * c.mu_eff).sqrt();
         for (path, value) in self.path_sigma.iter_mut().zip(&white) {
             *path = (1.0 - c.c_sigma) * *path + gain * value;
@@ -157,7 +157,8 @@ impl Cma {
             }
         }
         self.sigma *= ((c.c_sigma / c.d_sigma) * (length / c.chi - 1.0)).min(1.0).exp();
-        // Axes change slowly: finding them anew each time would cost more than it gains.
+        // The eigenvectors change slowly, and computing them every generation costs more than it
+        // gains.
         self.stale += 1;
         let rest = 1.0 / (10.0 * n as f64 * (c.c_1 + c.c_mu));
         if self.stale as f64 >= rest {
@@ -166,7 +167,7 @@ impl Cma {
         }
     }
 
-    /// The mean: the best guess.
+    /// The mean of the distribution.
     pub fn best(&self) -> &[f64] {
         &self.mean
     }
@@ -182,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn climb(height: impl Fn(&[f64]) -> f64, n: usize, generations: usize) -> Cma {
+    fn optimise(height: impl Fn(&[f64]) -> f64, n: usize, generations: usize) -> Cma {
         let mut cma = Cma::new(vec![0.5; n], 0.5, 4 + (3.0 * (n as f64).ln()) as usize);
         let mut rng = Seed::new(3).rng();
         for _ in 0..generations {
@@ -194,34 +195,34 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_the_bottom_of_a_sphere_and_of_a_long_valley() {
+    fn it_finds_the_optimum_of_sphere_ellipsoid_and_rosenbrock() {
         let sphere = |x: &[f64]| -x.iter().map(|v| v * v).sum::<f64>();
-        let cma = climb(sphere, 8, 200);
+        let cma = optimise(sphere, 8, 200);
         assert!(sphere(cma.best()) > -1e-8, "{}", sphere(cma.best()));
-        // Axes that differ a thousandfold: only a learned covariance gets there.
+        // Axes that differ a thousandfold need an adapted covariance.
         let ellipsoid = |x: &[f64]| {
             let n = x.len() as f64 - 1.0;
             -x.iter().enumerate().map(|(i, v)| 1e6f64.powf(i as f64 / n) * v * v).sum::<f64>()
         };
-        let cma = climb(ellipsoid, 6, 600);
+        let cma = optimise(ellipsoid, 6, 600);
         assert!(ellipsoid(cma.best()) > -1e-8, "{}", ellipsoid(cma.best()));
-        // The valley of Rosenbrock bends.
+        // The valley of the Rosenbrock function is curved.
         let rosenbrock = |x: &[f64]| {
             -x.windows(2)
                 .map(|w| 100.0 * (w[1] - w[0] * w[0]).powi(2) + (1.0 - w[0]).powi(2))
                 .sum::<f64>()
         };
-        let cma = climb(rosenbrock, 4, 800);
+        let cma = optimise(rosenbrock, 4, 800);
         assert!(rosenbrock(cma.best()) > -1e-6, "{}", rosenbrock(cma.best()));
     }
 
     #[test]
-    fn weights_add_up_and_a_state_comes_back() {
+    fn weights_add_up_and_the_state_round_trips() {
         let constants = Constants::new(10, 12);
         assert!((constants.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
-        // From the tutorial: about a quarter of the points count.
+        // From the tutorial: mu_eff is about a quarter of lambda.
         assert!((2.5..5.0).contains(&constants.mu_eff), "{}", constants.mu_eff);
-        let cma = climb(|x| -x[0].abs(), 3, 5);
+        let cma = optimise(|x| -x[0].abs(), 3, 5);
         let text = serde_json::to_string(&cma).unwrap();
         assert_eq!(serde_json::from_str::<Cma>(&text).unwrap(), cma);
     }

@@ -8,7 +8,7 @@ use selfmate_train::engine_match::EngineMatchConfig;
 use selfmate_train::evaluation::EvaluationConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::tuning::{Genome, first};
+use crate::tuning::{Genome, start_weights};
 
 /// The bounds of settings that no other learner has.
 pub(super) const BOUNDS: &[NamedBounds] = &[
@@ -18,48 +18,42 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("pairs", Bounds::new(1.0, 10_000.0)),
 ];
 
-/// The settings of the `evolve` learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvolveConfig {
     /// The first weights: `plain`, `default` or a file of weights.
     pub start: String,
-    /// What evolves: beginnings of names such as `piece_value` or `shelter.mg`.
+    /// The weights that evolve: prefixes of names such as `piece_value` or `shelter.mg`.
     pub genes: Vec<String>,
-    /// How.
     pub strategy: Strategy,
-    /// How far the first mutations go, in units of a gene: a tenth of its range, at most a quarter of
-    /// a pawn.
+    /// The initial step size, in units of each gene: a tenth of its range, at most a quarter of a
+    /// pawn.
     pub sigma: f64,
-    /// Children of a generation.
+    /// Children per generation.
     pub population: usize,
-    /// Parents, for the simple strategy.
+    /// Parents of the simple strategy.
     pub parents: usize,
-    /// Pairs of games by which each is judged.
+    /// Pairs of games per candidate.
     pub pairs: usize,
-    /// Opponents: the first weights and so many past bests.
+    /// The pool has the first weights and this many earlier bests.
     pub pool: usize,
-    /// Generations between bests that join the pool.
+    /// The best joins the pool every this many generations.
     pub pool_every: u64,
-    /// How games are played.
     pub games: EngineMatchConfig,
-    /// How the best is evaluated.
     pub evaluation: EvaluationConfig,
-    /// Which checkpoints are made.
     pub saving: SavingConfig,
 }
 
-/// How weights evolve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// (μ + λ): the best of parents and children are the next parents.
     Simple,
-    /// CMA-ES: a normal distribution that learns its shape.
+    /// CMA-ES: a normal distribution that adapts its covariance.
     Cma,
 }
 
-/// Everything but the piece-square tables and those of mobility.
+/// Everything except piece-square tables and mobility.
 const GENES: [&str; 30] = [
     "piece_value",
     "bishop_pair",
@@ -117,10 +111,9 @@ impl Default for EvolveConfig {
 }
 
 impl EvolveConfig {
-    /// The names that [`EvolveConfig::preset`] knows.
+    /// The names that [`EvolveConfig::preset`] accepts.
     pub const PRESETS: [&str; 3] = ["default", "simple", "tiny"];
 
-    /// Settings by name.
     pub fn preset(name: &str) -> Option<EvolveConfig> {
         match name {
             "default" => Some(EvolveConfig::default()),
@@ -132,7 +125,7 @@ impl EvolveConfig {
         }
     }
 
-    /// A run of seconds that learns next to nothing.
+    /// A run of a few seconds that learns almost nothing, for tests.
     pub fn tiny() -> EvolveConfig {
         EvolveConfig {
             genes: vec!["piece_value".to_owned()],
@@ -152,21 +145,18 @@ impl EvolveConfig {
         }
     }
 
-    /// The first weights.
-    pub fn first(&self) -> Result<Tuning, ConfigError> {
-        first(&self.start)
+    pub fn start_weights(&self) -> Result<Tuning, ConfigError> {
+        start_weights(&self.start)
     }
 
-    /// What evolves.
     pub(super) fn genome(&self) -> Result<Genome, ConfigError> {
-        Genome::new(&self.first()?, &self.genes).map_err(|unknown| ConfigError::Value {
+        Genome::new(&self.start_weights()?, &self.genes).map_err(|unknown| ConfigError::Value {
             field: "genes",
             got: unknown,
             expected: "the beginning of a weight's name, such as piece_value",
         })
     }
 
-    /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         bounds::check(self, BOUNDS)?;
         if self.genome()?.is_empty() {

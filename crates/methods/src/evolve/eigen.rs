@@ -1,22 +1,19 @@
-//! The axes of a symmetric matrix, by Jacobi's rotations: slow for large matrices, exact and simple
-//! for those of a few hundred rows.
+//! Eigenvectors of a symmetric matrix by Jacobi rotations: slow for large matrices, but simple and
+//! accurate for a few hundred rows.
 
 use serde::{Deserialize, Serialize};
 
-/// Eigenvalues, and eigenvectors as the columns of a matrix that is kept row by row.
+/// Eigenvalues, and eigenvectors as the columns of a row-major matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Eigen {
-    /// One for each axis.
     pub values: Vec<f64>,
-    /// Row by row.
     pub vectors: Vec<f64>,
 }
 
-/// Sweeps after which every matrix of sense is done.
+/// The most sweeps; finite matrices converge long before.
 const SWEEPS: usize = 60;
 
-/// The axes of a symmetric matrix of `n` rows.
 pub fn eigen(matrix: &[f64], n: usize) -> Eigen {
     let mut a = matrix.to_vec();
     let mut vectors: Vec<f64> =
@@ -39,7 +36,7 @@ pub fn eigen(matrix: &[f64], n: usize) -> Eigen {
     Eigen { values: (0..n).map(|i| a[i * n + i]).collect(), vectors }
 }
 
-/// Turns two axes so that the number between them becomes zero.
+/// Rotates two axes so that the element between them becomes zero.
 fn rotate(a: &mut [f64], vectors: &mut [f64], n: usize, p: usize, q: usize) {
     let between = a[p * n + q];
     if between == 0.0 {
@@ -68,22 +65,22 @@ fn rotate(a: &mut [f64], vectors: &mut [f64], n: usize, p: usize, q: usize) {
 }
 
 impl Eigen {
-    /// From the axes' coordinates to the usual ones.
-    pub fn turn(&self, vector: &[f64]) -> Vec<f64> {
+    /// From coordinates along the eigenvectors to standard coordinates.
+    pub fn to_standard(&self, vector: &[f64]) -> Vec<f64> {
         let row = |row: &[f64]| row.iter().zip(vector).map(|(a, b)| a * b).sum();
         self.vectors.chunks(vector.len().max(1)).map(row).collect()
     }
 
-    /// From the usual coordinates to the axes'.
-    pub fn turn_back(&self, vector: &[f64]) -> Vec<f64> {
+    /// From standard coordinates to coordinates along the eigenvectors.
+    pub fn to_axes(&self, vector: &[f64]) -> Vec<f64> {
         let n = vector.len();
-        let mut turned = vec![0.0; n];
+        let mut along = vec![0.0; n];
         for (row, value) in self.vectors.chunks(n.max(1)).zip(vector) {
-            for (sum, part) in turned.iter_mut().zip(row) {
+            for (sum, part) in along.iter_mut().zip(row) {
                 *sum += part * value;
             }
         }
-        turned
+        along
     }
 }
 
@@ -94,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_make_the_matrix_again() {
+    fn eigenvectors_reproduce_the_matrix() {
         let mut rng = Seed::new(5).rng();
         for n in [1, 2, 5, 20] {
             let mut matrix = vec![0.0; n * n];
@@ -108,9 +105,9 @@ mod tests {
             for p in 0..n {
                 let mut unit = vec![0.0; n];
                 unit[p] = 1.0;
-                let along = axes.turn_back(&unit);
+                let along = axes.to_axes(&unit);
                 let scaled: Vec<f64> = along.iter().zip(&axes.values).map(|(a, v)| a * v).collect();
-                for (q, value) in axes.turn(&scaled).into_iter().enumerate() {
+                for (q, value) in axes.to_standard(&scaled).into_iter().enumerate() {
                     assert!((value - matrix[p * n + q]).abs() < 1e-9, "{n} {p} {q}");
                 }
             }
@@ -118,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_matrix_has_its_known_axes() {
+    fn eigenvalues_of_a_known_matrix() {
         let axes = eigen(&[2.0, 1.0, 1.0, 2.0], 2);
         let mut values = axes.values;
         values.sort_by(f64::total_cmp);

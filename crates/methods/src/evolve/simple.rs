@@ -1,13 +1,13 @@
-//! The simple evolution strategy (μ + λ): parents and children compete for the places of parents.
+//! The simple evolution strategy (μ + λ): the next parents are the best of parents and children.
 //!
-//! A child is a parent with normal noise on every gene. Parents stay until they are beaten
+//! A child is a parent with normal noise on every gene. Parents stay until children beat them
 //! (elitism). The noise grows when more than a fifth of the children are better than the worst
 //! parent, and shrinks otherwise (Rechenberg's rule).
 
 use selfmate_chess::Rng;
 use serde::{Deserialize, Serialize};
 
-/// Parents, best first, and how far their children go.
+/// Parents, best first, and the size of mutations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Simple {
@@ -22,24 +22,24 @@ pub struct Simple {
 #[serde(deny_unknown_fields)]
 struct Member {
     point: Vec<f64>,
-    /// The mean of all its results so far, and how many there were: a lucky one is found out.
+    /// The mean result, in which older results weigh less. Repeated trials expose a lucky parent.
     fitness: f64,
     trials: f64,
 }
 
-/// How much an old result still counts beside a new one.
-const MEMORY: f64 = 0.7;
-/// What the noise is multiplied or divided by.
-const PACE: f64 = 1.15;
+/// The weight of an old result relative to a new one.
+const OLD_WEIGHT: f64 = 0.7;
+/// The factor by which the noise changes.
+const SIGMA_FACTOR: f64 = 1.15;
 
 impl Simple {
-    /// One parent.
+    /// Starts with one parent.
     pub fn new(point: Vec<f64>, sigma: f64, mu: usize, lambda: usize) -> Simple {
         let parents = vec![Member { point, fitness: 0.5, trials: 0.0 }];
         Simple { parents, sigma, mu, lambda }
     }
 
-    /// The points to be judged: the parents again, then the children.
+    /// The points to evaluate: the parents again, then the children.
     pub fn ask(&self, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut points: Vec<Vec<f64>> =
             self.parents.iter().map(|member| member.point.clone()).collect();
@@ -50,32 +50,33 @@ impl Simple {
         points
     }
 
-    /// Takes the fitness of each point that was asked about.
+    /// Selects the next parents by the fitness of each point from [`Simple::ask`].
     pub fn tell(&mut self, points: Vec<Vec<f64>>, fitness: &[f64]) {
         let parents = self.parents.len();
         let mut members: Vec<Member> = Vec::with_capacity(points.len());
         for (index, (point, &fitness)) in points.into_iter().zip(fitness).enumerate() {
             let old = self.parents.get(index);
-            let (before, weight) = old.map_or((0.0, 0.0), |old| (old.fitness, MEMORY * old.trials));
+            let (before, weight) =
+                old.map_or((0.0, 0.0), |old| (old.fitness, OLD_WEIGHT * old.trials));
             let trials = weight + 1.0;
             members.push(Member { point, fitness: (before * weight + fitness) / trials, trials });
         }
         let worst = members[..parents].iter().map(|m| m.fitness).fold(f64::INFINITY, f64::min);
         let better = members[parents..].iter().filter(|m| m.fitness > worst).count();
         let is_easy = 5 * better > self.lambda;
-        self.sigma = if is_easy { self.sigma * PACE } else { self.sigma / PACE.powf(0.25) };
-        // Stable, so that of equals the parent stays.
+        self.sigma =
+            if is_easy { self.sigma * SIGMA_FACTOR } else { self.sigma / SIGMA_FACTOR.powf(0.25) };
+        // Stable, so that a parent wins a tie.
         members.sort_by(|a, b| b.fitness.total_cmp(&a.fitness));
         members.truncate(self.mu);
         self.parents = members;
     }
 
-    /// True when there are parents, and all of them have so many genes.
+    /// True when there are parents and all of them have this many genes.
     pub fn has_genes(&self, genes: usize) -> bool {
         !self.parents.is_empty() && self.parents.iter().all(|parent| parent.point.len() == genes)
     }
 
-    /// The best parent.
     pub fn best(&self) -> &[f64] {
         &self.parents[0].point
     }
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_finds_the_top_of_a_hill() {
+    fn it_finds_the_optimum_of_a_quadratic() {
         let top = [3.0, -2.0, 1.0];
         let height =
             |point: &[f64]| -point.iter().zip(top).map(|(a, b)| (a - b).powi(2)).sum::<f64>();

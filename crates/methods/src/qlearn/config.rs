@@ -23,49 +23,44 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("table_mb", bounds::MEGABYTES),
 ];
 
-/// The settings of the `qlearn` learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QLearnConfig {
-    /// The games after which ramps end.
+    /// The number of games at which the ramps end.
     pub plan_games: u64,
     /// Where games start: `game`, an ending such as `krk`, or an EPD or PGN file.
     pub start: String,
-    /// The table plays and learns the first so many plies of a game; 0 for all.
+    /// The table plays and learns the first plies of a game; 0 means all.
     pub table_plies: u32,
-    /// Who plays games to their end after that.
+    /// The player that finishes games after `table_plies`, for both sides.
     pub finisher: String,
-    /// Games are cut off after so many plies.
+    /// Games are truncated after this many plies.
     pub max_plies: u32,
-    /// New positions of a game that are learned, any move being played after them; 0 for all.
+    /// How many new positions per game enter the table; after them moves are random. 0 means no
+    /// limit.
     pub new_states: u32,
-    /// Who the table plays against.
     pub opponent: Opponent,
-    /// Games between two changes of the table.
+    /// Games per round; the table is updated after each round.
     pub round_games: u64,
-    /// The share of the way that a value goes towards its target.
+    /// The smallest step size towards a target, as a share of the difference.
     pub alpha: Ramp,
-    /// Results of zero that a new value begins with, as many as `1 / alpha - 1` at most.
+    /// The number of imagined zero targets of a new value, at most `1 / alpha - 1`.
     pub doubt: u32,
-    /// What a value is worth a move further away, of whoever learns.
+    /// The discount per move of the side or sides that learn.
     pub gamma: f64,
-    /// How often any move is played instead of the best.
+    /// The probability of a random move.
     pub epsilon: Ramp,
-    /// The memory of the table.
     pub table_mb: usize,
-    /// How it is evaluated.
     pub evaluation: EvaluationConfig,
-    /// Which checkpoints are made.
     pub saving: SavingConfig,
 }
 
-/// Who the table plays against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Opponent {
-    /// The table itself.
+    /// The table plays and learns both sides.
     Itself,
-    /// One that plays any legal move; the table has White in every other game.
+    /// Plays random moves; the table has White in every other game.
     Random,
 }
 
@@ -97,10 +92,9 @@ impl Default for QLearnConfig {
 }
 
 impl QLearnConfig {
-    /// The names that [`QLearnConfig::preset`] knows.
+    /// The names that [`QLearnConfig::preset`] accepts.
     pub const PRESETS: [&str; 4] = ["default", "krk", "opening", "tiny"];
 
-    /// Settings by name.
     pub fn preset(name: &str) -> Option<QLearnConfig> {
         match name {
             "default" => Some(QLearnConfig::default()),
@@ -111,7 +105,7 @@ impl QLearnConfig {
         }
     }
 
-    /// King and rook against king, both sides learning.
+    /// King and rook against king; the table learns both sides.
     pub fn krk() -> QLearnConfig {
         QLearnConfig {
             plan_games: 2_000_000,
@@ -142,7 +136,7 @@ impl QLearnConfig {
         }
     }
 
-    /// A run of seconds that learns next to nothing.
+    /// A run of a few seconds that learns almost nothing, for tests.
     pub fn tiny() -> QLearnConfig {
         QLearnConfig {
             plan_games: 256,
@@ -163,7 +157,6 @@ impl QLearnConfig {
         }
     }
 
-    /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         bounds::check(self, BOUNDS)?;
         Registry::standard().parse(&self.finisher).map_err(|_| ConfigError::Value {

@@ -1,4 +1,4 @@
-//! What a table knows, for people: how much, and the openings it likes best.
+//! A table described as text: its size and its best opening moves.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use selfmate_chess::{Chess, Position, notation};
 use super::state::State;
 use super::table::Table;
 
-/// Moves shown of the first position, and plies of the line behind each.
+/// How many first moves to show, and how many plies of the line that follows.
 const WIDTH: usize = 5;
 const PLIES: usize = 6;
 
@@ -17,7 +17,7 @@ pub(super) fn lines(bytes: &[u8]) -> Result<Vec<String>, String> {
     Ok(describe(&table, &Chess::default()))
 }
 
-/// Lines of text: counts, then the best-known first moves with the lines that follow from them.
+/// Lines of text: counts, then the best first moves with the lines that follow from them.
 pub fn describe(table: &Table, start: &Chess) -> Vec<String> {
     let mut lines = vec![format!(
         "{} states, {} moves tried, {:.0} % of the memory, {} forgotten",
@@ -41,14 +41,13 @@ pub fn describe(table: &Table, start: &Chess) -> Vec<String> {
     lines
 }
 
-/// A move that the table has a value of.
 struct Known {
     played: selfmate_chess::Move,
     value: f32,
     count: u32,
 }
 
-/// The known moves of a position, the best first.
+/// The moves in the table, best first.
 fn moves(table: &Table, position: &Chess) -> Vec<Known> {
     let state = State::of(position);
     let known = |&played: &selfmate_chess::Move| {
@@ -66,13 +65,13 @@ mod tests {
     use crate::qlearn::table::LearningRate;
 
     #[test]
-    fn the_best_known_opening_comes_first() {
+    fn the_best_opening_comes_first() {
         let start = Chess::default();
         let state = State::of(&start);
         let mut table = Table::new(1);
         for (san, target) in [("e4", 0.5), ("d4", 1.0), ("a4", -1.0)] {
             let m = notation::parse_san(&start, san).unwrap();
-            table.learn(state.key, state.pair(m), target, LearningRate::AT_ONCE);
+            table.learn(state.key, state.pair(m), target, LearningRate::REPLACE);
         }
         let lines = describe(&table, &start);
         assert!(lines[0].starts_with("1 states, 3 moves tried"), "{}", lines[0]);

@@ -1,5 +1,5 @@
-//! The table as a player: its best move, any of those that are equally good, and where it knows
-//! nothing any legal move.
+//! The table as a player: the best move, with ties broken at random. Moves that are not in the
+//! table count as 0.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::episode::choose;
 use super::state::State;
 use super::table::Table;
 
-/// Plays by a table. What it draws depends on the seed and on the game so far alone.
+/// Plays by a table. Its random choices depend only on the seed and the game so far.
 pub struct TablePlayer {
     name: String,
     table: Arc<Table>,
@@ -20,7 +20,6 @@ pub struct TablePlayer {
 }
 
 impl TablePlayer {
-    /// A player with this table.
     pub fn new(name: &str, table: Arc<Table>, seed: Seed) -> TablePlayer {
         TablePlayer { name: name.to_owned(), table, seed: seed.derive("table") }
     }
@@ -50,12 +49,12 @@ impl Player for TablePlayer {
             return Err(PlayerError::no_move(&self.name));
         }
         let pairs: Vec<u64> = State::of(game.position()).pairs(&legal).collect();
-        let place = choose(&self.table, &pairs, &mut seed_of(self.seed, game).rng());
-        let known = self.table.get(pairs[place]).map(|(value, _)| value);
+        let index = choose(&self.table, &pairs, &mut seed_of(self.seed, game).rng());
+        let known = self.table.get(pairs[index]).map(|(value, _)| value);
         Ok(Choice {
             wdl: known.map(|value| Wdl::new(value, 1.0 - value.abs())),
             score: known.map(Score::from_value),
-            ..Choice::bare(legal[place])
+            ..Choice::bare(legal[index])
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Where games start: the usual position, a random placement of an ending's pieces, or a file.
+//! Starting positions: the initial position, a random placement of an ending's pieces, or a file.
 
 use std::path::PathBuf;
 
@@ -9,25 +9,23 @@ use shakmaty::{FromSetup, Setup};
 
 use super::state::State;
 
-/// Placements tried before an ending is said to have none that can be played.
+/// Placements to try before an ending is rejected because no game can start from it.
 const TRIES: usize = 10_000;
 
-/// One of so many starts is kept for evaluations.
+/// One in this many starts is held out for evaluations.
 const HELD_OUT: u64 = 8;
 
-/// A set of starts.
 #[derive(Clone, Debug)]
 pub enum Starts {
-    /// The usual position.
+    /// The initial position.
     Usual,
     /// The pieces of an ending, White's king first.
     Ending(Vec<Piece>),
-    /// Given positions.
     Positions(Vec<Chess>),
 }
 
 impl Starts {
-    /// Reads `game`, an ending such as `krk`, or the name of an EPD or PGN file.
+    /// Accepts `game`, an ending such as `krk`, or the path of an EPD or PGN file.
     pub fn load(text: &str) -> Result<Starts, ConfigError> {
         if text == "game" {
             return Ok(Starts::Usual);
@@ -40,8 +38,9 @@ impl Starts {
         if let Some(pieces) = pieces(text) {
             let mut rng = Seed::new(0).rng();
             let mut turns = (0..TRIES).map(|number| Color::from_white(number % 2 == 0));
-            let is_found = turns
-                .any(|turn| place(&pieces, turn, &mut rng).is_some_and(|found| goes_on(&found)));
+            let is_found = turns.any(|turn| {
+                random_placement(&pieces, turn, &mut rng).is_some_and(|found| can_start(&found))
+            });
             let starts = is_found.then_some(Starts::Ending(pieces));
             return starts.ok_or_else(|| wrong(&"no game can start there"));
         }
@@ -49,28 +48,29 @@ impl Starts {
         let openings = Openings::load(&source, Seed::new(0)).map_err(|error| wrong(&error))?;
         let positions = openings.take(openings.len());
         let positions = positions.iter().map(|opening| opening.game.position().clone());
-        let positions: Vec<Chess> = positions.filter(goes_on).collect();
+        let positions: Vec<Chess> = positions.filter(can_start).collect();
         if positions.is_empty() {
             return Err(wrong(&"no game can start there"));
         }
         Ok(Starts::Positions(positions))
     }
 
-    /// A start to train from, or one of those that are kept for evaluations.
-    pub fn draw(&self, is_exam: bool, rng: &mut Rng) -> Game {
+    /// A start for training, or one held out for evaluations.
+    pub fn draw(&self, is_evaluation: bool, rng: &mut Rng) -> Game {
         loop {
             let position = match self {
                 Starts::Usual => return Game::new(),
                 Starts::Ending(pieces) => {
-                    // An evaluation asks the side with the pieces, in training both sides begin.
-                    let turn = Color::from_white(is_exam || rng.chance(0.5));
-                    let Some(position) = place(pieces, turn, rng) else { continue };
+                    // In an evaluation the side with the pieces moves first, in training either
+                    // side.
+                    let turn = Color::from_white(is_evaluation || rng.chance(0.5));
+                    let Some(position) = random_placement(pieces, turn, rng) else { continue };
                     position
                 }
                 Starts::Positions(positions) => positions[rng.below(positions.len())].clone(),
             };
             let is_held_out = State::of(&position).key.is_multiple_of(HELD_OUT);
-            if matches!(self, Starts::Ending(_)) && is_held_out != is_exam {
+            if matches!(self, Starts::Ending(_)) && is_held_out != is_evaluation {
                 continue;
             }
             let game = Game::from_position(position);
@@ -81,28 +81,27 @@ impl Starts {
     }
 }
 
-/// Whether a game can start at a position.
-fn goes_on(position: &Chess) -> bool {
+fn can_start(position: &Chess) -> bool {
     Game::from_position(position.clone()).outcome().is_none()
 }
 
-/// The pieces that a name such as `krk` stands for.
+/// The pieces of an ending's name such as `krk`.
 fn pieces(name: &str) -> Option<Vec<Piece>> {
     let second = name.char_indices().filter(|(_, letter)| "kK".contains(*letter)).nth(1)?.0;
     if !(3..=6).contains(&name.len()) || !name.starts_with(['k', 'K']) {
         return None;
     }
-    let piece = |(place, letter): (usize, char)| {
+    let piece = |(index, letter): (usize, char)| {
         let role = Role::from_char(letter)?;
-        // More than two kings make no ending.
-        (role != Role::King || place == 0 || place == second)
-            .then(|| role.of(Color::from_white(place < second)))
+        // There are exactly two kings.
+        (role != Role::King || index == 0 || index == second)
+            .then(|| role.of(Color::from_white(index < second)))
     };
     name.char_indices().map(piece).collect()
 }
 
-/// Pieces on random squares; `None` when that is no position.
-fn place(pieces: &[Piece], turn: Color, rng: &mut Rng) -> Option<Chess> {
+/// Pieces on random squares; `None` when the position is illegal.
+fn random_placement(pieces: &[Piece], turn: Color, rng: &mut Rng) -> Option<Chess> {
     let mut setup = Setup::empty();
     setup.turn = turn;
     for &piece in pieces {
@@ -121,13 +120,13 @@ mod tests {
 
     #[test]
     fn endings_are_named_by_their_pieces() {
-        let names = |text: &str| -> Option<String> {
+        let letters = |text: &str| -> Option<String> {
             Some(pieces(text)?.iter().map(|piece| piece.char()).collect())
         };
-        assert_eq!(names("krk").as_deref(), Some("KRk"));
-        assert_eq!(names("KQKR").as_deref(), Some("KQkr"));
+        assert_eq!(letters("krk").as_deref(), Some("KRk"));
+        assert_eq!(letters("KQKR").as_deref(), Some("KQkr"));
         for text in ["", "k", "kr", "rkk", "kkk", "krx", "file.epd"] {
-            assert_eq!(names(text), None, "{text}");
+            assert_eq!(letters(text), None, "{text}");
         }
         for drawn in ["knk", "kbk"] {
             let error = Starts::load(drawn).unwrap_err().to_string();
@@ -137,16 +136,16 @@ mod tests {
     }
 
     #[test]
-    fn no_start_of_an_exam_is_trained_from() {
+    fn starts_for_evaluation_are_never_used_in_training() {
         let starts = Starts::load("krk").unwrap();
         let mut rng = Seed::new(1).rng();
         for number in 0..500 {
-            let is_exam = number % 2 == 0;
-            let game = starts.draw(is_exam, &mut rng);
+            let is_evaluation = number % 2 == 0;
+            let game = starts.draw(is_evaluation, &mut rng);
             let position = game.position();
-            assert_eq!(State::of(position).key.is_multiple_of(HELD_OUT), is_exam);
+            assert_eq!(State::of(position).key.is_multiple_of(HELD_OUT), is_evaluation);
             assert_eq!(position.board().occupied().count(), 3);
-            assert!(!is_exam || position.turn() == Color::White);
+            assert!(!is_evaluation || position.turn() == Color::White);
         }
     }
 }

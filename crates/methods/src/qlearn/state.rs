@@ -1,35 +1,32 @@
-//! A position as a table knows it: one number, the same for positions that are the same but for
-//! colours and reflections.
+//! The key of a position in the table, equal for positions that differ only by a symmetry.
 //!
-//! The whole position counts: pieces, side to move, castling rights, en passant. It is seen by the
-//! side to move. Without castling rights left and right do not matter; without pawns none of the
-//! eight symmetries of the board does. What is learned of one position is then known of all its
-//! mirror images, which is no guess: the rules are the same there.
+//! The key covers pieces, side to move, castling rights and en passant, relative to the side to
+//! move. Without castling rights, positions mirrored left to right have the same key; without pawns,
+//! all eight symmetries of the board have. The rules are the same there, so the values are too.
 
 use selfmate_chess::{Bitboard, CastlingSide, Chess, Color, Move, MoveList, Position, Role};
 
-/// A position and the way it was turned.
+/// A position's key and the symmetry that leads to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Equal for equal positions.
+    /// Equal for symmetric positions.
     pub key: u64,
-    turning: Turning,
+    symmetry: Symmetry,
 }
 
-/// How a board is turned: first for Black, then left and right, up and down, along the diagonal.
+/// Reflections, in this order: ranks for Black, files, ranks, diagonal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Turning {
+struct Symmetry {
     for_black: bool,
     files: bool,
     ranks: bool,
     diagonal: bool,
 }
 
-/// The pieces by colour and kind.
+/// Bitboards by colour, then by role.
 type Words = [u64; 8];
 
 impl State {
-    /// The state of a position.
     pub fn of(position: &Chess) -> State {
         let mover = position.turn();
         let for_black = mover == Color::Black;
@@ -50,47 +47,47 @@ impl State {
             *word = board.by_role(role).0;
         }
         let en_passant = position.legal_ep_square().map_or(0, |square| Bitboard::from(square).0);
-        let turnings: &[Turning] = if rights != 0 {
-            &TURNINGS[..1]
+        let symmetries: &[Symmetry] = if rights != 0 {
+            &SYMMETRIES[..1]
         } else if board.pawns().any() {
-            &TURNINGS[..2]
+            &SYMMETRIES[..2]
         } else {
-            &TURNINGS
+            &SYMMETRIES
         };
-        let seen = |turning: &Turning| {
-            let turning = Turning { for_black, ..*turning };
-            let pieces: Words = words.map(|word| turning.board(word));
-            (pieces, turning.board(en_passant), turning)
+        let reflect = |symmetry: &Symmetry| {
+            let symmetry = Symmetry { for_black, ..*symmetry };
+            let pieces: Words = words.map(|word| symmetry.apply(word));
+            (pieces, symmetry.apply(en_passant), symmetry)
         };
-        let (pieces, en_passant, turning) = turnings
+        let (pieces, en_passant, symmetry) = symmetries
             .iter()
-            .map(seen)
+            .map(reflect)
             .min_by_key(|(pieces, en_passant, _)| (*pieces, *en_passant))
-            .expect("there is at least one way to see a board");
+            .expect("there is at least one symmetry");
         let key =
             pieces.into_iter().chain([en_passant, rights]).fold(0, |key, word| mix(key ^ word));
-        State { key, turning }
+        State { key, symmetry }
     }
 
-    /// The number of a state and a move.
+    /// The key of a state and a move.
     pub fn pair(&self, m: Move) -> u64 {
         let square = |square: selfmate_chess::Square| {
-            self.turning.board(Bitboard::from(square).0).trailing_zeros() as u64
+            self.symmetry.apply(Bitboard::from(square).0).trailing_zeros() as u64
         };
         let from = m.from().map_or(0, square);
         let promotion = m.promotion().map_or(0, |role| role as u64);
-        // One more, so that no move has the number of the state itself.
+        // Plus one, so that no pair has the key of the state itself.
         mix(self.key ^ (1 + (from | square(m.to()) << 6 | promotion << 12)))
     }
 
-    /// The numbers of all legal moves.
+    /// The keys of all legal moves.
     pub fn pairs(&self, legal: &MoveList) -> impl Iterator<Item = u64> {
         legal.iter().map(|&m| self.pair(m))
     }
 }
 
-impl Turning {
-    fn board(self, mut word: u64) -> u64 {
+impl Symmetry {
+    fn apply(self, mut word: u64) -> u64 {
         if self.for_black != self.ranks {
             word = word.swap_bytes();
         }
@@ -101,20 +98,20 @@ impl Turning {
     }
 }
 
-const fn turning(files: bool, ranks: bool, diagonal: bool) -> Turning {
-    Turning { for_black: false, files, ranks, diagonal }
+const fn symmetry(files: bool, ranks: bool, diagonal: bool) -> Symmetry {
+    Symmetry { for_black: false, files, ranks, diagonal }
 }
 
-/// All ways; the first two leave the direction of pawns as it is.
-const TURNINGS: [Turning; 8] = [
-    turning(false, false, false),
-    turning(true, false, false),
-    turning(false, true, false),
-    turning(true, true, false),
-    turning(false, false, true),
-    turning(true, false, true),
-    turning(false, true, true),
-    turning(true, true, true),
+/// All symmetries; the first two keep the direction of pawns.
+const SYMMETRIES: [Symmetry; 8] = [
+    symmetry(false, false, false),
+    symmetry(true, false, false),
+    symmetry(false, true, false),
+    symmetry(true, true, false),
+    symmetry(false, false, true),
+    symmetry(true, false, true),
+    symmetry(false, true, true),
+    symmetry(true, true, true),
 ];
 
 /// One step of splitmix64: every bit of the input reaches every bit of the output.
@@ -139,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn mirror_images_are_one_state_and_their_moves_the_same() {
+    fn symmetric_positions_and_their_moves_have_the_same_keys() {
         let rook = [
             "8/8/8/3k4/8/8/8/K6R w - - 0 1",
             "8/8/8/4k3/8/8/8/R6K w - - 0 1",
@@ -155,14 +152,14 @@ mod tests {
         };
         let first = moves(rook[0]);
         assert!(rook.iter().all(|fen| moves(fen) == first));
-        // With pawns only left and right are the same.
+        // With pawns, only the left-right mirror image is the same.
         let pawn = state("4k3/8/8/8/8/8/P7/4K3 w - - 0 1");
         assert_eq!(pawn.key, state("3k4/8/8/8/8/8/7P/3K4 w - - 0 1").key);
         assert_ne!(pawn.key, state("4K3/P7/8/8/8/8/8/4k3 w - - 0 1").key);
     }
 
     #[test]
-    fn everything_that_makes_another_position_makes_another_state() {
+    fn different_positions_have_different_keys() {
         let fens = [
             "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1",
             "r3k2r/8/8/8/8/8/8/R3K2R w KQ - 0 1",
@@ -174,12 +171,12 @@ mod tests {
         ];
         let keys: HashSet<u64> = fens.iter().map(|fen| state(fen).key).collect();
         assert_eq!(keys.len(), fens.len());
-        // Counters are no part of a position.
+        // The move counters are not part of the state.
         assert_eq!(state(fens[3]).key, state("r3k2r/8/8/8/8/8/8/R3K2R w - - 7 30").key);
     }
 
     #[test]
-    fn every_move_of_a_game_has_a_number_of_its_own() {
+    fn every_move_has_its_own_key() {
         let mut rng = Seed::new(4).rng();
         let mut game = Game::new();
         while game.outcome().is_none() && game.ply() < 200 {

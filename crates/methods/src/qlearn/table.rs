@@ -1,15 +1,15 @@
 //! The table: a value for each state and action that was tried, in bounded memory.
 //!
-//! Sixteen bytes an entry, four entries to a cache line. A state or a move belongs into one line;
-//! when that is full, what was learned from least often makes context. The key is whole, so nothing is
-//! ever taken for something else.
+//! An entry takes 16 bytes, and four entries make a cache line. The key decides the line of a state
+//! or move. A full line replaces the entry with the fewest updates. Entries store the whole key, so
+//! different keys are never confused.
 
-/// What is known of a state or of a move in it.
+/// An entry of a state or of a move in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Entry {
     key: u64,
     value: f32,
-    /// How often it was learned from, and in the highest bit whether it is a state; 0 for no entry.
+    /// The number of updates; the highest bit marks a state. 0 means an empty entry.
     count: u32,
 }
 
@@ -17,41 +17,39 @@ const IS_STATE: u32 = 1 << 31;
 const LINE: usize = 4;
 const ENTRY: usize = 16;
 
-/// The first bytes of a file, with its version.
+/// The first bytes of a file, including the format version.
 const MAGIC: &[u8; 8] = b"SMQTABL1";
 
-/// Values of moves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     lines: Vec<[Entry; LINE]>,
     states: u64,
     pairs: u64,
-    /// Entries that had to make context.
+    /// Entries that were replaced.
     forgotten: u64,
 }
 
-/// How fast values move towards their targets.
+/// The step size of an update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LearningRate {
-    /// The share of the way, once there have been many targets.
+    /// The smallest share of the difference to a target that an update adds.
     pub alpha: f32,
-    /// Targets of zero that a new value is thought to have had: more than `1 / alpha - 1` are as many.
-    /// Without them a move that was tried once and won by chance would be the best of its position.
+    /// The number of imagined zero targets of a new value, at most `1 / alpha - 1`. Without them, a
+    /// move that was tried once and won by luck would be the best of its position.
     pub doubt: u32,
 }
 
 impl LearningRate {
-    /// All the way.
-    pub const AT_ONCE: LearningRate = LearningRate { alpha: 1.0, doubt: 0 };
+    /// Sets the value to the target.
+    pub const REPLACE: LearningRate = LearningRate { alpha: 1.0, doubt: 0 };
 }
 
-/// Bytes that are no table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a table of values: {0}")]
 pub struct TableError(String);
 
 impl Table {
-    /// An empty table of about so many megabytes.
+    /// An empty table of about this size.
     pub fn new(megabytes: usize) -> Table {
         let lines = (megabytes.max(1) << 20) / (LINE * ENTRY);
         Table {
@@ -62,56 +60,56 @@ impl Table {
         }
     }
 
-    /// States it has entries for.
     pub fn states(&self) -> u64 {
         self.states
     }
 
-    /// Moves it has values of.
+    /// The number of state-action pairs.
     pub fn pairs(&self) -> u64 {
         self.pairs
     }
 
-    /// Entries that had to make context for others.
+    /// The number of entries that were replaced.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// The share of the memory in use.
+    /// The share of entries in use.
     pub fn fullness(&self) -> f64 {
         (self.states + self.pairs) as f64 / (self.lines.len() * LINE) as f64
     }
 
-    /// The value of a move and how often it was learned from; `None` when it never was.
+    /// The value of a move and its number of updates.
     pub fn get(&self, pair: u64) -> Option<(f32, u32)> {
-        let line = &self.lines[self.place(pair)];
+        let line = &self.lines[self.line_of(pair)];
         let found = line.iter().find(|entry| entry.key == pair && entry.count > 0);
         found.map(|entry| (entry.value, entry.count & !IS_STATE))
     }
 
-    /// The value of the best of these moves that were tried; nothing gained or lost where none was.
+    /// The value of the best of these moves among those in the table; 0 if there are none.
     ///
-    /// Were untried moves to count, nothing bad could be known of a position before all its moves
-    /// have been tried, and no result would travel back further than that.
+    /// If moves that were never tried counted as 0, a position could not have a negative value before
+    /// all its moves had been tried, and losses would not propagate.
     pub fn best(&self, pairs: &[u64]) -> f32 {
         let values = pairs.iter().filter_map(|&pair| Some(self.get(pair)?.0));
         values.reduce(f32::max).unwrap_or(0.0)
     }
 
-    /// Moves a value towards its target: by the mean of all targets while there are few, then by
-    /// the share `alpha` of the way.
-    pub fn learn(&mut self, state: u64, pair: u64, target: f32, pace: LearningRate) {
+    /// Moves a value towards its target: first the mean of all targets, then with step size
+    /// `alpha`.
+    pub fn learn(&mut self, state: u64, pair: u64, target: f32, learning_rate: LearningRate) {
         self.entry(state, IS_STATE);
         let entry = self.entry(pair, 0);
-        let share = pace.alpha.max(1.0 / entry.count.saturating_add(pace.doubt) as f32);
+        let share =
+            learning_rate.alpha.max(1.0 / entry.count.saturating_add(learning_rate.doubt) as f32);
         entry.value += share * (target - entry.value);
     }
 
-    /// The entry with this key, counted once more; a new one in place of the least known of its
-    /// line if need be.
+    /// The entry with this key, with its counter increased. A new entry replaces the least used one
+    /// of a full line.
     fn entry(&mut self, key: u64, kind: u32) -> &mut Entry {
-        let place = self.place(key);
-        let line = &mut self.lines[place];
+        let line_index = self.line_of(key);
+        let line = &mut self.lines[line_index];
         let known = line.iter().position(|entry| entry.key == key && entry.count > 0);
         let index = match known {
             Some(index) => index,
@@ -130,17 +128,17 @@ impl Table {
             }
         };
         let entry = &mut line[index];
-        // The counter stands still at its end.
+        // The counter saturates.
         entry.count = (entry.count & !IS_STATE).saturating_add(1).min(!IS_STATE) | kind;
         entry
     }
 
-    fn place(&self, key: u64) -> usize {
+    fn line_of(&self, key: u64) -> usize {
         // The number of lines is a power of two.
         key as usize & (self.lines.len() - 1)
     }
 
-    /// The table as bytes: its size, then its entries in their order.
+    /// The file format: a header with the sizes, then the entries in order.
     pub fn encode(&self) -> Vec<u8> {
         let entries = self.states + self.pairs;
         let mut bytes = Vec::with_capacity(32 + entries as usize * ENTRY);
@@ -156,20 +154,20 @@ impl Table {
         bytes
     }
 
-    /// The table that [`Table::encode`] wrote.
+    /// Reads the output of [`Table::encode`].
     pub fn decode(bytes: &[u8]) -> Result<Table, TableError> {
         let wrong = |what: String| Err(TableError(what));
         let Some((head, rest)) = bytes.split_at_checked(32) else {
-            return wrong(format!("{} bytes", bytes.len()));
+            return wrong(format!("{} bytes, expected at least 32", bytes.len()));
         };
         let word = |index: usize| {
             u64::from_le_bytes(head[8 * index..][..8].try_into().expect("eight bytes"))
         };
         let (lines, count) = (word(1), word(2));
         if &head[..8] != MAGIC {
-            return wrong("the first bytes are others".to_owned());
+            return wrong("unknown file signature".to_owned());
         }
-        // Sixteen gigabytes are more than anybody asks for.
+        // More than sixteen gigabytes is not a plausible size.
         if !lines.is_power_of_two() || lines > 1 << 28 || count > lines * LINE as u64 {
             return wrong(format!("{count} entries in {lines} lines"));
         }
@@ -185,11 +183,12 @@ impl Table {
             let key = u64::from_le_bytes(key.try_into().expect("eight bytes"));
             let value = f32::from_le_bytes(value.try_into().expect("four bytes"));
             let count = u32::from_le_bytes(count.try_into().expect("four bytes"));
-            let place = table.place(key);
-            let Some(free) = table.lines[place].iter_mut().find(|entry| entry.count == 0) else {
-                return wrong(format!("a fifth entry in line {place}"));
+            let line_index = table.line_of(key);
+            let Some(free) = table.lines[line_index].iter_mut().find(|entry| entry.count == 0)
+            else {
+                return wrong(format!("a fifth entry in line {line_index}"));
             };
-            // Written so that NaN is refused too.
+            // Written so that NaN is rejected too.
             let is_value = value.abs() <= 1.0;
             if !is_value || count & !IS_STATE == 0 {
                 return wrong(format!("an entry with value {value} and count {count}"));
@@ -210,14 +209,14 @@ mod tests {
     const HALF: LearningRate = LearningRate { alpha: 0.5, doubt: 0 };
 
     #[test]
-    fn in_doubt_a_value_begins_with_zeros() {
+    fn doubt_counts_as_earlier_targets_of_zero() {
         let mut table = Table::new(1);
-        let pace = LearningRate { alpha: 0.01, doubt: 3 };
-        table.learn(1, 5, 1.0, pace);
+        let learning_rate = LearningRate { alpha: 0.01, doubt: 3 };
+        table.learn(1, 5, 1.0, learning_rate);
         assert_eq!(table.get(5), Some((0.25, 1)));
-        table.learn(1, 5, 1.0, pace);
+        table.learn(1, 5, 1.0, learning_rate);
         assert_eq!(table.get(5), Some((0.4, 2)));
-        table.learn(1, 6, 1.0, LearningRate::AT_ONCE);
+        table.learn(1, 6, 1.0, LearningRate::REPLACE);
         assert_eq!(table.get(6), Some((1.0, 1)));
     }
 
@@ -229,18 +228,18 @@ mod tests {
         table.learn(1, 5, 1.0, HALF);
         table.learn(1, 5, 1.0, HALF);
         table.learn(1, 6, -1.0, HALF);
-        // The first target counts whole, the second as much, all after them by the share.
+        // The first two targets count equally, later ones with step size alpha.
         table.learn(1, 5, 0.0, HALF);
         table.learn(1, 5, 1.0, HALF);
         assert_eq!(table.get(5), Some((0.75, 4)));
         assert_eq!(table.best(&[5, 6]), 0.75);
-        // A move never tried hides no loss.
+        // A move that was never tried does not hide a loss.
         assert_eq!(table.best(&[6, 7]), -1.0);
         assert_eq!((table.states(), table.pairs()), (1, 2));
     }
 
     #[test]
-    fn a_full_line_forgets_what_it_knows_least() {
+    fn a_full_line_replaces_its_least_used_entry() {
         let mut table = Table::new(1);
         let step = table.lines.len() as u64;
         let keys: Vec<u64> = (1..=5).map(|n| n * step).collect();
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_comes_back_as_it_was() {
+    fn an_encoded_table_round_trips() {
         let mut table = Table::new(1);
         let mut rng = Seed::new(2).rng();
         for _ in 0..100_000 {
@@ -265,7 +264,7 @@ mod tests {
             table.learn(state, mix(state, rng.below(9)), rng.unit() as f32, HALF);
         }
         let bytes = table.encode();
-        // Lines keep their entries, though not their empty places.
+        // Lines keep their entries but not the positions of empty ones.
         let back = Table::decode(&bytes).unwrap();
         assert_eq!(back.encode(), bytes);
         assert_eq!((back.states(), back.pairs()), (table.states(), table.pairs()));
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_table_are_refused() {
+    fn corrupt_bytes_are_an_error() {
         let mut table = Table::new(1);
         table.learn(1, 2, 1.0, HALF);
         let bytes = table.encode();

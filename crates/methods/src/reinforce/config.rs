@@ -9,7 +9,7 @@ use selfmate_train::bounds::{self, NamedBounds};
 use selfmate_train::evaluation::EvaluationConfig;
 use serde::{Deserialize, Serialize};
 
-use super::game::Manner;
+use super::game::PlayConfig;
 use crate::opponent::{Opponent, check_opponents};
 
 /// The bounds of settings that no other learner has.
@@ -20,35 +20,32 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("entropy.to", bounds::WEIGHT),
 ];
 
-/// The settings of the `reinforce` learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReinforceConfig {
-    /// The games after which ramps end.
+    /// The number of games at which the ramps end.
     pub plan_games: u64,
-    /// The network's shape.
     pub network: MlpConfig,
-    /// Opponents, one after the other, game by game.
+    /// Opponents, in turn from game to game.
     pub opponents: Vec<Opponent>,
-    /// Past selves that are kept as opponents.
+    /// Earlier versions of the network that are kept as opponents.
     pub pool: usize,
-    /// Rounds between those that join them.
+    /// The network joins the pool every this many rounds.
     pub pool_every: u64,
-    /// Games of a round.
+    /// Games per round.
     pub round_games: u64,
-    /// Moves of a batch; a round is learned in as many as it fills.
+    /// Moves per batch; a round is split into batches of about this size.
     pub batch: usize,
-    /// Random plies before a game, at most.
+    /// The most random plies before a game.
     pub opening_plies: u32,
-    /// A game is cut off after so many plies.
+    /// A game is truncated after this many plies.
     pub max_plies: u32,
-    /// What a result is worth a move earlier.
+    /// The discount per own move.
     pub discount: f64,
-    /// How far a move answers for what came later: 1 for the result alone, 0 for what the network
-    /// thinks one move later.
+    /// λ of TD(λ): 1 uses the game's result alone, 0 the network's value one own move later.
     pub trace: f64,
-    /// What a queen's worth of material is worth in a game that was cut off; 0 for what the
-    /// network thinks of the last position.
+    /// The value of being a queen ahead in a truncated game; 0 uses the network's value of the last
+    /// position instead.
     pub material: f64,
     /// The learning rate.
     pub rate: Ramp,
@@ -56,11 +53,8 @@ pub struct ReinforceConfig {
     pub entropy: Ramp,
     /// The weight of the value's squared error.
     pub value_weight: f64,
-    /// The optimiser.
     pub optimiser: AdamConfig,
-    /// How it is evaluated.
     pub evaluation: EvaluationConfig,
-    /// Which checkpoints are made.
     pub saving: SavingConfig,
 }
 
@@ -94,10 +88,9 @@ impl Default for ReinforceConfig {
 }
 
 impl ReinforceConfig {
-    /// The names that [`ReinforceConfig::preset`] knows.
+    /// The names that [`ReinforceConfig::preset`] accepts.
     pub const PRESETS: [&str; 3] = ["default", "selfplay", "tiny"];
 
-    /// Settings by name.
     pub fn preset(name: &str) -> Option<ReinforceConfig> {
         match name {
             "default" => Some(ReinforceConfig::default()),
@@ -110,7 +103,7 @@ impl ReinforceConfig {
         }
     }
 
-    /// A run of seconds that learns next to nothing.
+    /// A run of a few seconds that learns almost nothing, for tests.
     pub fn tiny() -> ReinforceConfig {
         ReinforceConfig {
             plan_games: 128,
@@ -132,8 +125,8 @@ impl ReinforceConfig {
         }
     }
 
-    pub(super) fn manner(&self) -> Manner {
-        Manner {
+    pub(super) fn play_config(&self) -> PlayConfig {
+        PlayConfig {
             opening_plies: self.opening_plies,
             max_plies: self.max_plies,
             discount: self.discount as f32,
@@ -146,7 +139,6 @@ impl ReinforceConfig {
         LossWeights { value: self.value_weight as f32, entropy: self.entropy.at(progress) as f32 }
     }
 
-    /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         bounds::check(self, BOUNDS)?;
         self.network.check().map_err(|error| ConfigError::Parse {

@@ -1,41 +1,38 @@
-//! A game by the policy, and what it teaches.
+//! A game with moves drawn from the policy, and its training samples.
 
 use selfmate_chess::{Board, Color, Outcome, Position, Reason, Rng, Role};
 use selfmate_nn::mlp::{Forward, Network, Sample, Target};
+use selfmate_search::{side_value, white_value};
 
-use super::view::View;
+use super::input::PolicyInput;
 use crate::opponent::GameOpponent;
 use crate::random_plies::random_plies;
 
-/// How a game is played and judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Manner {
-    /// Random plies before the game, at most.
+pub struct PlayConfig {
+    /// The most random plies before the game.
     pub opening_plies: u32,
-    /// A game is cut off after so many plies.
+    /// A game is truncated after this many plies.
     pub max_plies: u32,
-    /// What a result is worth a move earlier.
+    /// The discount per own move.
     pub discount: f32,
-    /// How far a move answers for what came later: 1 for the result alone, 0 for what the network
-    /// thinks one move later.
+    /// λ of TD(λ): 1 uses the game's result alone, 0 the network's value one own move later.
     pub trace: f32,
-    /// What a queen's worth of material is worth in a game that was cut off; 0 for what the
-    /// network thinks of the last position.
+    /// The value of being a queen ahead in a truncated game; 0 uses the network's value of the last
+    /// position instead.
     pub material: f32,
 }
 
-/// A finished game.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Played {
-    /// The moves of the policy.
+pub struct FinishedGame {
+    /// One sample per move of the policy in training.
     pub samples: Vec<Sample>,
-    /// How it ended.
     pub outcome: Outcome,
-    /// The side that the policy had; White when it had both.
+    /// The policy's side; White when it played both.
     pub side: Color,
-    /// The opponent played any move.
+    /// The opponent played random moves.
     pub is_random: bool,
-    /// Plies, random ones not counted.
+    /// Plies after the random opening.
     pub plies: u32,
 }
 
@@ -53,19 +50,19 @@ pub fn play(
     network: &Network,
     opponent: GameOpponent<'_, Network>,
     side: Color,
-    manner: &Manner,
+    play_config: &PlayConfig,
     rng: &mut Rng,
-) -> Played {
-    let mut game = random_plies(manner.opening_plies, rng);
+) -> FinishedGame {
+    let mut game = random_plies(play_config.opening_plies, rng);
     let first = game.ply();
-    let (mut view, mut forward) = (View::default(), Forward::default());
+    let (mut input, mut forward) = (PolicyInput::default(), Forward::default());
     let mut steps: Vec<Step> = Vec::new();
     let outcome = loop {
         let legal = game.legal_moves();
         if let Some(outcome) = game.outcome_given(&legal) {
             break outcome;
         }
-        if game.ply() - first >= manner.max_plies as usize {
+        if game.ply() - first >= play_config.max_plies as usize {
             break Outcome { winner: None, reason: Reason::Truncated };
         }
         let mover = game.turn();
@@ -74,49 +71,43 @@ pub fn play(
             game.play_unchecked(legal[rng.below(legal.len())]);
             continue;
         };
-        view.look(game.position(), &legal);
-        policy.forward(&view.features, &view.moves, &mut forward);
+        input.encode(game.position(), &legal);
+        policy.forward(&input.features, &input.moves, &mut forward);
         let choice = sample(&forward.logits, 1.0, rng);
         if learns {
             steps.push(Step {
-                features: view.features.as_slice().into(),
-                moves: view.moves.as_slice().into(),
+                features: input.features.as_slice().into(),
+                moves: input.moves.as_slice().into(),
                 played: choice as u16,
                 value: forward.value,
                 mover,
             });
         }
-        game.play_unchecked(view.legal[choice]);
+        game.play_unchecked(input.legal[choice]);
     };
-    // What White got, as far as anybody can tell.
+    // The result for White; an estimate of it if the game was truncated.
     let white = match (outcome.winner, outcome.reason) {
-        (Some(winner), _) => {
-            if winner == Color::White {
-                1.0
-            } else {
-                -1.0
-            }
-        }
-        (None, Reason::Truncated) if manner.material > 0.0 => {
-            manner.material * (material(game.position().board()) / 9.0).tanh()
+        (Some(winner), _) => white_value(1.0, winner),
+        (None, Reason::Truncated) if play_config.material > 0.0 => {
+            play_config.material * (material(game.position().board()) / 9.0).tanh()
         }
         (None, Reason::Truncated) => {
-            view.look(game.position(), &game.legal_moves());
-            network.forward(&view.features, &view.moves, &mut forward);
-            if game.turn() == Color::White { forward.value } else { -forward.value }
+            input.encode(game.position(), &game.legal_moves());
+            network.forward(&input.features, &input.moves, &mut forward);
+            white_value(forward.value, game.turn())
         }
         (None, _) => 0.0,
     };
     let plies = (game.ply() - first) as u32;
     let is_random = matches!(opponent, GameOpponent::Random);
-    Played { samples: samples(steps, white, manner), outcome, side, is_random, plies }
+    FinishedGame { samples: samples(steps, white, play_config), outcome, side, is_random, plies }
 }
 
-/// The moves with what they earned: the return of each side is its result, discounted for every move
-/// of its own before the end, mixed with what the network thought on the way (TD(λ); Schulman and
-/// others 2015 for the advantage).
-fn samples(steps: Vec<Step>, white: f32, manner: &Manner) -> Vec<Sample> {
-    // Of each side, what its next move was thought to be worth and what came of it.
+/// The samples of a game. The return of each move is the side's result, discounted per own move and
+/// mixed with the network's values along the way (TD(λ)); the advantage is the return minus the
+/// value (Schulman et al. 2015).
+fn samples(steps: Vec<Step>, white: f32, play_config: &PlayConfig) -> Vec<Sample> {
+    // For each side, the value and the return of its next move.
     let mut later: [Option<(f32, f32)>; 2] = [None; 2];
     let mut samples: Vec<Sample> = steps
         .into_iter()
@@ -124,10 +115,9 @@ fn samples(steps: Vec<Step>, white: f32, manner: &Manner) -> Vec<Sample> {
         .map(|step| {
             let later = &mut later[usize::from(step.mover == Color::Black)];
             let result = match *later {
-                None if step.mover == Color::White => white,
-                None => -white,
+                None => side_value(white, step.mover),
                 Some((value, result)) => {
-                    manner.discount * (value + manner.trace * (result - value))
+                    play_config.discount * (value + play_config.trace * (result - value))
                 }
             };
             *later = Some((step.value, result));
@@ -144,7 +134,7 @@ fn samples(steps: Vec<Step>, white: f32, manner: &Manner) -> Vec<Sample> {
     samples
 }
 
-/// Draws a move by its likelihood; at temperature 0 the most likely one.
+/// Draws a move from the softmax of the logits; at temperature 0 the most likely one.
 pub fn sample(logits: &[f32], temperature: f32, rng: &mut Rng) -> usize {
     let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if temperature <= 0.0 {
@@ -152,16 +142,16 @@ pub fn sample(logits: &[f32], temperature: f32, rng: &mut Rng) -> usize {
     }
     let weight = |logit: &f32| f64::from((logit - most) / temperature).exp();
     let mut left = rng.unit() * logits.iter().map(weight).sum::<f64>();
-    for (place, logit) in logits.iter().enumerate() {
+    for (index, logit) in logits.iter().enumerate() {
         left -= weight(logit);
         if left < 0.0 {
-            return place;
+            return index;
         }
     }
     logits.len().saturating_sub(1)
 }
 
-/// White's material less Black's, in pawns.
+/// White's material minus Black's, in pawns.
 fn material(board: &Board) -> f32 {
     let worth = [
         (Role::Pawn, 1.0),
@@ -184,15 +174,15 @@ mod tests {
 
     use super::*;
 
-    const MANNER: Manner =
-        Manner { opening_plies: 4, max_plies: 60, discount: 0.9, trace: 1.0, material: 0.0 };
+    const PLAY_CONFIG: PlayConfig =
+        PlayConfig { opening_plies: 4, max_plies: 60, discount: 0.9, trace: 1.0, material: 0.0 };
 
     fn network() -> Network {
         Network::random(MlpConfig { first: 16, second: 16 }, Seed::new(1)).unwrap()
     }
 
     #[test]
-    fn results_are_discounted_and_negated_for_the_other_side() {
+    fn returns_are_discounted_and_for_the_side_that_moved() {
         let step = |mover| Step {
             features: Box::new([]),
             moves: Box::new([1]),
@@ -202,13 +192,14 @@ mod tests {
         };
         let (w, b) = (Color::White, Color::Black);
         let learned = |trace| {
-            let manner = Manner { discount: 0.5, trace, ..MANNER };
-            samples(vec![step(w), step(b), step(w), step(b)], 1.0, &manner)
+            let play_config = PlayConfig { discount: 0.5, trace, ..PLAY_CONFIG };
+            samples(vec![step(w), step(b), step(w), step(b)], 1.0, &play_config)
         };
-        let results = |trace| learned(trace).iter().map(|lesson| lesson.result).collect::<Vec<_>>();
+        let results = |trace| learned(trace).iter().map(|sample| sample.result).collect::<Vec<_>>();
         assert_eq!(results(1.0), [0.5, -0.5, 1.0, -1.0]);
         assert_eq!(learned(1.0)[3].advantage, -1.25);
-        // The last move has the result, the one before what the network thought of that.
+        // With trace 0, the return of the last move is the result, and the return before it is the
+        // discounted value of the last move.
         assert_eq!(results(0.0), [0.125, 0.125, 1.0, -1.0]);
         assert_eq!(results(0.5), [0.3125, -0.1875, 1.0, -1.0]);
     }
@@ -221,11 +212,12 @@ mod tests {
             (GameOpponent::Itself, true),
             (GameOpponent::Other(&network), false),
         ] {
-            let game = play(&network, opponent, Color::Black, &MANNER, &mut Seed::new(3).rng());
+            let game =
+                play(&network, opponent, Color::Black, &PLAY_CONFIG, &mut Seed::new(3).rng());
             let own = if both { game.plies } else { game.plies / 2 };
             assert!((game.samples.len() as u32).abs_diff(own) <= 1, "{opponent:?}");
-            let is_legal = |lesson: &Sample| match lesson.target {
-                Target::Played(played) => usize::from(played) < lesson.moves.len(),
+            let is_legal = |sample: &Sample| match sample.target {
+                Target::Played(played) => usize::from(played) < sample.moves.len(),
                 Target::Policy(_) => false,
             };
             assert!(game.samples.iter().all(is_legal));
@@ -233,15 +225,21 @@ mod tests {
     }
 
     #[test]
-    fn a_game_that_is_cut_off_counts_by_material_if_asked() {
-        let manner = Manner { max_plies: 30, material: 0.5, ..MANNER };
+    fn a_truncated_game_counts_by_material_if_configured() {
+        let play_config = PlayConfig { max_plies: 30, material: 0.5, ..PLAY_CONFIG };
         let network = network();
         let games = (0..40).map(|n| {
-            play(&network, GameOpponent::Random, Color::White, &manner, &mut Seed::new(n).rng())
+            play(
+                &network,
+                GameOpponent::Random,
+                Color::White,
+                &play_config,
+                &mut Seed::new(n).rng(),
+            )
         });
-        let cut: Vec<Played> = games.filter(|game| game.outcome.is_truncated()).collect();
+        let cut: Vec<FinishedGame> = games.filter(|game| game.outcome.is_truncated()).collect();
         assert!(cut.len() > 20);
-        let last = |game: &Played| game.samples.last().map_or(0.0, |lesson| lesson.result);
+        let last = |game: &FinishedGame| game.samples.last().map_or(0.0, |sample| sample.result);
         assert!(cut.iter().all(|game| last(game).abs() <= 0.5));
         assert!(cut.iter().any(|game| last(game) != 0.0));
     }
@@ -251,7 +249,7 @@ mod tests {
         let mut rng = Seed::new(1).rng();
         let logits = [0.0, 3f32.ln(), f32::NEG_INFINITY];
         let drawn: Vec<usize> = (0..4000).map(|_| sample(&logits, 1.0, &mut rng)).collect();
-        let second = drawn.iter().filter(|place| **place == 1).count();
+        let second = drawn.iter().filter(|index| **index == 1).count();
         assert!((2850..3150).contains(&second), "{second}");
         assert!(!drawn.contains(&2));
         assert_eq!(sample(&logits, 0.0, &mut rng), 1);

@@ -10,15 +10,15 @@ use selfmate_search::player::{Limit, Score, SearchInfo, seed_of};
 use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
 use super::game::sample;
-use super::view::View;
+use super::input::PolicyInput;
 
-/// Plays by a policy network. What it draws depends on the seed and on the game so far alone.
+/// Plays moves of a policy network. Its random choices depend only on the seed and the game so far.
 pub struct PolicyPlayer {
     name: String,
     network: Arc<Network>,
     temperature: f32,
     seed: Seed,
-    view: View,
+    input: PolicyInput,
     forward: Forward,
 }
 
@@ -30,13 +30,12 @@ impl PolicyPlayer {
             network,
             temperature,
             seed: seed.derive("policy"),
-            view: View::default(),
+            input: PolicyInput::default(),
             forward: Forward::default(),
         }
     }
 }
 
-/// A player with this network, drawing as the options say.
 pub fn build(
     options: &SpecOptions<'_>,
     network: &Arc<Network>,
@@ -46,7 +45,6 @@ pub fn build(
     Ok(Box::new(PolicyPlayer::new(&options.label(), network, temperature, options.seed)))
 }
 
-/// A kind of player with this network.
 pub fn kind(name: &str, network: Arc<Network>) -> PlayerKind {
     PlayerKind::new(name, "a policy network", move |options| build(options, &network))
         .option("temperature", "0 for the most likely move (0)")
@@ -71,20 +69,20 @@ impl Player for PolicyPlayer {
         _: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
         let legal = limit.candidates(game);
-        self.view.look(game.position(), &legal);
-        if self.view.legal.is_empty() {
-            // It may be asked about other promotions alone; then any of them.
+        self.input.encode(game.position(), &legal);
+        if self.input.legal.is_empty() {
+            // The limit may allow underpromotions only, which the policy cannot express.
             let any = legal.first().map(|&m| Choice::bare(m));
             return any.ok_or_else(|| PlayerError::no_move(&self.name));
         }
-        self.network.forward(&self.view.features, &self.view.moves, &mut self.forward);
+        self.network.forward(&self.input.features, &self.input.moves, &mut self.forward);
         let mut rng = seed_of(self.seed, game).rng();
-        let place = sample(&self.forward.logits, self.temperature, &mut rng);
+        let index = sample(&self.forward.logits, self.temperature, &mut rng);
         let value = self.forward.value;
         Ok(Choice {
             wdl: Some(Wdl::new(value, 1.0 - value.abs())),
             score: Some(Score::from_value(value)),
-            ..Choice::bare(self.view.legal[place])
+            ..Choice::bare(self.input.legal[index])
         })
     }
 }

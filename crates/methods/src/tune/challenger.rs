@@ -1,4 +1,4 @@
-//! Challengers, and the three ways to make them.
+//! The three ways to make a challenger.
 
 use rayon::prelude::*;
 use selfmate_arena::game::PlayedGame;
@@ -10,31 +10,30 @@ use selfmate_train::engine_match::openings;
 
 use super::config::TuneConfig;
 use super::spsa::Spsa;
-use super::texel::{Example, Lessons, examples, fit};
+use super::texel::{Example, FitExamples, examples, fit};
 use crate::tuning::Genome;
 
-/// Variations that are drawn until one is another engine.
+/// The most variations drawn until one differs from the champion.
 const TRIES: usize = 40;
 
 /// A challenger before its trial.
 pub(super) struct Challenger {
     pub tuning: Tuning,
-    /// Where perturbation has led.
+    /// The state of SPSA after its iterations.
     pub spsa: Option<Spsa>,
-    /// Matches on the way: differences in genes, share of points less one half, games.
+    /// Matches played on the way: differences in genes, score minus one half, games.
     pub matches: Vec<(Vec<f64>, f64, f64)>,
-    /// What a fit says of each gene.
+    /// From Texel tuning, the importance of each gene.
     pub gradient: Option<Vec<f64>>,
-    /// Games that were played to make it, and those of them that are kept.
+    /// The number of games played to make it, and those that enter the book.
     pub games: u64,
     pub played: Vec<PlayedGame>,
     pub nodes: u64,
-    /// Points for the curves.
+    /// Metrics of the round.
     pub values: Vec<(&'static str, f64)>,
 }
 
 impl Challenger {
-    /// An engine, made of nothing but these numbers.
     pub fn new(tuning: Tuning) -> Challenger {
         Challenger {
             tuning,
@@ -48,9 +47,9 @@ impl Challenger {
         }
     }
 
-    /// Makes every weight of the champion a little more or less, each by a share of itself, or of a
-    /// tenth of its range when it is small. Where weights are whole numbers or at the end of their
-    /// range that may change nothing: then the share grows until it does.
+    /// Changes every weight of the champion up or down by a share of itself, or of its unit if the
+    /// weight is smaller. Rounding and bounds may undo all changes; then the share grows until one
+    /// remains.
     pub fn vary(&mut self, genome: &Genome, champion: &Tuning, share: f64, rng: &mut Rng) {
         let shares = std::iter::successors(Some(share), |share| Some(1.3 * share));
         for share in shares.take(TRIES) {
@@ -65,14 +64,14 @@ impl Challenger {
         }
     }
 
-    /// Goes on with simultaneous perturbation; `None` when there was no time.
+    /// Continues SPSA; `None` when there was no time.
     pub fn perturbed(
         genome: &Genome,
-        walk: &Spsa,
+        before: &Spsa,
         config: &TuneConfig,
         context: &RoundContext<'_>,
     ) -> Result<Option<Challenger>, TrainingError> {
-        let mut spsa = walk.clone();
+        let mut spsa = before.clone();
         let (mut matches, mut all_nodes, cancel) = (Vec::new(), 0, context.cancel);
         for iteration in 0..config.spsa.iterations {
             let seed = context.seed_for("perturbations").index(iteration);
@@ -95,8 +94,8 @@ impl Challenger {
         Ok(Some(challenger))
     }
 
-    /// Lets the champion play itself and fits its weights to what came out, and to games of earlier
-    /// trials; `None` when there was no time.
+    /// Plays games of the champion against itself and fits its weights to them and to the games of
+    /// earlier trials; `None` when there was no time.
     pub fn fitted(
         genome: &Genome,
         champion: &Tuning,
@@ -118,8 +117,8 @@ impl Challenger {
         let point = genome.point(champion);
         let (found, count) = context.pool.install(|| {
             let all = trials.iter().map(|record| &record.played).chain(&played);
-            // One game in ten tells how well the others were fitted.
-            let (held_out, learned): (Vec<_>, Vec<_>) =
+            // One game in ten is held out for validation.
+            let (held_out, training): (Vec<_>, Vec<_>) =
                 all.enumerate().partition(|(number, _)| number.is_multiple_of(10));
             let quiet = |games: Vec<(usize, &PlayedGame)>| -> Vec<Example> {
                 let games = games.into_par_iter();
@@ -127,9 +126,10 @@ impl Challenger {
                 let stride = all.len().div_ceil(config.texel.positions).max(1);
                 all.into_iter().step_by(stride).collect()
             };
-            let lessons = Lessons { learned: quiet(learned), held_out: quiet(held_out) };
-            let found = fit(&config.texel, genome, &point, &lessons, &|| cancel.is_cancelled());
-            (found, lessons.learned.len())
+            let fit_examples = FitExamples { training: quiet(training), held_out: quiet(held_out) };
+            let found =
+                fit(&config.texel, genome, &point, &fit_examples, &|| cancel.is_cancelled());
+            (found, fit_examples.training.len())
         });
         let Some(found) = found else { return Ok(None) };
         let mut challenger = Challenger::new(genome.tuning(&found.point));
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variation_of_small_whole_numbers_differs_all_the_same() {
+    fn a_variation_of_small_integers_differs_from_the_champion() {
         let champion = Tuning::default();
         let genome = Genome::new(&champion, &["search.singular_margin".to_owned()]).unwrap();
         for seed in 0..20 {

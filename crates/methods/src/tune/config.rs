@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::loss::LossConfig;
 use super::spsa::SpsaConfig;
 use super::texel::TexelConfig;
-use crate::tuning::{Genome, first};
+use crate::tuning::{Genome, start_weights};
 
 /// The bounds of settings that no other learner has.
 pub(super) const BOUNDS: &[NamedBounds] = &[
@@ -38,51 +38,41 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("losses.nodes", bounds::NODES),
 ];
 
-/// The settings of the `tune` learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TuneConfig {
     /// The first champion: `plain`, `default` or a file of weights.
     pub start: String,
-    /// What is tuned: beginnings of names such as `piece_value` or `search.razor_margin`; none
+    /// The weights to tune: prefixes of names such as `piece_value` or `search.razor_margin`; empty
     /// for the whole evaluation.
     pub genes: Vec<String>,
-    /// How challengers are made, one kind after the other.
+    /// The kinds of challengers, in turn.
     pub cycle: Vec<Proposal>,
-    /// How far random variations go.
     pub vary: VaryConfig,
-    /// How weights move by simultaneous perturbation.
     pub spsa: SpsaConfig,
-    /// How weights are fitted to results.
     pub texel: TexelConfig,
-    /// When a challenger becomes champion.
     pub trial: TrialConfig,
-    /// How games are played.
     pub games: EngineMatchConfig,
-    /// How games become an opening book.
+    /// Which games enter the opening book.
     pub book: BookRules,
-    /// How lost games are looked at.
+    /// The analysis of lost games.
     pub losses: LossConfig,
-    /// How the champion is evaluated.
     pub evaluation: EvaluationConfig,
-    /// Which checkpoints are made.
     pub saving: SavingConfig,
 }
 
-/// How a challenger is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Proposal {
     /// The champion with every weight changed a little, at random.
     Vary,
-    /// The point that simultaneous perturbation has reached.
+    /// The point that SPSA has reached.
     Spsa,
-    /// The champion's weights fitted to the results of its games.
+    /// The champion's weights fitted to the results of games.
     Texel,
 }
 
 impl Proposal {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Proposal::Vary => "vary",
@@ -92,27 +82,27 @@ impl Proposal {
     }
 }
 
-/// How far random variations go.
+/// The size of random variations.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaryConfig {
-    /// The share by which a weight is changed, up or down.
+    /// The relative change of a weight, up or down.
     pub share: f64,
-    /// What that is multiplied by after each failure; a success sets it back.
+    /// The factor for `share` after each failure; a success resets it.
     pub growth: f64,
-    /// The largest share.
+    /// The largest `share`.
     pub most: f64,
 }
 
-/// When a challenger becomes champion.
+/// The sequential test that decides whether a challenger becomes champion.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialConfig {
-    /// The difference that is not worth it, in normalised Elo.
+    /// The null hypothesis, in normalised Elo.
     pub elo0: f64,
-    /// The difference that is.
+    /// The alternative hypothesis, in normalised Elo.
     pub elo1: f64,
-    /// The most games; then the champion stays.
+    /// The most games; without a decision the champion stays.
     pub games: u64,
 }
 
@@ -136,10 +126,9 @@ impl Default for TuneConfig {
 }
 
 impl TuneConfig {
-    /// The names that [`TuneConfig::preset`] knows.
+    /// The names that [`TuneConfig::preset`] accepts.
     pub const PRESETS: [&str; 5] = ["default", "texel", "spsa", "challenger", "tiny"];
 
-    /// Settings by name.
     pub fn preset(name: &str) -> Option<TuneConfig> {
         let cycle = match name {
             "default" => return Some(TuneConfig::default()),
@@ -152,7 +141,7 @@ impl TuneConfig {
         Some(TuneConfig { cycle: vec![cycle], ..TuneConfig::default() })
     }
 
-    /// A run of seconds that learns next to nothing.
+    /// A run of a few seconds that learns almost nothing, for tests.
     pub fn tiny() -> TuneConfig {
         TuneConfig {
             genes: vec!["piece_value".to_owned()],
@@ -166,15 +155,14 @@ impl TuneConfig {
         }
     }
 
-    /// The test that decides trials.
+    /// The test of a trial.
     pub fn sprt(&self) -> Sprt {
         Sprt::new(self.trial.elo0, self.trial.elo1)
     }
 
-    /// What is tuned.
     pub(super) fn genome(&self) -> Result<Genome, ConfigError> {
-        let base = first(&self.start)?;
-        let genes = if self.genes.is_empty() { evaluation() } else { self.genes.clone() };
+        let base = start_weights(&self.start)?;
+        let genes = if self.genes.is_empty() { evaluation_terms() } else { self.genes.clone() };
         Genome::new(&base, &genes).map_err(|unknown| ConfigError::Value {
             field: "genes",
             got: unknown,
@@ -182,7 +170,6 @@ impl TuneConfig {
         })
     }
 
-    /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         bounds::check(self, BOUNDS)?;
         if self.cycle.is_empty() {
@@ -192,15 +179,14 @@ impl TuneConfig {
         self.sprt().checked().map_err(|error| ConfigError::Value {
             field: "trial.elo1",
             got: error.to_string(),
-            expected: "a test that makes sense",
+            expected: "valid SPRT bounds",
         })?;
         self.genome()?;
         self.evaluation.check()
     }
 }
 
-/// The names of all terms of the evaluation.
-fn evaluation() -> Vec<String> {
+fn evaluation_terms() -> Vec<String> {
     let mut names: Vec<String> = selfmate_arena::Tuning::parameters()
         .iter()
         .filter_map(|parameter| parameter.name.split('.').next())

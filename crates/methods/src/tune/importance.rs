@@ -1,44 +1,41 @@
-//! Which weights matter: by how much they move the expected score of positions, and by how engines
-//! that differ in them fare.
+//! How much each weight matters: by its effect on the expected scores of positions, and by the
+//! results of matches between engines that differ in it.
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of every gene.
+/// Statistics of every gene.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Importance {
-    /// By Texel's fit: the change of the expected score for a unit, root mean square.
+    /// From Texel tuning: the change of the expected score per unit, root mean square.
     gradient: Vec<f64>,
-    /// By matches: sums of products of the difference in each gene with the difference in points.
+    /// From matches: sums of the gene's difference times the difference in points.
     products: Vec<f64>,
-    /// Sums of squares of the differences in each gene.
+    /// From matches: sums of squares of the gene's difference.
     squares: Vec<f64>,
     /// The sum of squares of the differences in points.
     points: f64,
     matches: u64,
 }
 
-/// A row of the table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The weight.
     pub name: String,
-    /// By Texel's fit; 0 before the first.
+    /// From Texel tuning; 0 before the first fit.
     pub gradient: f64,
-    /// Points for a unit more of it, by matches.
+    /// Points per unit, from matches.
     pub slope: f64,
-    /// That slope in standard errors: beyond 2 it is hardly chance.
+    /// The slope in standard errors; beyond ±2 it is probably not chance.
     pub certainty: f64,
 }
 
 impl Importance {
-    /// Takes what a fit says.
     pub fn set_gradient(&mut self, gradient: Vec<f64>) {
         self.gradient = gradient;
     }
 
-    /// Takes a match between two engines that differ by `steps`; `points` is the share of the first
-    /// less one half.
+    /// Adds a match between two engines that differ by `steps`; `points` is the score of the first
+    /// minus one half.
     pub fn add_match(&mut self, steps: &[f64], points: f64, games: f64) {
         self.products.resize(steps.len(), 0.0);
         self.squares.resize(steps.len(), 0.0);
@@ -50,7 +47,7 @@ impl Importance {
         self.matches += 1;
     }
 
-    /// The table, the most important first.
+    /// The table, most important weights first.
     pub fn table<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<Row> {
         let spread = (self.points / (self.matches as f64).max(1.0)).sqrt();
         let mut rows: Vec<Row> = names
@@ -71,7 +68,7 @@ impl Importance {
     }
 }
 
-/// The first rows as a picture: a bar for each.
+/// A bar chart of the first rows, as SVG.
 pub fn picture(rows: &[Row]) -> String {
     let bars: Vec<(String, f64)> =
         rows.iter().take(40).map(|row| (row.name.clone(), row.gradient)).collect();
@@ -85,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_weight_that_decides_matches_stands_out() {
+    fn a_weight_that_decides_matches_has_the_highest_certainty() {
         let mut importance = Importance::default();
         let mut rng = Seed::new(1).rng();
         for _ in 0..300 {

@@ -1,22 +1,22 @@
-//! Simultaneous perturbation (Spall 1992): all weights are tried up or down at once, two engines
-//! that differ in every weight play, and each weight moves towards the side that scored.
+//! Simultaneous perturbation stochastic approximation (Spall 1992): all weights are perturbed up or
+//! down at once, the two engines that result play each other, and each weight moves in the
+//! direction that scored better.
 
 use selfmate_chess::Rng;
 use serde::{Deserialize, Serialize};
 
-/// How weights move.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpsaConfig {
-    /// Iterations between two trials.
+    /// Iterations per challenger.
     pub iterations: u64,
-    /// Pairs of games of an iteration.
+    /// Pairs of games per iteration.
     pub pairs: usize,
-    /// How far weights are tried, in units of a gene; shrinks slowly.
+    /// The size of perturbations in units of a gene; decreases slowly.
     pub width: f64,
-    /// How far they move for a clean win.
+    /// The size of a step when one side wins all games.
     pub step: f64,
-    /// Iterations after which steps have shrunk to two thirds.
+    /// The number of iterations after which steps have decreased to about two thirds.
     pub stability: f64,
 }
 
@@ -26,36 +26,32 @@ impl Default for SpsaConfig {
     }
 }
 
-/// Where the weights are.
+/// The current weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spsa {
     /// In the genome's units.
     pub point: Vec<f64>,
-    /// Iterations so far.
     pub iteration: u64,
 }
 
-/// One perturbation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
-    /// Up or down, for each weight.
+    /// 1 or -1 for each weight.
     pub signs: Vec<f64>,
-    /// How far.
     pub width: f64,
 }
 
 impl Spsa {
-    /// Starts at a point.
     pub fn new(point: Vec<f64>) -> Spsa {
         Spsa { point, iteration: 0 }
     }
 
-    /// What to try next, and the two points that it gives.
+    /// The next perturbation and its two points.
     pub fn probe(&self, config: &SpsaConfig, rng: &mut Rng) -> (Probe, Vec<f64>, Vec<f64>) {
         let signs: Vec<f64> =
             self.point.iter().map(|_| if rng.chance(0.5) { 1.0 } else { -1.0 }).collect();
-        // Spall's exponents, which keep the steps from shrinking too soon.
+        // Spall's exponents; smaller than the asymptotically optimal ones, which decrease too fast.
         let width = config.width / (1.0 + self.iteration as f64).powf(0.101);
         let at = |side: f64| {
             let moved = self.point.iter().zip(&signs);
@@ -65,7 +61,8 @@ impl Spsa {
         (Probe { signs, width }, up, down)
     }
 
-    /// Moves by how much better the upper point did: from -1 for no points at all to 1.
+    /// Moves the weights; `difference` is the score of the first point from -1 (lost all) to 1 (won
+    /// all).
     pub fn learn(&mut self, config: &SpsaConfig, probe: &Probe, difference: f64) {
         let shrunk = (1.0 + self.iteration as f64 / config.stability.max(1e-9)).powf(0.602);
         let step = config.step / shrunk;
@@ -83,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_climbs_a_hill_that_it_only_sees_by_noisy_comparisons() {
+    fn it_finds_an_optimum_from_noisy_comparisons() {
         let top = [2.0, -1.0, 0.5, 3.0];
         let height =
             |point: &[f64]| -point.iter().zip(top).map(|(a, b)| (a - b).powi(2)).sum::<f64>();

@@ -1,11 +1,11 @@
-//! Texel's tuning: the weights that predict results best (Österlund 2014).
+//! Texel tuning: finds the weights that predict game results best (Österlund 2014).
 //!
-//! The static evaluation of quiet positions becomes an expected score through a logistic curve, whose
-//! steepness K is fitted first. Then the weights move downhill on the squared error. The evaluation
-//! is not linear in its weights, but nearly so near where it is: each weight is nudged once and what
-//! that does to every position is kept. A pull back to the start keeps weights that the positions
-//! say nothing about where they are. Of all steps the one counts that predicts games best which were
-//! held out.
+//! A logistic curve turns the static evaluation of quiet positions into an expected score; its
+//! steepness K is fitted first. Gradient descent on the squared error then fits the weights. Near
+//! the start the evaluation is almost linear in its weights, so each weight is changed once and the
+//! effect on every position is kept as its derivative. A penalty on the distance from the start
+//! keeps weights in place that the positions do not determine. The result is the step with the
+//! smallest error on held-out games.
 
 use rayon::prelude::*;
 use selfmate_arena::Tuning;
@@ -17,23 +17,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::tuning::Genome;
 
-/// How weights are fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TexelConfig {
-    /// Games played for the fit.
+    /// Games of the champion against itself for the fit.
     pub games: usize,
-    /// Trials before it whose games are used too.
+    /// Earlier trials whose games are used too.
     pub trials: usize,
-    /// The most positions; of more, every second, third … is used.
+    /// The most positions; if there are more, every n-th is used.
     pub positions: usize,
-    /// The weight of a game's result in the target; the rest is what the search thought.
+    /// The weight of a game's result in the target; the rest is the score of the search.
     pub result_weight: f64,
-    /// Steps of the fit.
     pub steps: u32,
-    /// The length of a step, in units of a gene.
+    /// The learning rate, in units of a gene.
     pub rate: f64,
-    /// How strongly weights are pulled to where they were.
+    /// The weight of the penalty on the distance from the start.
     pub pull: f64,
 }
 
@@ -52,40 +50,40 @@ impl Default for TexelConfig {
 }
 
 impl TexelConfig {
-    /// The expected score that each example asks for.
+    /// The target score of each example.
     fn targets(&self, examples: &[Example], k: f64) -> Vec<f64> {
         let target = |example: &Example| {
-            let thought = example.thought.map_or(example.result, |cp| expected(k, f64::from(cp)));
-            self.result_weight * example.result + (1.0 - self.result_weight) * thought
+            let searched =
+                example.search_score.map_or(example.result, |cp| expected(k, f64::from(cp)));
+            self.result_weight * example.result + (1.0 - self.result_weight) * searched
         };
         examples.iter().map(target).collect()
     }
 }
 
-/// A quiet position and how it went.
+/// A quiet position with the result of its game.
 #[derive(Clone, Debug)]
 pub struct Example {
     position: Chess,
-    /// The mover's result: 1, ½ or 0.
+    /// For the side to move: 1, ½ or 0.
     result: f64,
-    /// What the search thought, in centipawns for the mover.
-    thought: Option<i32>,
+    /// The score of the search, in centipawns for the side to move.
+    search_score: Option<i32>,
 }
 
-/// What a fit learns from, and what it is judged by.
+/// Examples of a fit; the two lists are of different games.
 #[derive(Clone, Debug)]
-pub struct Lessons {
-    /// Positions to learn from.
-    pub learned: Vec<Example>,
-    /// Positions of other games.
+pub struct FitExamples {
+    pub training: Vec<Example>,
+    /// Decides which step of the fit is best.
     pub held_out: Vec<Example>,
 }
 
-/// Scores beyond this are decided: nothing can be learned of them.
+/// Positions with scores beyond this are decided and not used.
 const DECIDED: i32 = 1500;
 
-/// The quiet positions of a game after its opening: nobody in check, nothing to win by a capture.
-/// A game that was cut off has no result, so there are none.
+/// The quiet positions of a game after its opening: no check, and no capture wins material.
+/// A truncated game has no result, so it has no examples.
 pub fn examples(game: &PlayedGame) -> Vec<Example> {
     if game.termination == Termination::Truncated {
         return Vec::new();
@@ -106,7 +104,11 @@ pub fn examples(game: &PlayedGame) -> Vec<Example> {
             if is_calm {
                 let white = game.white_points();
                 let result = if position.turn() == Color::White { white } else { 1.0 - white };
-                examples.push(Example { position: position.clone(), result, thought: thought.cp });
+                examples.push(Example {
+                    position: position.clone(),
+                    result,
+                    search_score: thought.cp,
+                });
             }
         }
         position.play_unchecked(m);
@@ -114,38 +116,37 @@ pub fn examples(game: &PlayedGame) -> Vec<Example> {
     examples
 }
 
-/// What a fit came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// Where the weights are now.
+    /// The weights after the fit.
     pub point: Vec<f64>,
     /// The steepness of the logistic curve.
     pub k: f64,
-    /// The mean squared error before and after, on the examples that were held out.
+    /// The mean squared error on the held-out examples before and after.
     pub error: (f64, f64),
-    /// For each gene, how much a unit of it moves the expected score, root mean square.
+    /// For each gene, the change of the expected score per unit, root mean square.
     pub importance: Vec<f64>,
 }
 
-/// Fits an engine's weights to examples, as long as that predicts those better that were held out.
-/// The same with any number of threads; `None` when time was over before it was done.
+/// Fits an engine's weights to the training examples and returns the step with the smallest
+/// held-out error. The result does not depend on the number of threads; `None` when time ran out.
 pub fn fit(
     config: &TexelConfig,
     genome: &Genome,
     start: &[f64],
-    lessons: &Lessons,
+    examples: &FitExamples,
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Option<Fit> {
-    let Lessons { learned, held_out } = lessons;
+    let FitExamples { training, held_out } = examples;
     let tuning = genome.tuning(start);
-    let scores = scores(&tuning, learned);
-    let results: Vec<f64> = learned.iter().map(|example| example.result).collect();
+    let scores = scores(&tuning, training);
+    let results: Vec<f64> = training.iter().map(|example| example.result).collect();
     let k = steepness(&scores, &results);
-    let problem = Problem::new(config, genome, start, k, learned, is_over)?;
-    let evaluation = Problem::new(config, genome, start, k, held_out, is_over)?;
+    let problem = Problem::new(config, genome, start, k, training, is_over)?;
+    let validation = Problem::new(config, genome, start, k, held_out, is_over)?;
     let importance = importance(&problem.rows, &scores, k, genome.len());
     let mut moved = vec![0.0; genome.len()];
-    let before = evaluation.error(&moved);
+    let before = validation.error(&moved);
     let mut best = (before, moved.clone());
     let mut adam = Adam::new(genome.len());
     for step in 1..=config.steps {
@@ -157,8 +158,8 @@ pub fn fit(
             *slope += 2.0 * config.pull * moved;
         }
         adam.step(&mut moved, &gradient, config.rate);
-        if step.is_multiple_of(LOOK) || step == config.steps {
-            let error = evaluation.error(&moved);
+        if step.is_multiple_of(VALIDATE_EVERY) || step == config.steps {
+            let error = validation.error(&moved);
             if error < best.0 {
                 best = (error, moved.clone());
             }
@@ -168,18 +169,17 @@ pub fn fit(
     Some(Fit { point, k, error: (before, best.0), importance })
 }
 
-/// The score that is expected at this advantage.
+/// The expected score at this evaluation.
 fn expected(k: f64, centipawns: f64) -> f64 {
     1.0 / (1.0 + 10f64.powf(-k * centipawns / 400.0))
 }
 
-/// The static evaluation of every example.
 fn scores(tuning: &Tuning, examples: &[Example]) -> Vec<f64> {
     let mut eval = StaticEval::new(tuning.evaluation.clone());
     examples.iter().map(|example| f64::from(eval.score(&example.position))).collect()
 }
 
-/// The K with the least squared error, by golden section.
+/// The K with the smallest squared error, by golden-section search.
 fn steepness(scores: &[f64], results: &[f64]) -> f64 {
     let error = |k: f64| -> f64 {
         scores
@@ -197,7 +197,7 @@ fn steepness(scores: &[f64], results: &[f64]) -> f64 {
     0.5 * (low + high)
 }
 
-/// For each example, the genes that matter to it and what a unit of each adds to its score.
+/// For each example, the genes that affect it and the change of its score per unit of each.
 type Rows = Vec<Vec<(u32, f32)>>;
 
 fn slopes(
@@ -241,12 +241,12 @@ fn importance(rows: &Rows, scores: &[f64], k: f64, genes: usize) -> Vec<f64> {
     squares.into_iter().map(|sum: f64| (sum / (rows.len() as f64).max(1.0)).sqrt()).collect()
 }
 
-/// How fast the expected score grows with centipawns.
+/// The derivative of the expected score with respect to centipawns.
 fn curve_slope(k: f64, expected: f64) -> f64 {
     std::f64::consts::LN_10 * k / 400.0 * expected * (1.0 - expected)
 }
 
-/// The squared error as a function of how far the weights have moved.
+/// The squared error as a function of the change of the weights.
 struct Problem {
     rows: Rows,
     scores: Vec<f64>,
@@ -254,10 +254,10 @@ struct Problem {
     k: f64,
 }
 
-/// Steps between looks at the examples that were held out.
-const LOOK: u32 = 10;
+/// Steps between validations.
+const VALIDATE_EVERY: u32 = 10;
 
-/// Examples that are added up together: fixed, so that sums do not depend on threads.
+/// Examples per partial sum. Fixed, so that sums do not depend on the number of threads.
 const CHUNK: usize = 2048;
 
 impl Problem {
@@ -322,7 +322,7 @@ impl Problem {
     }
 }
 
-/// Adam with the usual constants.
+/// Adam with its default constants.
 struct Adam {
     first: Vec<f64>,
     second: Vec<f64>,
@@ -355,8 +355,9 @@ mod tests {
 
     use super::*;
 
-    /// Positions of random games, with the chances that an engine's static evaluation gives them.
-    fn taught_by(tuning: &Tuning, k: f64) -> Vec<Example> {
+    /// Positions of random games; the results are the expected scores of an engine's static
+    /// evaluation.
+    fn labelled_by(tuning: &Tuning, k: f64) -> Vec<Example> {
         let mut eval = StaticEval::new(tuning.evaluation.clone());
         let mut examples = Vec::new();
         for number in 0..60 {
@@ -367,7 +368,7 @@ mod tests {
                 game.play_unchecked(legal[rng.below(legal.len())]);
                 let score = f64::from(eval.score(game.position()));
                 let position = game.position().clone();
-                examples.push(Example { position, result: expected(k, score), thought: None });
+                examples.push(Example { position, result: expected(k, score), search_score: None });
             }
         }
         examples
@@ -383,26 +384,26 @@ mod tests {
     }
 
     #[test]
-    fn weights_that_were_changed_are_found_again() {
-        let teacher = Tuning::plain();
-        let genome = Genome::new(&teacher, &["piece_value".to_owned()]).unwrap();
-        let mut pupil = teacher.clone();
-        pupil.evaluation.piece_value.mg = [60, 320, 330, 500, 700];
-        pupil.evaluation.piece_value.eg = [60, 320, 330, 500, 700];
-        let examples = taught_by(&teacher, 0.6);
+    fn the_fit_recovers_changed_weights() {
+        let target = Tuning::plain();
+        let genome = Genome::new(&target, &["piece_value".to_owned()]).unwrap();
+        let mut start = target.clone();
+        start.evaluation.piece_value.mg = [60, 320, 330, 500, 700];
+        start.evaluation.piece_value.eg = [60, 320, 330, 500, 700];
+        let examples = labelled_by(&target, 0.6);
         let config =
             TexelConfig { steps: 1500, result_weight: 1.0, pull: 0.0, ..TexelConfig::default() };
-        let lessons = Lessons { learned: examples.clone(), held_out: examples };
-        let point = genome.point(&pupil);
-        // Time is over before, and in the midst of, the steps.
-        for looks in [0, 2 * genome.len() + 100] {
-            let left = AtomicUsize::new(looks);
+        let fit_examples = FitExamples { training: examples.clone(), held_out: examples };
+        let point = genome.point(&start);
+        // Time runs out before and during the steps.
+        for checks in [0, 2 * genome.len() + 100] {
+            let left = AtomicUsize::new(checks);
             let is_over = || left.fetch_update(Relaxed, Relaxed, |n| n.checked_sub(1)).is_err();
-            assert_eq!(fit(&config, &genome, &point, &lessons, &is_over), None);
+            assert_eq!(fit(&config, &genome, &point, &fit_examples, &is_over), None);
         }
-        let fit = fit(&config, &genome, &point, &lessons, &|| false).unwrap();
+        let fit = fit(&config, &genome, &point, &fit_examples, &|| false).unwrap();
         assert!(fit.error.1 < 0.05 * fit.error.0, "{fit:?}");
-        // K takes up a common factor; what a queen is worth in pawns does not depend on it.
+        // K absorbs a common factor; the ratio of queen to pawn does not depend on it.
         let values = genome.tuning(&fit.point).evaluation.piece_value.mg;
         let ratio = f64::from(values[4]) / f64::from(values[0]);
         assert!((7.5..10.5).contains(&ratio), "{values:?}");
@@ -410,11 +411,11 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_error() {
+    fn the_gradient_matches_finite_differences() {
         let tuning = Tuning::default();
         let genome = Genome::new(&tuning, &["piece_value".into(), "passed".into()]).unwrap();
         let point = genome.point(&tuning);
-        let mut examples = taught_by(&tuning, 1.0);
+        let mut examples = labelled_by(&tuning, 1.0);
         let mut rng = Seed::new(1).rng();
         examples.truncate(500);
         examples.iter_mut().for_each(|example| example.result = rng.unit());

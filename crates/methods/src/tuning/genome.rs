@@ -1,32 +1,31 @@
-//! Which numbers of an engine evolve, and how a point in space becomes an engine.
+//! The weights of an engine that are tuned, as a point in a vector space.
 //!
-//! A gene is measured in units of its own: a tenth of the range that makes sense, but no more than a
-//! quarter of a pawn, so that a step of one means about the same for a piece value and for a bonus.
+//! Each gene has its own unit: a tenth of its valid range, but at most a quarter of a pawn. So a
+//! step of one means about the same for a piece value and for a bonus.
 
 use selfmate_arena::{Parameter, Tuning};
 
-/// The largest unit, in centipawns: a piece value may be anything up to 2000, yet a mutation of 200
-/// would drown all others.
-const MOST: f64 = 25.0;
+/// The largest unit, in centipawns. A piece value ranges up to 2000, and mutations of 200 would
+/// dominate all others.
+const MAX_UNIT: f64 = 25.0;
 
-/// The numbers that evolve.
 #[derive(Clone, Debug)]
 pub struct Genome {
-    /// Everything else stays as it is here.
+    /// The values of all other weights.
     base: Tuning,
     genes: Vec<Gene>,
 }
 
 #[derive(Clone, Debug)]
 struct Gene {
-    /// Its place among all numbers.
-    place: usize,
+    /// The index among all parameters.
+    index: usize,
     parameter: Parameter,
     unit: f64,
 }
 
 impl Genome {
-    /// The numbers whose names begin with one of these; `None` when one of them begins no name.
+    /// The weights whose names start with one of these prefixes; the error is a prefix of no name.
     pub fn new(base: &Tuning, prefixes: &[String]) -> Result<Genome, String> {
         let parameters = Tuning::parameters();
         let begins = |prefix: &String, name: &str| {
@@ -40,35 +39,32 @@ impl Genome {
         }
         let genes = parameters.into_iter().enumerate();
         let genes = genes.filter(|(_, p)| prefixes.iter().any(|prefix| begins(prefix, &p.name)));
-        let gene = |(place, parameter): (usize, Parameter)| {
-            let unit = (f64::from(parameter.max - parameter.min) / 10.0).min(MOST);
-            Gene { place, parameter, unit }
+        let gene = |(index, parameter): (usize, Parameter)| {
+            let unit = (f64::from(parameter.max - parameter.min) / 10.0).min(MAX_UNIT);
+            Gene { index, parameter, unit }
         };
         Ok(Genome { base: base.clone(), genes: genes.map(gene).collect() })
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.genes.len()
     }
 
-    /// True when nothing evolves.
     pub fn is_empty(&self) -> bool {
         self.genes.is_empty()
     }
 
-    /// The names of the genes.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.genes.iter().map(|gene| gene.parameter.name.as_str())
     }
 
-    /// The engine at a point but for one gene, which is a little more, or less where there is no
-    /// context; also by how much, in the gene's unit.
+    /// The engine at a point with one gene increased a little, or decreased at its upper bound;
+    /// also the change in the gene's unit.
     pub fn nudged(&self, point: &[f64], gene: usize) -> (Tuning, f64) {
-        let Gene { place, parameter, unit } = &self.genes[gene];
+        let Gene { index, parameter, unit } = &self.genes[gene];
         let mut tuning = self.tuning(point);
         let mut flat = tuning.flat_mut();
-        let value = &mut *flat[*place];
+        let value = &mut *flat[*index];
         let step = (unit.round() as i32).clamp(1, 16);
         let step = if *value + step <= parameter.max { step } else { -step };
         *value += step;
@@ -76,13 +72,13 @@ impl Genome {
         (tuning, f64::from(step) / unit)
     }
 
-    /// Where an engine stands.
+    /// The point of an engine.
     pub fn point(&self, tuning: &Tuning) -> Vec<f64> {
         let flat = tuning.flat();
-        self.genes.iter().map(|gene| f64::from(flat[gene.place]) / gene.unit).collect()
+        self.genes.iter().map(|gene| f64::from(flat[gene.index]) / gene.unit).collect()
     }
 
-    /// The nearest point whose numbers are within their bounds.
+    /// The nearest point whose weights are within their bounds.
     pub fn bounded(&self, point: &[f64]) -> Vec<f64> {
         let genes = self.genes.iter().zip(point);
         genes
@@ -92,14 +88,14 @@ impl Genome {
             .collect()
     }
 
-    /// The engine at a point; numbers are rounded and kept within their bounds.
+    /// The engine at a point; weights are rounded and kept within their bounds.
     pub fn tuning(&self, point: &[f64]) -> Tuning {
         let mut tuning = self.base.clone();
         let mut flat = tuning.flat_mut();
         for (gene, value) in self.genes.iter().zip(point) {
             let (min, max) = (gene.parameter.min, gene.parameter.max);
             let whole = (value * gene.unit).round().clamp(f64::from(min), f64::from(max));
-            *flat[gene.place] = whole as i32;
+            *flat[gene.index] = whole as i32;
         }
         drop(flat);
         tuning
@@ -116,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_named_numbers_change() {
+    fn only_selected_weights_change() {
         let genome = genome(&["piece_value", "bishop_pair.mg"]).unwrap();
         assert_eq!(genome.len(), 11);
         assert_eq!(genome.names().last(), Some("bishop_pair.mg"));
@@ -150,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_none_is_named() {
+    fn an_unknown_prefix_is_an_error() {
         assert_eq!(genome(&["piece_value", "piece"]).unwrap_err(), "piece");
     }
 }

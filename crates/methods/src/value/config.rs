@@ -21,62 +21,53 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("best_from", bounds::SHARE),
 ];
 
-/// The settings of the `value` learner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValueConfig {
-    /// The network's shape.
     pub network: ValueNetConfig,
-    /// Opponents, one after the other, game by game.
+    /// Opponents, in turn from game to game.
     pub opponents: Vec<Opponent>,
-    /// Past selves that are kept as opponents.
+    /// Earlier versions of the network that are kept as opponents.
     pub pool: usize,
-    /// Rounds between those that join them.
+    /// The network joins the pool every this many rounds.
     pub pool_every: u64,
-    /// How often any move is played: at first, and in the end.
+    /// The probability of a random move.
     pub epsilon: Epsilon,
-    /// Random plies before a game, at most.
+    /// The most random plies before a game.
     pub opening_plies: u32,
-    /// The share of games that begin later instead: exploring starts.
+    /// The share of games that start after up to `late_plies` random plies instead (exploring
+    /// starts).
     pub late_share: f64,
-    /// Random plies before those, at most.
     pub late_plies: u32,
-    /// A game is cut off after so many plies, and then counts as drawn.
+    /// A game is truncated after this many plies and then counts as drawn.
     pub max_plies: u32,
-    /// Games between two times of learning.
+    /// Games per round.
     pub round_games: u64,
-    /// Batches learned each time.
+    /// Batches per round.
     pub round_batches: u64,
-    /// Positions in a batch.
+    /// Positions per batch.
     pub batch: usize,
-    /// Positions that are remembered.
+    /// Positions in the replay buffer.
     pub replay: usize,
     /// The learning rate.
     pub rate: f64,
-    /// The optimiser.
     pub optimiser: AdamConfig,
-    /// The best network so far is what plays, once it scores this against its examiner.
+    /// From this evaluation score on, the best network so far is the one that plays.
     pub best_from: f64,
-    /// How it is evaluated.
     pub evaluation: EvaluationConfig,
-    /// Which checkpoints are made.
     pub saving: SavingConfig,
 }
 
-/// How often any move is played.
+/// The probability of a random move, which changes linearly over `games` games.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Epsilon {
-    /// At first.
     pub from: f64,
-    /// In the end.
     pub to: f64,
-    /// From the one to the other in so many games.
     pub games: u64,
 }
 
 impl Epsilon {
-    /// After so many games.
     pub fn at(&self, games: u64) -> f64 {
         let share = (games as f64 / self.games.max(1) as f64).min(1.0);
         self.from * (1.0 - share) + self.to * share
@@ -114,10 +105,9 @@ impl Default for ValueConfig {
 }
 
 impl ValueConfig {
-    /// The names that [`ValueConfig::preset`] knows.
+    /// The names that [`ValueConfig::preset`] accepts.
     pub const PRESETS: [&str; 3] = ["default", "selfplay", "tiny"];
 
-    /// Settings by name.
     pub fn preset(name: &str) -> Option<ValueConfig> {
         match name {
             "default" => Some(ValueConfig::default()),
@@ -130,7 +120,7 @@ impl ValueConfig {
         }
     }
 
-    /// A run of seconds that learns next to nothing.
+    /// A run of a few seconds that learns almost nothing, for tests.
     pub fn tiny() -> ValueConfig {
         ValueConfig {
             network: ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 },
@@ -153,7 +143,6 @@ impl ValueConfig {
         }
     }
 
-    /// Says what makes no sense, if anything does.
     pub fn check(&self) -> Result<(), ConfigError> {
         bounds::check(self, BOUNDS)?;
         self.network.check().map_err(|error| ConfigError::Parse {

@@ -3,33 +3,36 @@
 use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng};
 use selfmate_encode::Planes;
 use selfmate_nn::valuenet::{BatchNetwork, BatchScratch};
+use selfmate_search::{Wdl, flip_value};
 
 use super::replay::Transition;
 use crate::opponent::GameOpponent;
 use crate::random_plies::random_plies;
 
-/// Looks one ply ahead with a network.
 #[derive(Default)]
 pub struct OnePly {
-    context: BatchScratch,
+    scratch: BatchScratch,
     planes: Vec<f32>,
 }
 
 impl OnePly {
-    /// The value of each legal move for its mover: what the other side may expect after it, negated.
-    /// Where a move ends the game the rules say what it is worth. One that brings a position back
-    /// is worth a draw: who looks one ply ahead would else go to and fro between two good places.
-    pub fn look(&mut self, network: &BatchNetwork, game: &mut Game, legal: &MoveList) -> Vec<f32> {
+    /// The value of each legal move for its mover: the value of the position after it, for the
+    /// other side, negated. A move that ends the game has the game's result. A move that repeats a
+    /// position counts as a draw: without this, a one-ply player would go back and forth between
+    /// two good positions.
+    pub fn move_values(
+        &mut self,
+        network: &BatchNetwork,
+        game: &mut Game,
+        legal: &MoveList,
+    ) -> Vec<f32> {
         let (mover, size) = (game.turn(), Planes::Planes13.size());
         self.planes.clear();
         let mut values = Vec::with_capacity(legal.len());
         for &m in legal {
             game.play_unchecked(m);
             values.push(match game.outcome() {
-                Some(Outcome { winner: Some(winner), .. }) => {
-                    Some(if winner == mover { 1.0 } else { -1.0 })
-                }
-                Some(_) => Some(0.0),
+                Some(outcome) => Some(Wdl::of_outcome(outcome, mover).value()),
                 None => (game.repetitions() > 1).then_some(0.0),
             });
             if values.last() == Some(&None) {
@@ -39,48 +42,46 @@ impl OnePly {
             }
             game.undo();
         }
-        let mut judged = network.values(&self.planes, &mut self.context).into_iter();
-        // After a move it is the opponent's turn, so this is the opponent's value.
+        let mut evaluated = network.values(&self.planes, &mut self.scratch).into_iter();
+        // After a move it is the opponent's turn, so the network's value is the opponent's.
         let value = |known: Option<f32>| {
-            known.unwrap_or_else(|| -judged.next().expect("one for each position that goes on"))
+            known.unwrap_or_else(|| {
+                flip_value(evaluated.next().expect("one value per unfinished game"))
+            })
         };
         values.into_iter().map(value).collect()
     }
 }
 
-/// The place of the best value; any of them when several are.
+/// The index of the best value; a random one of them if there are several.
 pub fn best(values: &[f32], rng: &mut Rng) -> usize {
     let most = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let places: Vec<usize> = (0..values.len()).filter(|&place| values[place] == most).collect();
-    rng.choose(&places).copied().unwrap_or(0)
+    let indices: Vec<usize> = (0..values.len()).filter(|&index| values[index] == most).collect();
+    rng.choose(&indices).copied().unwrap_or(0)
 }
 
-/// How games are played.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Manner {
-    /// How often any move is played.
+pub struct PlayConfig {
+    /// The probability of a random move.
     pub epsilon: f64,
-    /// Random plies before the game, at most.
+    /// The most random plies before the game.
     pub opening_plies: u32,
-    /// The share of games that begin later instead, after up to `late_plies`.
+    /// The share of games that start after up to `late_plies` random plies instead.
     pub late_share: f64,
-    /// Random plies before those, at most.
     pub late_plies: u32,
-    /// A game is cut off after so many plies.
+    /// A game is truncated after this many plies.
     pub max_plies: u32,
 }
 
-/// A finished game.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Played {
-    /// The positions before and after each of the network's moves. A game that was cut off counts
-    /// as drawn: where nobody is mated in time is where most games against weak players go wrong.
+pub struct FinishedGame {
+    /// The positions before and after each of the network's moves. A truncated game counts as
+    /// drawn: failing to mate in time is the most common failure against weak players.
     pub transitions: Vec<Transition>,
-    /// How it ended.
     pub outcome: Outcome,
-    /// The side that the network had; White when it had both.
+    /// The network's side; White when it played both.
     pub side: Color,
-    /// Plies, random ones not counted.
+    /// Plies after the random opening.
     pub plies: u32,
 }
 
@@ -89,28 +90,28 @@ pub fn play(
     network: &BatchNetwork,
     opponent: GameOpponent<'_, BatchNetwork>,
     side: Color,
-    manner: &Manner,
+    play_config: &PlayConfig,
     rng: &mut Rng,
-) -> Played {
+) -> FinishedGame {
     let mut one_ply = OnePly::default();
-    let is_late = rng.chance(manner.late_share);
+    let is_late = rng.chance(play_config.late_share);
     let mut game =
-        random_plies(if is_late { manner.late_plies } else { manner.opening_plies }, rng);
+        random_plies(if is_late { play_config.late_plies } else { play_config.opening_plies }, rng);
     let first = game.ply();
-    // Plies before and after moves of the network.
+    // The plies before and after each move of the network.
     let mut learned: Vec<usize> = Vec::new();
     let outcome = loop {
         let legal = game.legal_moves();
         if let Some(outcome) = game.outcome_given(&legal) {
             break outcome;
         }
-        if game.ply() - first >= manner.max_plies as usize {
+        if game.ply() - first >= play_config.max_plies as usize {
             break Outcome { winner: None, reason: Reason::Truncated };
         }
         let (mover, learns) = opponent.mover(network, game.turn() == side);
         let choice = match mover {
-            Some(network) if !rng.chance(manner.epsilon) => {
-                best(&one_ply.look(network, &mut game, &legal), rng)
+            Some(network) if !rng.chance(play_config.epsilon) => {
+                best(&one_ply.move_values(network, &mut game, &legal), rng)
             }
             _ => rng.below(legal.len()),
         };
@@ -125,15 +126,11 @@ pub fn play(
     let last = game.ply();
     for ply in learned.into_iter().rev().filter(|ply| *ply < last) {
         game.rewind(ply);
-        let result = match outcome.winner {
-            None => 0,
-            Some(winner) if winner == game.turn() => 1,
-            Some(_) => -1,
-        };
-        transitions.push(Transition::new(game.position(), result));
+        let result = Wdl::of_outcome(outcome, game.turn()).value();
+        transitions.push(Transition::new(game.position(), result as i8));
     }
     transitions.reverse();
-    Played { transitions, outcome, side, plies }
+    FinishedGame { transitions, outcome, side, plies }
 }
 
 #[cfg(test)]
@@ -150,26 +147,26 @@ mod tests {
     }
 
     #[test]
-    fn the_value_after_a_move_is_the_opponents_and_negated() {
+    fn a_move_has_the_negated_value_of_the_position_after_it() {
         let network = network();
         let mut game = Game::new();
         let legal = game.legal_moves();
-        let values = OnePly::default().look(&network, &mut game, &legal);
+        let values = OnePly::default().move_values(&network, &mut game, &legal);
         assert_eq!(game.ply(), 0);
-        let mut context = BatchScratch::default();
+        let mut scratch = BatchScratch::default();
         for (m, value) in legal.iter().zip(values) {
             game.play_unchecked(*m);
             let planes = Planes::Planes13.encoded(&game);
-            assert_eq!(value, -network.values(&planes, &mut context)[0]);
+            assert_eq!(value, flip_value(network.values(&planes, &mut scratch)[0]));
             game.undo();
         }
     }
 
     #[test]
-    fn a_mate_is_worth_one_and_a_stalemate_nothing() {
+    fn a_mate_has_value_one_and_a_stalemate_zero() {
         let mut game = parse_game("7k/8/5KQ1/8/8/8/8/8 w - - 0 1").unwrap();
         let legal = game.legal_moves();
-        let values = OnePly::default().look(&network(), &mut game, &legal);
+        let values = OnePly::default().move_values(&network(), &mut game, &legal);
         let value = |san: &str| {
             let m = notation::parse_san(game.position(), san).unwrap();
             values[legal.iter().position(|&other| other == m).unwrap()]
@@ -179,20 +176,20 @@ mod tests {
         assert!(notation::san(game.position(), legal[choice]).ends_with('#'));
         let mut stale = parse_game("k7/8/1K6/8/8/8/8/2Q5 w - - 0 1").unwrap();
         let legal = stale.legal_moves();
-        let values = OnePly::default().look(&network(), &mut stale, &legal);
+        let values = OnePly::default().move_values(&network(), &mut stale, &legal);
         let m = notation::parse_san(stale.position(), "Qc7").unwrap();
         assert_eq!(values[legal.iter().position(|&other| other == m).unwrap()], 0.0);
     }
 
     #[test]
-    fn going_back_is_worth_a_draw() {
+    fn a_move_that_repeats_a_position_has_value_zero() {
         let mut game = Game::new();
         for uci in ["g1f3", "g8f6"] {
             game.play(notation::parse_uci(game.position(), uci).unwrap()).unwrap();
         }
         game.play(notation::parse_uci(game.position(), "f3g1").unwrap()).unwrap();
         let legal = game.legal_moves();
-        let values = OnePly::default().look(&network(), &mut game, &legal);
+        let values = OnePly::default().move_values(&network(), &mut game, &legal);
         let back = notation::parse_uci(game.position(), "f6g8").unwrap();
         for (&m, value) in legal.iter().zip(values) {
             assert_eq!(value == 0.0, m == back, "{}", notation::uci(game.position(), m));
@@ -200,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn results_are_those_of_the_side_to_move() {
-        let manner = Manner {
+    fn results_are_for_the_side_to_move() {
+        let play_config = PlayConfig {
             epsilon: 0.2,
             opening_plies: 4,
             late_share: 0.0,
@@ -212,7 +209,7 @@ mod tests {
         let mut decided = 0;
         for seed in 0..20 {
             let mut rng = Seed::new(seed).rng();
-            let game = play(&network, GameOpponent::Random, Color::White, &manner, &mut rng);
+            let game = play(&network, GameOpponent::Random, Color::White, &play_config, &mut rng);
             let results: Vec<f32> = game.transitions.iter().map(Transition::result).collect();
             if let Some(winner) = game.outcome.winner {
                 decided += 1;

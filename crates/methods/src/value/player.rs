@@ -11,7 +11,7 @@ use selfmate_search::{Choice, Player, PlayerError, Wdl};
 
 use super::game::{OnePly, best};
 
-/// Plays the move after which the opponent may expect least.
+/// Plays the move with the lowest value for the opponent.
 pub struct ValuePlayer {
     name: String,
     network: Arc<BatchNetwork>,
@@ -20,7 +20,6 @@ pub struct ValuePlayer {
 }
 
 impl ValuePlayer {
-    /// A player with this network.
     pub fn new(name: &str, network: Arc<BatchNetwork>, seed: Seed) -> ValuePlayer {
         ValuePlayer {
             name: name.to_owned(),
@@ -31,7 +30,6 @@ impl ValuePlayer {
     }
 }
 
-/// A kind of player with this network.
 pub fn kind(name: &str, network: &Network) -> PlayerKind {
     let network = Arc::new(BatchNetwork::new(network));
     PlayerKind::new(name, "a value network, one ply ahead", move |options| {
@@ -63,15 +61,15 @@ impl Player for ValuePlayer {
         if legal.is_empty() {
             return Err(PlayerError::no_move(&self.name));
         }
-        let values = self.one_ply.look(&self.network, &mut game.clone(), &legal);
-        let place = best(&values, &mut seed_of(self.seed, game).rng());
-        let value = values[place];
+        let values = self.one_ply.move_values(&self.network, &mut game.clone(), &legal);
+        let index = best(&values, &mut seed_of(self.seed, game).rng());
+        let value = values[index];
         Ok(Choice {
             wdl: Some(Wdl::new(value, 1.0 - value.abs())),
             score: Some(Score::from_value(value)),
             depth: Some(1),
             nodes: Some(legal.len() as u64),
-            ..Choice::bare(legal[place])
+            ..Choice::bare(legal[index])
         })
     }
 }

@@ -1,8 +1,8 @@
-//! The replay memory: the latest positions and how they went, in about a hundred bytes each.
+//! The replay buffer: the latest positions with their results, about a hundred bytes each.
 
 use selfmate_chess::{Chess, Color, Position, Rng, Role};
 
-/// A position and what its side to move got.
+/// A position and the game's result for its side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition {
     /// White's pieces by kind, then Black's.
@@ -15,7 +15,6 @@ pub struct Transition {
 const BYTES: usize = 12 * 8 + 2;
 
 impl Transition {
-    /// Remembers a position.
     pub fn new(position: &Chess, result: i8) -> Transition {
         let mut boards = [0; 12];
         let board = position.board();
@@ -26,13 +25,12 @@ impl Transition {
         Transition { boards, white_moves: position.turn() == Color::White, result }
     }
 
-    /// What the side to move got.
     pub fn result(&self) -> f32 {
         f32::from(self.result)
     }
 
-    /// The same position, or one of its mirror images: left and right exchanged, colours
-    /// exchanged, or both. Castling apart the rules are the same there, so the result is too.
+    /// The same position or one of its mirror images: files mirrored, colours exchanged, or both.
+    /// Castling apart, the rules are symmetric, so the result is the same.
     pub fn image(&self, rng: &mut Rng) -> Transition {
         let mut image = *self;
         if rng.chance(0.5) {
@@ -46,7 +44,7 @@ impl Transition {
         image
     }
 
-    /// The planes of `planes13`, added to a list.
+    /// Appends the planes of the encoding `planes13`.
     pub fn planes(&self, planes: &mut Vec<f32>) {
         for word in self.boards {
             planes.extend((0..64).map(|square| (word >> square & 1) as f32));
@@ -56,60 +54,55 @@ impl Transition {
     }
 }
 
-/// The latest transitions; the oldest are written over.
+/// The latest transitions; a full buffer overwrites the oldest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Replay {
+pub struct ReplayBuffer {
     transitions: Vec<Transition>,
     capacity: usize,
-    /// Where the next one goes once it is full.
+    /// Where the next transition goes once the buffer is full.
     next: usize,
 }
 
-impl Replay {
-    /// RoundContext for so many.
-    pub fn new(capacity: usize) -> Replay {
-        Replay { transitions: Vec::new(), capacity: capacity.max(1), next: 0 }
+impl ReplayBuffer {
+    pub fn new(capacity: usize) -> ReplayBuffer {
+        ReplayBuffer { transitions: Vec::new(), capacity: capacity.max(1), next: 0 }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.transitions.len()
     }
 
-    /// True when there is nothing to learn from.
     pub fn is_empty(&self) -> bool {
         self.transitions.is_empty()
     }
 
-    /// Adds one.
-    pub fn push(&mut self, memory: Transition) {
+    pub fn push(&mut self, transition: Transition) {
         if self.transitions.len() < self.capacity {
-            self.transitions.push(memory);
+            self.transitions.push(transition);
         } else {
-            self.transitions[self.next] = memory;
+            self.transitions[self.next] = transition;
             self.next = (self.next + 1) % self.capacity;
         }
     }
 
-    /// Draws so many, each as likely as any other.
+    /// Draws with replacement.
     pub fn draw(&self, count: usize, rng: &mut Rng) -> Vec<Transition> {
         (0..count).filter_map(|_| rng.choose(&self.transitions).copied()).collect()
     }
 
-    /// All of it as bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(8 + BYTES * self.transitions.len());
         bytes.extend((self.next as u64).to_le_bytes());
-        for memory in &self.transitions {
-            bytes.extend(memory.boards.iter().flat_map(|word| word.to_le_bytes()));
-            bytes.push(u8::from(memory.white_moves));
-            bytes.extend(memory.result.to_le_bytes());
+        for transition in &self.transitions {
+            bytes.extend(transition.boards.iter().flat_map(|word| word.to_le_bytes()));
+            bytes.push(u8::from(transition.white_moves));
+            bytes.extend(transition.result.to_le_bytes());
         }
         bytes
     }
 
-    /// From its bytes; what is wrong with them, if they are none.
-    pub fn decode(bytes: &[u8], capacity: usize) -> Result<Replay, String> {
+    /// Reads the output of [`ReplayBuffer::encode`]; the error says what is wrong with the bytes.
+    pub fn decode(bytes: &[u8], capacity: usize) -> Result<ReplayBuffer, String> {
         let (next, rest) = bytes.split_at_checked(8).ok_or("no bytes")?;
         let next = u64::from_le_bytes(next.try_into().expect("eight bytes"));
         let (records, left) = rest.as_chunks::<BYTES>();
@@ -117,7 +110,7 @@ impl Replay {
         let Some(next) = next.filter(|_| left.is_empty() && records.len() <= capacity) else {
             return Err(format!("{} bytes: expected {BYTES} for each position", bytes.len()));
         };
-        let memory = |record: &[u8; BYTES]| {
+        let transition = |record: &[u8; BYTES]| {
             let (words, rest) = record.split_at(12 * 8);
             let (words, _) = words.as_chunks::<8>();
             let mut boards = [0; 12];
@@ -126,7 +119,7 @@ impl Replay {
             }
             Transition { boards, white_moves: rest[0] == 1, result: rest[1] as i8 }
         };
-        Ok(Replay { transitions: records.iter().map(memory).collect(), capacity, next })
+        Ok(ReplayBuffer { transitions: records.iter().map(transition).collect(), capacity, next })
     }
 }
 
@@ -153,22 +146,22 @@ mod tests {
     }
 
     #[test]
-    fn planes_are_those_of_the_encoding() {
-        for (memory, game) in transitions(50) {
+    fn planes_equal_those_of_the_encoding() {
+        for (transition, game) in transitions(50) {
             let mut planes = Vec::new();
-            memory.planes(&mut planes);
+            transition.planes(&mut planes);
             assert_eq!(planes, Planes::Planes13.encoded(&game));
         }
     }
 
     #[test]
-    fn images_are_the_same_game_seen_otherwise() {
-        let memory = |fen| Transition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1);
+    fn all_four_mirror_images_are_drawn() {
+        let transition = |fen| Transition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1);
         let images = [
-            memory("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
-            memory("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
-            memory("r3k3/p7/8/8/8/8/8/4K3 b - - 0 1"),
-            memory("3k3r/7p/8/8/8/8/8/3K4 b - - 0 1"),
+            transition("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
+            transition("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
+            transition("r3k3/p7/8/8/8/8/8/4K3 b - - 0 1"),
+            transition("3k3r/7p/8/8/8/8/8/3K4 b - - 0 1"),
         ];
         let mut rng = Seed::new(3).rng();
         let mut seen = [0; 4];
@@ -180,19 +173,19 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten_and_all_comes_back() {
+    fn a_full_buffer_overwrites_the_oldest_and_round_trips() {
         let all = transitions(25);
-        let mut replay = Replay::new(10);
-        for (memory, _) in &all {
-            replay.push(*memory);
+        let mut replay = ReplayBuffer::new(10);
+        for (transition, _) in &all {
+            replay.push(*transition);
         }
         assert_eq!(replay.len(), 10);
-        let latest: Vec<Transition> = all[15..].iter().map(|(memory, _)| *memory).collect();
-        assert!(replay.transitions.iter().all(|memory| latest.contains(memory)));
+        let latest: Vec<Transition> = all[15..].iter().map(|(transition, _)| *transition).collect();
+        assert!(replay.transitions.iter().all(|transition| latest.contains(transition)));
         let bytes = replay.encode();
-        assert_eq!(Replay::decode(&bytes, 10).unwrap(), replay);
-        assert!(Replay::decode(&bytes[..bytes.len() - 1], 10).is_err());
-        assert!(Replay::decode(&bytes, 5).is_err() && Replay::decode(&[], 5).is_err());
+        assert_eq!(ReplayBuffer::decode(&bytes, 10).unwrap(), replay);
+        assert!(ReplayBuffer::decode(&bytes[..bytes.len() - 1], 10).is_err());
+        assert!(ReplayBuffer::decode(&bytes, 5).is_err() && ReplayBuffer::decode(&[], 5).is_err());
         assert_eq!(replay.draw(30, &mut Seed::new(2).rng()).len(), 30);
     }
 }

@@ -17,7 +17,6 @@ use crate::table::learner;
 pub struct Axis {
     /// A short name, or the path of a setting such as `selfplay.candidates`.
     pub name: String,
-    /// The values.
     pub values: Vec<String>,
 }
 
@@ -25,21 +24,17 @@ pub struct Axis {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell(pub Vec<(String, String)>);
 
-/// A setting that cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum AxisError {
-    /// Not a name and values.
     #[error("'{0}': expected a setting and its values, such as root_rule=greedy,gumbel")]
     Text(String),
-    /// The same setting twice.
     #[error("'{0}' is given twice")]
     Twice(String),
-    /// A setting or value that does not exist.
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
 
-/// Short names, and the settings that they stand for.
+/// Short names and their settings.
 const NAMES: [(&str, &[&str]); 7] = [
     ("root_rule", &["selfplay.root_rule"]),
     ("sims", &["selfplay.simulations.from", "selfplay.simulations.to"]),
@@ -51,7 +46,7 @@ const NAMES: [(&str, &[&str]); 7] = [
 ];
 
 impl Axis {
-    /// What to set for a value.
+    /// The settings for a value, as `key=value`.
     fn settings(&self, value: &str) -> Vec<String> {
         let known = NAMES.iter().find(|(name, _)| *name == self.name);
         match known {
@@ -82,14 +77,14 @@ impl fmt::Display for Cell {
     }
 }
 
-/// All combinations, the last setting changing fastest, each with its whole config.
+/// All combinations with their configs; the last axis changes fastest.
 pub(super) fn cells(
     config: &EndgameConfig,
     axes: &[Axis],
 ) -> Result<Vec<(Cell, EndgameConfig)>, AxisError> {
     let mut cells = vec![(Cell(Vec::new()), config.clone())];
-    for (place, axis) in axes.iter().enumerate() {
-        if axes[..place].iter().any(|other| other.name == axis.name) {
+    for (index, axis) in axes.iter().enumerate() {
+        if axes[..index].iter().any(|other| other.name == axis.name) {
             return Err(AxisError::Twice(axis.name.clone()));
         }
         let mut next = Vec::new();
@@ -126,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn every_combination_comes_once() {
+    fn every_combination_occurs_once() {
         let config = default(Ending::Krk);
         let axes_given = axes(&["root_rule=greedy,top_k,gumbel", "sims=16,32", "units=8"]);
         let cells = cells(&config, &axes_given).unwrap();
@@ -152,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_named() {
+    fn invalid_settings_are_rejected_by_name() {
         for text in ["root_rule", "=a", "root_rule=", "root_rule=a,,b"] {
             assert!(text.parse::<Axis>().is_err(), "{text}");
         }

@@ -1,5 +1,5 @@
-//! What an ablation found: means over the seeds with 95 % intervals, as a table, as CSV and as
-//! pictures.
+//! The results of an ablation: means over the seeds with 95 % confidence intervals, as a table, as
+//! CSV and as charts.
 
 use std::fmt::Write as _;
 
@@ -8,16 +8,15 @@ use serde::Serialize;
 
 use super::{Cell, Outcome, Point};
 
-/// A number that runs are compared by.
+/// A quantity that is compared.
 #[derive(Clone, Copy)]
 pub struct Metric {
-    /// Its name in files.
+    /// The name in files.
     pub name: &'static str,
-    /// Its name in tables.
+    /// The title in tables.
     pub title: &'static str,
-    /// The least and the most that it can be.
+    /// The smallest and largest possible value.
     pub bounds: (f64, f64),
-    /// It, for a run that has ended.
     pub of: fn(&Point) -> f64,
 }
 
@@ -25,7 +24,7 @@ const ANY: (f64, f64) = (0.0, f64::MAX);
 const SHARE: (f64, f64) = (0.0, 1.0);
 
 impl Metric {
-    /// All of them; the first five are drawn.
+    /// The first `DRAWN` have charts.
     pub const ALL: [Metric; 14] = [
         metric("mate_share", "mates", SHARE, |point| point.report.mate_share),
         metric("regret_plies", "regret", ANY, |point| point.report.regret_plies),
@@ -34,15 +33,16 @@ impl Metric {
         metric("thrown_share", "thrown", SHARE, |point| point.report.thrown_share),
         metric("mate_moves", "moves to mate", ANY, |point| point.report.mate_moves),
         metric("random_mate_share", "against random", SHARE, |p| p.report.random_mate_share),
-        metric("heuristic_mate_share", "against a rule", SHARE, |p| p.report.heuristic_mate_share),
+        metric("heuristic_mate_share", "against heuristic", SHARE, |p| {
+            p.report.heuristic_mate_share
+        }),
         metric("depth", "depth", ANY, |point| point.report.depth),
         metric("terminal_share", "terminal", SHARE, |point| point.report.terminal_share),
         metric("backup", "backup", SHARE, |point| point.report.backup),
-        metric("node_bytes", "bytes a node", ANY, |point| point.report.node_bytes),
+        metric("node_bytes", "bytes per node", ANY, |point| point.report.node_bytes),
         metric("games", "games", ANY, |point| point.games as f64),
         metric("steps", "steps", ANY, |point| point.steps as f64),
     ];
-    /// How many of them are drawn.
     const DRAWN: usize = 5;
 }
 
@@ -55,32 +55,27 @@ const fn metric(
     Metric { name, title, bounds, of }
 }
 
-/// A mean over the seeds of a combination.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Mean {
-    /// The mean.
     pub mean: f64,
-    /// How far its 95 % interval reaches to both sides, by TrainableModel's t; `None` for a single seed.
+    /// Half the width of the 95 % confidence interval, by Student's t; `None` for a single seed.
     pub half: Option<f64>,
 }
 
-/// A combination with its means.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The combination.
     pub cell: Cell,
-    /// A mean for each of [`Metric::ALL`].
+    /// One per entry of [`Metric::ALL`].
     pub means: Vec<Mean>,
 }
 
-/// All combinations.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// In the order of the grid.
     pub rows: Vec<Row>,
 }
 
-/// Adds up runs that have ended; those of a combination stand together.
+/// Averages runs over their seeds; the runs of a combination must be adjacent.
 pub fn summarise(outcomes: &[Outcome]) -> Summary {
     let rows = outcomes.chunk_by(|a, b| a.cell == b.cell).map(|seeds| {
         let last: Vec<&Point> = seeds.iter().filter_map(|run| run.points.last()).collect();
@@ -97,12 +92,12 @@ fn mean(values: &[f64]) -> Mean {
     let mean = values.iter().sum::<f64>() / count;
     let spread = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let half = (values.len() > 1)
-        .then(|| student(values.len() - 1) * (spread / (count - 1.0)).sqrt() / count.sqrt());
+        .then(|| t_quantile(values.len() - 1) * (spread / (count - 1.0)).sqrt() / count.sqrt());
     Mean { mean, half }
 }
 
-/// The 97.5 % quantile of TrainableModel's t distribution.
-fn student(freedom: usize) -> f64 {
+/// The 97.5 % quantile of Student's t distribution.
+fn t_quantile(freedom: usize) -> f64 {
     const TABLE: [f64; 30] = [
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
         2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
@@ -131,18 +126,18 @@ impl Summary {
         text
     }
 
-    /// A picture for each metric that is drawn: its file's name, and the picture.
+    /// The charts: file name and SVG.
     pub fn pictures(&self, ending: &str) -> Vec<(String, String)> {
         let drawn = Metric::ALL.iter().enumerate().take(Metric::DRAWN);
         drawn
-            .map(|(place, metric)| {
+            .map(|(index, metric)| {
                 let rows: Vec<Interval> = self
                     .rows
                     .iter()
                     .map(|row| Interval {
                         name: row.cell.to_string(),
-                        mean: row.means[place].mean,
-                        half: row.means[place].half,
+                        mean: row.means[index].mean,
+                        half: row.means[index].half,
                     })
                     .collect();
                 let title = format!("{ending}: {}", metric.name.replace('_', " "));
@@ -152,7 +147,7 @@ impl Summary {
     }
 }
 
-/// About four digits.
+/// Formats with about four digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 => format!("{value:.0}"),
@@ -161,7 +156,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A line for each evaluation of each run.
+/// One line per evaluation of each run.
 pub fn results_csv(outcomes: &[Outcome]) -> String {
     let mut text = head(outcomes);
     text.push_str("seed,simulations,positions");
@@ -180,7 +175,7 @@ pub fn results_csv(outcomes: &[Outcome]) -> String {
     text
 }
 
-/// A line for each run, with what depends on the clock.
+/// One line per run, with its timings.
 pub fn speed_csv(outcomes: &[Outcome]) -> String {
     let mut text = head(outcomes);
     text.push_str("seed,seconds,play_seconds,simulations_per_second\n");
@@ -221,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_intervals_are_those_of_the_textbook() {
+    fn means_and_intervals_have_known_values() {
         let runs =
             [outcome("greedy", 1, 0.7), outcome("greedy", 2, 0.8), outcome("greedy", 3, 0.9)];
         let runs = [&runs[..], &[outcome("halving", 1, 1.0)]].concat();
@@ -243,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn files_have_a_line_for_each_run() {
+    fn csv_files_have_one_line_per_run() {
         let runs = [outcome("greedy", 1, 0.7), outcome("halving", 1, 0.8)];
         let results = results_csv(&runs);
         assert!(results.starts_with("rule,seed,simulations,positions,mate_share,"), "{results}");
         assert_eq!(results.lines().nth(2).unwrap().split(',').nth(4), Some("0.8"));
-        assert!(!results.contains("second"), "what depends on the clock stands elsewhere");
+        assert!(!results.contains("second"), "timings belong in speed.csv");
         assert_eq!(speed_csv(&runs).lines().nth(1), Some("greedy,1,2.0,0.5,2000"));
         let fields = |line: &str| line.split(',').count();
         let head = fields(results.lines().next().unwrap());
