@@ -5,7 +5,7 @@ use std::path::Path;
 
 use selfmate_chess::Color;
 use selfmate_chess::pgn::{Eval, PgnGame, PgnResult, PovScore, Score, write_pgn};
-use selfmate_run::atomic;
+use selfmate_run::atomic_file;
 use serde::{Deserialize, Serialize};
 
 use crate::game::{PlayedGame, Side, Termination};
@@ -114,7 +114,7 @@ pub fn write_pgn_file<'a>(
     event: &Event<'_>,
     records: impl IntoIterator<Item = &'a GameRecord>,
 ) -> io::Result<()> {
-    atomic::write_with(path, |out| {
+    atomic_file::write_with(path, |out| {
         let mut games = records.into_iter().filter_map(|record| record.pgn(event));
         games.try_for_each(|game| write_pgn(out, &game))
     })

@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use selfmate_run::atomic;
+use selfmate_run::atomic_file;
 
 use crate::output::wrong_usage;
 
 /// Writes a file. If that fails, the old content stays.
 pub fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    atomic::write_with(path, |out| out.write_all(bytes))
+    atomic_file::write_with(path, |out| out.write_all(bytes))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use selfmate_run::atomic;
+use selfmate_run::atomic_file;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ClusterError;
@@ -66,7 +66,7 @@ impl Bans {
         }
         // Atomic: a torn line would be an error at every later start.
         if let Some(path) = &self.path {
-            atomic::write(path, text.as_bytes())?;
+            atomic_file::write(path, text.as_bytes())?;
         }
         Ok(true)
     }

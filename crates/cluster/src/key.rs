@@ -9,7 +9,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use selfmate_run::atomic;
+use selfmate_run::atomic_file;
 
 use crate::error::ClusterError;
 use crate::hash::Hash;
@@ -62,7 +62,7 @@ impl Key {
         file.write_all(&bytes)
             .and_then(|()| file.sync_all())
             .map_err(ClusterError::io(&partial))?;
-        atomic::rename(&partial, path)?;
+        atomic_file::rename(&partial, path)?;
         Ok(Key(bytes))
     }
 

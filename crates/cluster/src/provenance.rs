@@ -8,7 +8,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use selfmate_run::atomic;
+use selfmate_run::atomic_file;
 
 use crate::error::ClusterError;
 use crate::subject::WorkerName;
@@ -35,7 +35,7 @@ impl Provenance {
 
     /// Removes the file of a generation whose games are all played by this process.
     pub fn forget(&mut self, generation: u64) -> Result<(), ClusterError> {
-        Ok(atomic::remove(&self.path(generation))?)
+        Ok(atomic_file::remove(&self.path(generation))?)
     }
 
     fn path(&self, generation: u64) -> PathBuf {
@@ -50,7 +50,7 @@ impl Provenance {
         let file = file.map_err(ClusterError::io(&path))?;
         // Cuts off a torn last line, so that the next line does not continue it.
         file.set_len(length).map_err(ClusterError::io(&path))?;
-        atomic::sync_folder(&self.folder)?;
+        atomic_file::sync_folder(&self.folder)?;
         self.open = Some((path, file));
         self.lines.clear();
         Ok(known)

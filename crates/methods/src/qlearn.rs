@@ -233,7 +233,7 @@ impl QLearn {
             let plies: usize = won.clone().map(|played| played.game.moves.len()).sum();
             round.add("evaluation.mates", share(&is_won));
             round.add("evaluation.known", share(&|played| played.is_known));
-            round.add("exam_plies", plies as f64 / (won.count() as f64).max(1.0));
+            round.add("evaluation.plies", plies as f64 / (won.count() as f64).max(1.0));
             return Ok(());
         }
         let lost = share(&|played| played.game.winner.is_some_and(|winner| winner != played.side));

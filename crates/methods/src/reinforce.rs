@@ -171,7 +171,7 @@ impl Learner for Reinforce {
             {
                 round.add("evaluation.score", report.score);
                 if let Some(elo) = report.elo {
-                    round.add("exam_elo", elo);
+                    round.add("evaluation.elo", elo);
                 }
             }
         }

@@ -26,7 +26,7 @@ use selfmate_arena::{
     GameRecord, LearnedBook, MatchConfig, MatchError, MatchReport, MatchRun, Registry, Tuning,
 };
 use selfmate_chess::{Game, Seed, notation};
-use selfmate_run::{Checkpoint, Run, RunError, atomic};
+use selfmate_run::{Checkpoint, Run, RunError, atomic_file};
 use selfmate_selfplay::{GameSource, Stage, Watch};
 use selfmate_train::evaluation::{evaluate, match_in_round};
 use selfmate_train::{
@@ -330,7 +330,7 @@ impl Tune {
                 error @ (StoreError::Damaged { .. } | StoreError::Different { .. }),
             ))) => {
                 context.note(&format!("{error}; set aside, playing the trial again"));
-                atomic::set_aside(&store)?;
+                atomic_file::set_aside(&store)?;
                 match_in_round(&config, run(), &registry, context)?
             }
             report => report?,
@@ -364,7 +364,7 @@ impl Tune {
                 Err(error @ StoreError::Damaged { .. }) => error.to_string(),
                 Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
                     // If an earlier session set the games aside, it has reported that.
-                    if !atomic::aside(&path).exists() {
+                    if !atomic_file::aside(&path).exists() {
                         let path = path.display();
                         context.note(&format!("{path}: {error}; learning without this trial"));
                     }
@@ -373,7 +373,7 @@ impl Tune {
                 }
                 Err(error) => return Err(MatchError::from(error).into()),
             };
-            atomic::set_aside(&path)?;
+            atomic_file::set_aside(&path)?;
             context.note(&format!("{wrong}; set aside, learning without this trial"));
             self.lost.insert(trial.number);
         }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::atomic;
+use crate::atomic_file;
 use crate::error::{Damage, PassedOver, RunError, there_are};
 use crate::manifest::{self, Entry, Manifest};
 use crate::reader::RunReader;
@@ -58,7 +58,7 @@ enum Found {
 impl RunReader {
     /// The steps of all checkpoints, damaged or not, in order.
     pub fn steps(&self) -> Result<Vec<u64>, RunError> {
-        let names = atomic::names(&self.checkpoints_path())?;
+        let names = atomic_file::names(&self.checkpoints_path())?;
         // Only the names that we write: no leading zeros, no sign.
         let step = |name: &String| name.parse().ok().filter(|step: &u64| step.to_string() == *name);
         let mut steps: Vec<u64> = names.iter().filter_map(step).collect();
@@ -107,7 +107,7 @@ impl RunReader {
     pub fn checkpoint_stamp(&self) -> Result<CheckpointStamp, RunError> {
         let Some(step) = self.steps()?.pop() else { return Ok(CheckpointStamp::default()) };
         let folder = self.checkpoint_path(step);
-        let files = atomic::names(&folder)?.into_iter().map(|name| {
+        let files = atomic_file::names(&folder)?.into_iter().map(|name| {
             let file = fs::metadata(folder.join(&name)).ok();
             let written = file.as_ref().and_then(|file| file.modified().ok());
             (name, file.map_or(0, |file| file.len()), written)
@@ -124,7 +124,7 @@ impl RunReader {
         let path = folder.join(manifest::NAME);
         // A writer may replace the checkpoint during the read. In that case read it again.
         loop {
-            let Some(text) = atomic::read(&path)? else {
+            let Some(text) = atomic_file::read(&path)? else {
                 if !folder.is_dir() {
                     return Ok(Found::Nothing);
                 }
@@ -134,7 +134,8 @@ impl RunReader {
                 return Ok(Found::Damaged(Damage::new(&path, "is missing")));
             };
             let found = read_files(&folder, step, &text)?;
-            if matches!(found, Found::Whole(_)) || atomic::read(&path)?.as_ref() == Some(&text) {
+            if matches!(found, Found::Whole(_)) || atomic_file::read(&path)?.as_ref() == Some(&text)
+            {
                 return Ok(found);
             }
         }
@@ -156,7 +157,7 @@ fn read_files(folder: &Path, step: u64, text: &[u8]) -> Result<Found, RunError> 
     };
     let mut files = BTreeMap::new();
     for (name, entry) in manifest.files {
-        let Some(bytes) = atomic::read(&folder.join(&name))? else {
+        let Some(bytes) = atomic_file::read(&folder.join(&name))? else {
             return damaged(&name, "is missing");
         };
         if let Err(what) = entry.check(&bytes) {
@@ -179,21 +180,21 @@ impl Run {
                 return Err(RunError::refused(&folder, format!("two files named '{name}'")));
             }
         }
-        let partial = atomic::with_suffix(&folder, atomic::PARTIAL);
-        atomic::remove(&partial)?;
+        let partial = atomic_file::with_suffix(&folder, atomic_file::PARTIAL);
+        atomic_file::remove(&partial)?;
         fs::create_dir(&partial).map_err(RunError::io(&partial))?;
         for &(name, bytes) in files {
-            atomic::write_synced(&partial.join(name), bytes)?;
+            atomic_file::write_synced(&partial.join(name), bytes)?;
         }
         let text = manifest.to_text();
-        atomic::write_synced(&partial.join(manifest::NAME), text.as_bytes())?;
-        atomic::sync_folder(&partial)?;
-        let old = atomic::with_suffix(&folder, OLD);
+        atomic_file::write_synced(&partial.join(manifest::NAME), text.as_bytes())?;
+        atomic_file::sync_folder(&partial)?;
+        let old = atomic_file::with_suffix(&folder, OLD);
         if folder.exists() {
-            atomic::rename(&folder, &old)?;
+            atomic_file::rename(&folder, &old)?;
         }
-        atomic::rename(&partial, &folder)?;
-        atomic::remove(&old)
+        atomic_file::rename(&partial, &folder)?;
+        atomic_file::remove(&old)
     }
 
     /// Like [`RunReader::latest_checkpoint`], and renames damaged checkpoints to `STEP.damaged`.
@@ -201,7 +202,7 @@ impl Run {
         let found = self.latest_checkpoint(required)?;
         for damage in &found.damages {
             let folder = damage.path.parent().expect("damage is in a file of a checkpoint");
-            atomic::set_aside(folder)?;
+            atomic_file::set_aside(folder)?;
         }
         Ok(found)
     }
@@ -219,37 +220,43 @@ impl Run {
             }
         }
         // From here on the files are not part of the checkpoint, removed or not.
-        atomic::write(&path, manifest.to_text().as_bytes())?;
+        atomic_file::write(&path, manifest.to_text().as_bytes())?;
         remove_dropped(&folder, &manifest)
     }
 
     pub fn remove_checkpoint(&mut self, step: u64) -> Result<(), RunError> {
         let folder = self.checkpoint_path(step);
-        let partial = atomic::with_suffix(&folder, atomic::PARTIAL);
-        atomic::remove(&partial)?;
+        let partial = atomic_file::with_suffix(&folder, atomic_file::PARTIAL);
+        atomic_file::remove(&partial)?;
         if folder.exists() {
-            atomic::rename(&folder, &partial)?;
+            atomic_file::rename(&folder, &partial)?;
         }
-        atomic::remove(&partial)
+        atomic_file::remove(&partial)
     }
 
     /// Completes operations that a kill interrupted.
     pub(crate) fn tidy_checkpoints(&mut self) -> Result<(), RunError> {
         let checkpoints = self.checkpoints_path();
-        for name in atomic::names(&checkpoints)? {
+        for name in atomic_file::names(&checkpoints)? {
             let path = checkpoints.join(&name);
             if let Some(step) = name.strip_suffix(".old") {
                 // The kill came after or before the new checkpoint was moved into place.
                 let place = checkpoints.join(step);
-                if place.exists() { atomic::remove(&path)? } else { atomic::rename(&path, &place)? }
+                if place.exists() {
+                    atomic_file::remove(&path)?
+                } else {
+                    atomic_file::rename(&path, &place)?
+                }
             }
         }
         for step in self.steps()? {
             let folder = self.checkpoint_path(step);
             let path = folder.join(manifest::NAME);
-            atomic::remove(&atomic::with_suffix(&path, atomic::PARTIAL))?;
+            atomic_file::remove(&atomic_file::with_suffix(&path, atomic_file::PARTIAL))?;
             // A damaged manifest is reported when the checkpoint is read.
-            if let Some(Ok(manifest)) = atomic::read(&path)?.map(|bytes| Manifest::parse(&bytes)) {
+            if let Some(Ok(manifest)) =
+                atomic_file::read(&path)?.map(|bytes| Manifest::parse(&bytes))
+            {
                 remove_dropped(&folder, &manifest)?;
             }
         }
@@ -259,7 +266,7 @@ impl Run {
 
 fn remove_dropped(folder: &Path, manifest: &Manifest) -> Result<(), RunError> {
     for name in &manifest.dropped {
-        atomic::remove(&folder.join(name))?;
+        atomic_file::remove(&folder.join(name))?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::atomic;
+use crate::atomic_file;
 use crate::chunk;
 use crate::error::RunError;
 use crate::frame::{self, Frames};
@@ -62,11 +62,11 @@ impl OpenGames {
 impl RunReader {
     /// The games of the current generation; `None` between generations.
     pub fn open_games(&self) -> Result<Option<OpenGames>, RunError> {
-        let names = atomic::names(&self.games_path())?;
+        let names = atomic_file::names(&self.games_path())?;
         let generation = |name: &String| name.strip_suffix(".open")?.parse::<u64>().ok();
         let Some(generation) = names.iter().filter_map(generation).max() else { return Ok(None) };
         let path = self.journal_path(generation);
-        let bytes = atomic::read(&path)?;
+        let bytes = atomic_file::read(&path)?;
         Ok(bytes.map(|bytes| OpenGames { generation, path, bytes }))
     }
 }
@@ -76,7 +76,7 @@ impl Run {
     /// number occurs more than once, the last game counts.
     pub fn journal(&mut self, generation: u64) -> Result<(Journal, Vec<GameRecord>), RunError> {
         let path = self.journal_path(generation);
-        let bytes = atomic::read(&path)?.unwrap_or_default();
+        let bytes = atomic_file::read(&path)?.unwrap_or_default();
         let mut frames = Frames::new(&bytes);
         let mut games = BTreeMap::new();
         // The first truncated or damaged record ends the journal. Anything after it is lost.
@@ -90,7 +90,7 @@ impl Run {
         let file = file.map_err(RunError::io(&path))?;
         file.set_len(length).map_err(RunError::io(&path))?;
         // Without this, a power cut could lose the new file and with it the synced games.
-        atomic::sync_folder(path.parent().unwrap_or(Path::new(".")))?;
+        atomic_file::sync_folder(path.parent().unwrap_or(Path::new(".")))?;
         let journal = Journal { file, path, generation, length };
         Ok((journal, games.into_values().collect()))
     }
@@ -126,7 +126,7 @@ impl Journal {
                 record.map_err(|error| RunError::Game { path: self.path.clone(), error })?;
             frame::push(&mut bytes, &record);
         }
-        atomic::write(&self.path, &bytes)?;
+        atomic_file::write(&self.path, &bytes)?;
         let file = OpenOptions::new().append(true).open(&self.path);
         self.file = file.map_err(RunError::io(&self.path))?;
         self.length = bytes.len() as u64;
@@ -144,8 +144,8 @@ impl Journal {
     pub fn seal(self, run: &Run, games: &[GameRecord]) -> Result<(), RunError> {
         let path = run.chunk_path(self.generation);
         let bytes = chunk::encode(&path, self.generation, games)?;
-        atomic::write(&path, &bytes)?;
+        atomic_file::write(&path, &bytes)?;
         drop(self.file);
-        atomic::remove(&self.path)
+        atomic_file::remove(&self.path)
     }
 }

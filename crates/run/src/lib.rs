@@ -16,7 +16,7 @@
 //! The folder can be read after a kill at any moment. Hashes and checksums detect damage, and errors
 //! name the damaged file. This crate contains no learning.
 
-pub mod atomic;
+pub mod atomic_file;
 pub mod bounded_file;
 mod checkpoint;
 mod chunk;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic;
+use crate::atomic_file;
 use crate::error::RunError;
 use crate::reader::RunReader;
 use crate::writer::Run;
@@ -28,7 +28,7 @@ impl Run {
     /// Publishes the games in progress. Does not sync to disk.
     pub fn show_live(&self, games: &[LiveGame]) -> Result<(), RunError> {
         let path = self.live_path();
-        let partial = atomic::with_suffix(&path, atomic::PARTIAL);
+        let partial = atomic_file::with_suffix(&path, atomic_file::PARTIAL);
         let bytes = serde_json::to_vec(games).expect("strings and numbers are valid JSON");
         fs::write(&partial, bytes).map_err(RunError::io(&partial))?;
         fs::rename(&partial, &path).map_err(RunError::io(&path))
@@ -36,7 +36,7 @@ impl Run {
 
     /// Removes the published games when training has ended.
     pub fn hide_live(&self) -> Result<(), RunError> {
-        atomic::remove(&self.live_path())
+        atomic_file::remove(&self.live_path())
     }
 }
 
@@ -44,7 +44,9 @@ impl RunReader {
     /// The published games and their age. After a kill they are out of date.
     pub fn live_games(&self) -> Result<(Duration, Vec<LiveGame>), RunError> {
         let path = self.live_path();
-        let Some(bytes) = atomic::read(&path)? else { return Ok((Duration::ZERO, Vec::new())) };
+        let Some(bytes) = atomic_file::read(&path)? else {
+            return Ok((Duration::ZERO, Vec::new()));
+        };
         let games = serde_json::from_slice(&bytes);
         let games = games.map_err(|error| RunError::damaged(&path, error))?;
         let written = fs::metadata(&path).and_then(|file| file.modified()).ok();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::atomic;
+use crate::atomic_file;
 use crate::error::{Damage, RunError};
 use crate::reader::RunReader;
 use crate::writer::Run;
@@ -194,7 +194,7 @@ impl RunReader {
 
     fn metric_lines(&self) -> Result<Lines, RunError> {
         let path = self.metrics_path();
-        let bytes = atomic::read(&path)?.unwrap_or_default();
+        let bytes = atomic_file::read(&path)?.unwrap_or_default();
         let lines = bytes[..whole_lines(&bytes)].split_inclusive(|&byte| byte == b'\n');
         let mut found = Lines { records: Vec::new(), unreadable: Vec::new() };
         for (index, line) in lines.enumerate() {
@@ -256,12 +256,12 @@ impl Run {
             return Ok(Vec::new());
         }
         let aside = self.damaged_metrics_path();
-        let mut kept_aside = atomic::read(&aside)?.unwrap_or_default();
+        let mut kept_aside = atomic_file::read(&aside)?.unwrap_or_default();
         kept_aside.extend(unreadable.iter().flat_map(|(_, line)| line));
         // Copied first, removed second: a kill in between duplicates a line but never loses it.
-        atomic::write(&aside, &kept_aside)?;
+        atomic_file::write(&aside, &kept_aside)?;
         let kept: Vec<u8> = records.into_iter().flat_map(|(_, line)| line).collect();
-        atomic::write(&self.metrics_path(), &kept)?;
+        atomic_file::write(&self.metrics_path(), &kept)?;
         self.metrics = Run::open_metrics(self)?;
         Ok(unreadable.into_iter().map(|(damage, _)| damage).collect())
     }
@@ -281,14 +281,14 @@ impl Run {
             }
         }
         let path = self.metrics_path();
-        atomic::write(&path, &kept)?;
+        atomic_file::write(&path, &kept)?;
         self.metrics = Run::open_metrics(self)?;
         Ok(())
     }
 
     /// Removes all records, for a run that starts again from nothing.
     pub fn forget_metrics(&mut self) -> Result<(), RunError> {
-        atomic::write(&self.metrics_path(), b"")?;
+        atomic_file::write(&self.metrics_path(), b"")?;
         self.metrics = Run::open_metrics(self)?;
         Ok(())
     }
@@ -296,7 +296,7 @@ impl Run {
     /// Opens the metrics for appending. Removes an unfinished last line.
     pub(crate) fn open_metrics(reader: &RunReader) -> Result<File, RunError> {
         let path = reader.metrics_path();
-        let length = whole_lines(&atomic::read(&path)?.unwrap_or_default());
+        let length = whole_lines(&atomic_file::read(&path)?.unwrap_or_default());
         let open = || {
             let file = OpenOptions::new().append(true).create(true).open(&path)?;
             file.set_len(length as u64)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::atomic;
+use crate::atomic_file;
 use crate::chunk;
 use crate::error::RunError;
 use crate::game::GameRecord;
@@ -20,7 +20,7 @@ pub struct RunReader {
 
 /// The names of the runs in a folder, sorted; empty if the folder does not exist.
 pub fn list(runs: &Path) -> Result<Vec<String>, RunError> {
-    let mut names = atomic::names(runs)?;
+    let mut names = atomic_file::names(runs)?;
     names.retain(|name| runs.join(name).join(CONFIG).is_file());
     Ok(names)
 }
@@ -63,7 +63,7 @@ impl RunReader {
     /// The resolved config; `None` if it has not been written yet.
     pub fn config(&self) -> Result<Option<String>, RunError> {
         let path = self.config_path();
-        let Some(bytes) = atomic::read(&path)? else { return Ok(None) };
+        let Some(bytes) = atomic_file::read(&path)? else { return Ok(None) };
         match String::from_utf8(bytes) {
             Ok(text) => Ok(Some(text)),
             Err(_) => Err(RunError::damaged(&path, "is not valid UTF-8")),
@@ -72,7 +72,7 @@ impl RunReader {
 
     /// The generations with sealed games, in order.
     pub fn chunks(&self) -> Result<Vec<u64>, RunError> {
-        let names = atomic::names(&self.games_path())?;
+        let names = atomic_file::names(&self.games_path())?;
         let generation = |name: &String| name.strip_suffix(".games")?.parse().ok();
         let mut chunks: Vec<u64> = names.iter().filter_map(generation).collect();
         chunks.sort_unstable();
@@ -104,7 +104,7 @@ impl RunReader {
             return Ok(false);
         }
         for folder in [self.checkpoints_path(), self.games_path(), self.matches_path()] {
-            if !atomic::names(&folder)?.is_empty() {
+            if !atomic_file::names(&folder)?.is_empty() {
                 return Ok(false);
             }
         }

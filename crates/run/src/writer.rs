@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use crate::atomic;
+use crate::atomic_file;
 use crate::chunk;
 use crate::error::RunError;
 use crate::game::GameRecord;
@@ -77,7 +77,7 @@ impl Run {
     }
 
     pub fn write_config(&mut self, text: &str) -> Result<(), RunError> {
-        atomic::write(&self.config_path(), text.as_bytes())?;
+        atomic_file::write(&self.config_path(), text.as_bytes())?;
         self.has_config = true;
         Ok(())
     }
@@ -108,24 +108,24 @@ impl Run {
 
     /// Renames a damaged chunk and returns its new path.
     pub fn set_aside(&mut self, generation: u64) -> Result<PathBuf, RunError> {
-        atomic::set_aside(&self.chunk_path(generation))
+        atomic_file::set_aside(&self.chunk_path(generation))
     }
 
     /// Seals games as a generation's chunk. Replaces an existing chunk.
     pub fn replace_chunk(&mut self, generation: u64, games: &[GameRecord]) -> Result<(), RunError> {
         let path = self.chunk_path(generation);
-        atomic::write(&path, &chunk::encode(&path, generation, games)?)
+        atomic_file::write(&path, &chunk::encode(&path, generation, games)?)
     }
 
     /// Removes the games of a generation. Succeeds if there are none.
     pub fn remove_chunk(&mut self, generation: u64) -> Result<(), RunError> {
-        atomic::remove(&self.chunk_path(generation))
+        atomic_file::remove(&self.chunk_path(generation))
     }
 
     /// Removes journals whose games are already sealed.
     fn tidy_journals(&mut self) -> Result<(), RunError> {
         for generation in self.chunks()? {
-            atomic::remove(&self.journal_path(generation))?;
+            atomic_file::remove(&self.journal_path(generation))?;
         }
         Ok(())
     }
@@ -155,9 +155,9 @@ fn is_same(path: &Path, open: &File) -> io::Result<bool> {
 }
 
 fn remove_partial(folder: &Path) -> Result<(), RunError> {
-    let end = format!(".{}", atomic::PARTIAL);
-    for name in atomic::names(folder)?.iter().filter(|name| name.ends_with(&end)) {
-        atomic::remove(&folder.join(name))?;
+    let end = format!(".{}", atomic_file::PARTIAL);
+    for name in atomic_file::names(folder)?.iter().filter(|name| name.ends_with(&end)) {
+        atomic_file::remove(&folder.join(name))?;
     }
     Ok(())
 }

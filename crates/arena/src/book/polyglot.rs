@@ -9,7 +9,7 @@ use std::path::Path;
 
 use selfmate_chess::polyglot::polyglot_key;
 use selfmate_chess::{Chess, Move, Rng};
-use selfmate_run::atomic;
+use selfmate_run::atomic_file;
 use selfmate_uci::UciMove;
 
 use super::BookError;
@@ -114,7 +114,7 @@ impl PolyglotBook {
 
     /// Writes the file atomically.
     pub fn write(&self, path: &Path) -> Result<(), BookError> {
-        atomic::write_with(path, |out| out.write_all(&self.to_bytes()))
+        atomic_file::write_with(path, |out| out.write_all(&self.to_bytes()))
             .map_err(|error| BookError::Io { file: path.to_owned(), error })
     }
 

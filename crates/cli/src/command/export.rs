@@ -7,7 +7,7 @@ use selfmate_chess::Seed;
 use selfmate_methods::dataset::{self, DatasetError, Output};
 use selfmate_methods::players;
 use selfmate_nn::onnx;
-use selfmate_run::{RunReader, atomic};
+use selfmate_run::{RunReader, atomic_file};
 
 use crate::file;
 use crate::output::thousands;
@@ -80,7 +80,7 @@ fn write_games(
     write: fn(&RunReader, &mut Output<'_>) -> Result<u64, DatasetError>,
 ) -> anyhow::Result<()> {
     let run = runs::find(run)?;
-    let games = atomic::write_with(path, |out| {
+    let games = atomic_file::write_with(path, |out| {
         let games = write(&run, out)?;
         ensure!(games > 0, "run '{}' has no stored games: nothing to write", run.name());
         anyhow::Ok(games)

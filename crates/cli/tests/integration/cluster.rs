@@ -125,7 +125,7 @@ fn wait_for_more(place: &Place, files: usize) {
 fn nothing_is_lost_or_counted_twice_whoever_is_killed() {
     let expected = expected();
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Server::alone(folder.path());
+    let mut server = Server::single(folder.path());
     let place = Place::new(server.url());
     let mut learner = place.learner(&[]);
     let mut workers: Vec<Process> =
@@ -185,7 +185,7 @@ fn three_servers_lose_their_leader_and_are_cut_in_two() {
         println!("the leader is killed: a generation later {:.1} s", began.elapsed().as_secs_f64());
         servers[leader].start();
         // Until it has all that the others have, one more must not go.
-        while !servers[leader].tell("/healthz").contains("\"ok\"") {
+        while !servers[leader].query_monitor("/healthz").contains("\"ok\"") {
             sleep(Duration::from_millis(50));
         }
     }

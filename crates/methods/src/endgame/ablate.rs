@@ -20,7 +20,7 @@ use selfmate_chess::Seed;
 use selfmate_nn::Device;
 use selfmate_nn::mlp::{NetworkEvaluator, Sample};
 use selfmate_nn::sparse::TrainError;
-use selfmate_run::{GameRecord, atomic};
+use selfmate_run::{GameRecord, atomic_file};
 use selfmate_selfplay::{Ending, FinishedGame, Generation, SelfPlayer};
 use selfmate_train::{Hardware, ReplayBuffer, Targets, TrainableModel, TrainingError, samples};
 use serde::{Deserialize, Serialize};
@@ -323,7 +323,8 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, Ablate
 
 /// Writes a file atomically.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), AblateError> {
-    atomic::write_with(path, |out| out.write_all(bytes)).map_err(|error| file_error(path, error))
+    atomic_file::write_with(path, |out| out.write_all(bytes))
+        .map_err(|error| file_error(path, error))
 }
 
 fn file_error(path: &Path, error: io::Error) -> AblateError {
