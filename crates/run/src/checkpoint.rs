@@ -243,9 +243,9 @@ impl Run {
                 // The kill came after or before the new checkpoint was moved into place.
                 let place = checkpoints.join(step);
                 if place.exists() {
-                    atomic_file::remove(&path)?
+                    atomic_file::remove(&path)?;
                 } else {
-                    atomic_file::rename(&path, &place)?
+                    atomic_file::rename(&path, &place)?;
                 }
             }
         }

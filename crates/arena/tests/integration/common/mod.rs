@@ -1,4 +1,5 @@
 //! What several tests of matches share.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::path::Path;
 
