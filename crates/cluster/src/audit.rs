@@ -1,14 +1,9 @@
 //! Compares a game that a worker sent with a replay of it.
 //!
-//! With the sparse network the replay is equal bit for bit: inference is in integers, and the
-//! floats of the search are added, multiplied and divided in a fixed order. The one exception is the
-//! noise at the root, which uses the system's 64-bit logarithm rounded to 32 bits: two systems whose
-//! logarithms differ in the last bit give another result once in about 10⁸ draws.
-//!
-//! Inference of an MLP adds floats in a fixed order without fused operations, so it is compared bit
-//! for bit as well. Its value uses the system's hyperbolic tangent, whose last bit may differ between
-//! versions of the C library: a worker on another system can be banned for its first game. Use one
-//! system image for all workers of such a run.
+//! With the sparse network and with an MLP the replay is equal bit for bit. Inference of the one is in
+//! integers, of the other in floats that are added in a fixed order without fused operations; the
+//! search adds, multiplies and divides in a fixed order, and logarithm and hyperbolic tangent come from
+//! `libm`, which gives the same bits on every system.
 //!
 //! Residual networks add floats in an order that depends on the vector units of the processor. There,
 //! each position of the sent game is searched again, along the moves that were sent. The results must
