@@ -228,6 +228,6 @@ fn a_worker_with_an_address_that_can_never_work_ends() {
         let output = selfmate(&["worker", "--nats", address]);
         let message = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{address}: {message}");
-        assert!(message.contains("is no address of a NATS server"), "{address}: {message}");
+        assert!(message.contains("is not the address of a NATS server"), "{address}: {message}");
     }
 }
