@@ -74,7 +74,7 @@ fn draw_move(player: &str, seed: Seed, game: &Game, moves: &[Move]) -> Result<Ch
 }
 
 /// The time for one move on this clock.
-fn budget_of(clock: &selfmate_search::player::Clock) -> selfmate_uci::Budget {
+fn budget_of(clock: &selfmate_search::player::Clock) -> selfmate_uci::TimeBudget {
     let milliseconds = |time: std::time::Duration| time.as_millis() as u64;
     let clock = selfmate_uci::Clock {
         remaining_ms: milliseconds(clock.own),

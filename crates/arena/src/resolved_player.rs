@@ -64,7 +64,7 @@ const OPTIONS: [&str; 14] = [
     "threads",
     "memory",
     "hash",
-    "cpuct",
+    "c_puct",
     "scale",
     "policy_temperature",
     "temperature",
@@ -273,7 +273,7 @@ mod tests {
             let resolved = Registry::standard().resolve(text).unwrap();
             resolved.remote_spec().map(|player| player.spec).map_err(|error| error.to_string())
         };
-        for good in ["alphabeta:depth=2,hash=4,blunder=5", "rollout:sims=9,cpuct=2"] {
+        for good in ["alphabeta:depth=2,hash=4,blunder=5", "rollout:sims=9,c_puct=2"] {
             assert_eq!(remote_spec(good), Ok(good.to_owned()));
         }
         for (text, reason) in [

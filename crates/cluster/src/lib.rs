@@ -20,9 +20,10 @@
 //! - Too many audited games of the worker diverge by more than rounding
 //!   ([`audit::diverges_too_often`]). This applies only to residual networks.
 //!
-//! These are counted in the status report, but never lead to a ban: a game without the token of the
-//! worker that sent it, bytes that are not an envelope, a game of a job that has ended, a duplicate, a
-//! lease that expired, a lost connection, and a worker of another protocol version.
+//! These never lead to a ban: a game without the token of the worker that sent it, bytes that are not
+//! an envelope, a game of a job that has ended, a duplicate (all of them counted in the status
+//! report), a lease that expired, a lost connection, and a worker of another protocol version. On a
+//! broker without permissions a token can be read by others, and a ban proves less.
 //! A ban of a run is kept in its folder until someone removes the line; a ban of a match ends with it.
 //!
 //! This crate does not know how a network is trained. Only this crate and `web` use an asynchronous

@@ -162,7 +162,7 @@ struct GenerationKeeper<'a, 's> {
 
 impl Caller for GenerationKeeper<'_, '_> {
     fn should_continue(&mut self) -> bool {
-        self.sink.goes_on()
+        self.sink.should_continue()
     }
 
     fn note(&mut self, text: &str) {

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{Epsilon, ValueConfig};
 pub use player::{ValuePlayer, kind};
-pub use replay::{ReplayBuffer, Transition};
+pub use replay::{ReplayBuffer, StoredPosition};
 
 use crate::opponent::{GameOpponent, Opponent, add_to_pool};
 use crate::table::{
@@ -75,7 +75,7 @@ impl LearnerConfig for ValueConfig {
     }
 
     fn memory_mb(&self, _threads: usize) -> Vec<(&'static str, u64)> {
-        /// Twice the size of a transition, because a round keeps a copy of the buffer.
+        /// Twice the size of a position, because a round keeps a copy of the buffer.
         const POSITION_BYTES: u64 = 208;
         vec![("replay", megabytes(self.replay as u64 * POSITION_BYTES))]
     }
@@ -270,8 +270,8 @@ impl Value {
         round: &mut Round,
     ) -> Result<bool, TrainingError> {
         for game in games {
-            round.positions += game.transitions.len() as u64;
-            game.transitions.iter().for_each(|transition| self.replay.push(*transition));
+            round.positions += game.positions.len() as u64;
+            game.positions.iter().for_each(|position| self.replay.push(*position));
         }
         let total = games.len() as f64;
         let share = |is_counted: &dyn Fn(&FinishedGame) -> bool| {
@@ -292,16 +292,14 @@ impl Value {
                 return Ok(false);
             }
             let mut rng = context.seed_for("batches").index(batch).rng();
-            let transitions = self.replay.draw(config.batch, &mut rng);
+            let positions = self.replay.draw(config.batch, &mut rng);
             let mut planes = Vec::new();
-            transitions
-                .iter()
-                .for_each(|transition| transition.image(&mut rng).planes(&mut planes));
-            let size = planes.len() / transitions.len().max(1);
+            positions.iter().for_each(|position| position.image(&mut rng).planes(&mut planes));
+            let size = planes.len() / positions.len().max(1);
             let samples: Vec<Sample<'_>> = planes
                 .chunks_exact(size)
-                .zip(&transitions)
-                .map(|(planes, transition)| Sample { planes, result: transition.result() })
+                .zip(&positions)
+                .map(|(planes, position)| Sample { planes, result: position.result() })
                 .collect();
             let trainer = &mut self.trainer;
             let (loss, norm) = context

@@ -159,7 +159,7 @@ fn check_player(runs: &Path, name: &str) {
             game.play(choice.played).unwrap();
         }
     }
-    let spec = registry.parse(&format!("run:{name},cpuct=9,blunder=3")).unwrap();
+    let spec = registry.parse(&format!("run:{name},c_puct=9,blunder=3")).unwrap();
     assert!(registry.build(&spec, Seed::new(1)).is_err(), "unknown options are an error");
 }
 

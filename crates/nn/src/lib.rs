@@ -7,6 +7,7 @@
 //! and value networks built from [`small`]. This crate does not play games and does not use run
 //! folders.
 
+mod adam;
 #[cfg(feature = "burn")]
 pub mod burn;
 pub mod device;

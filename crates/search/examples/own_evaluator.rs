@@ -5,7 +5,7 @@
 use std::error::Error;
 
 use selfmate_chess::{Bitboard, Chess, Color, Game, Move, Position, Role, Seed, fen, notation};
-use selfmate_search::mcts::{Limit, Search, SearchParams, SearchResult, run};
+use selfmate_search::mcts::{Search, SearchParams, SearchResult, StopCondition, run};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 
 /// A position where White has several reasonable moves.
@@ -50,7 +50,7 @@ pub fn search(game: &Game, simulations: u64) -> Result<SearchResult, Box<dyn Err
     let params = SearchParams { memory_mb: 64, ..SearchParams::default() };
     let mut search = Search::new(params)?;
     search.start(game, simulations, Seed::new(1));
-    run(&mut search, &mut MyEvaluator, &Limit::default());
+    run(&mut search, &mut MyEvaluator, &StopCondition::default());
     Ok(search.result())
 }
 

@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
     use crate::evaluator::Scripted;
-    use crate::mcts::{Expansion, Limit, Search, SearchParams, run};
+    use crate::mcts::{Expansion, Search, SearchParams, StopCondition, run};
 
     struct NeedsHistory;
 
@@ -154,7 +154,7 @@ mod tests {
                 // Few pieces, so that the same position is reached by many move orders.
                 let game = parse_game("8/8/8/4k3/8/8/3R4/4K3 w - - 0 1").unwrap();
                 search.start(&game, 3_000, Seed::new(1));
-                run(&mut search, evaluator, &Limit::default());
+                run(&mut search, evaluator, &StopCondition::default());
                 search.result()
             };
             let mut cached = Cached::new(Scripted::new(Seed::new(1)), 4096).unwrap();

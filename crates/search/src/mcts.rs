@@ -25,7 +25,7 @@ mod tree;
 mod view;
 
 pub use batch::{Batch, SimulationStats};
-pub use driver::{Limit, run, run_in, run_parallel};
+pub use driver::{StopCondition, run, run_in, run_parallel};
 pub use halving::considered_visits;
 pub use lockstep::{Lockstep, SearchSlot};
 pub use params::{

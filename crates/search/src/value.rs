@@ -1,9 +1,11 @@
 //! Values with their point of view in the type, and the functions that change it.
 //!
-//! [`Wdl`] is always for the side to move, [`WhiteWdl`] always for White. [`Wdl::for_white`] and
-//! [`WhiteWdl::for_side`] convert between them; [`Wdl::flip`] changes sides. Plain `f32` values in
-//! [-1, 1] use [`white_value`], [`side_value`] and [`flip_value`]. These are the only places where
-//! such a value changes its sign; alpha-beta negates its integer scores, as negamax does.
+//! A [`Wdl`] is for one side: the side to move, unless a function names another, as
+//! [`Wdl::of_outcome`] does, and except inside the tree, whose nodes hold the value for the player who
+//! moved into them. [`WhiteWdl`] is for White. [`Wdl::for_white`] and [`WhiteWdl::for_side`] convert
+//! between them; [`Wdl::flip`] changes sides. Plain values in [-1, 1] use [`white_value`],
+//! [`side_value`] and [`flip_value`]. Values of searches and networks change their sign only here;
+//! alpha-beta negates its integer scores, as negamax does.
 //!
 //! ```
 //! use selfmate_chess::Color;

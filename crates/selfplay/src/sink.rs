@@ -110,7 +110,7 @@ impl<'a> GameSink<'a> {
     }
 
     /// Reports progress; false when there is no more time to play. Call it every [`TICK`].
-    pub fn goes_on(&mut self) -> bool {
+    pub fn should_continue(&mut self) -> bool {
         if self.last_status.elapsed() >= TICK {
             self.last_status = Instant::now();
             let before = self.limits.status;

@@ -38,7 +38,7 @@ pub enum Completion {
 }
 
 pub trait GameSource {
-    /// Adds every game of the job to the sink, in any order. Ends early when [`GameSink::goes_on`]
+    /// Adds every game of the job to the sink, in any order. Ends early when [`GameSink::should_continue`]
     /// is false; the missing games are requested again later.
     fn play(
         &mut self,
@@ -99,7 +99,7 @@ impl GameSource for LocalThreads {
                     Err(RecvTimeoutError::Disconnected) => break,
                 }
                 sink.show(|| feeds.iter().flat_map(|feed| feed.take()).collect());
-                if !sink.goes_on() || result.is_err() {
+                if !sink.should_continue() || result.is_err() {
                     cancelled.store(true, Relaxed);
                 }
             }

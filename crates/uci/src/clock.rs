@@ -17,7 +17,7 @@ pub struct Clock {
 
 /// The time for one move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct TimeBudget {
     /// No new iteration should start after this time.
     pub optimum_ms: u64,
     /// The search must stop at this time.
@@ -39,13 +39,13 @@ impl Clock {
     /// let blitz = Clock { remaining_ms: 180_000, increment_ms: 2000, moves_to_go: None, overhead_ms: 10 };
     /// assert_eq!(blitz.budget().optimum_ms, 6440);
     /// ```
-    pub fn budget(self) -> Budget {
+    pub fn budget(self) -> TimeBudget {
         let available = self.remaining_ms.saturating_sub(self.overhead_ms);
         let moves =
             self.moves_to_go.map_or(MOVES_LEFT, |moves| u64::from(moves).clamp(1, MOVES_LEFT));
         if moves == 1 {
             // New time is added after this move, so all of it may be used.
-            return Budget { optimum_ms: portion(available, 80), maximum_ms: available };
+            return TimeBudget { optimum_ms: portion(available, 80), maximum_ms: available };
         }
         // All time for the moves left, in equal shares.
         let gained = self.increment_ms.saturating_mul(moves - 1);
@@ -58,19 +58,19 @@ impl Clock {
         let share = (total / moves).max(available / (2 * moves));
         let optimum_ms = share.min(portion(available, 25));
         let maximum_ms = optimum_ms.saturating_mul(4).min(portion(available, 50)).max(optimum_ms);
-        Budget { optimum_ms, maximum_ms }
+        TimeBudget { optimum_ms, maximum_ms }
     }
 }
 
-impl Budget {
-    pub fn exactly(milliseconds: u64) -> Budget {
-        Budget { optimum_ms: milliseconds, maximum_ms: milliseconds }
+impl TimeBudget {
+    pub fn exactly(milliseconds: u64) -> TimeBudget {
+        TimeBudget { optimum_ms: milliseconds, maximum_ms: milliseconds }
     }
 
     /// The shorter optimum and the shorter maximum.
     #[must_use]
-    pub fn min(self, other: Budget) -> Budget {
-        Budget {
+    pub fn min(self, other: TimeBudget) -> TimeBudget {
+        TimeBudget {
             optimum_ms: self.optimum_ms.min(other.optimum_ms),
             maximum_ms: self.maximum_ms.min(other.maximum_ms),
         }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn an_increment_is_used_only_after_it_is_added() {
         // With little time left, the increment must not be used before it is added.
-        assert_eq!(clock(100, 1000, None).budget(), Budget { optimum_ms: 22, maximum_ms: 45 });
+        assert_eq!(clock(100, 1000, None).budget(), TimeBudget { optimum_ms: 22, maximum_ms: 45 });
         let long = clock(60_000, 1000, None).budget();
         let sudden = clock(60_000, 0, None).budget();
         assert!((900..1000).contains(&(long.optimum_ms - sudden.optimum_ms)));
@@ -109,14 +109,17 @@ mod tests {
 
     #[test]
     fn the_last_move_before_the_time_control_may_use_all_time() {
-        assert_eq!(clock(1010, 0, Some(1)).budget(), Budget { optimum_ms: 800, maximum_ms: 1000 });
+        assert_eq!(
+            clock(1010, 0, Some(1)).budget(),
+            TimeBudget { optimum_ms: 800, maximum_ms: 1000 }
+        );
     }
 
     #[test]
     fn without_time_left_the_budget_is_zero() {
         for remaining in [0, 1, 10] {
             for moves in [None, Some(1), Some(40)] {
-                assert_eq!(clock(remaining, 0, moves).budget(), Budget::exactly(0));
+                assert_eq!(clock(remaining, 0, moves).budget(), TimeBudget::exactly(0));
             }
         }
     }

@@ -8,7 +8,7 @@ use std::str::SplitWhitespace;
 use selfmate_chess::{Color, Game, Move};
 use shakmaty::uci::UciMove;
 
-use crate::clock::{Budget, Clock};
+use crate::clock::{Clock, TimeBudget};
 
 /// The limits of one search. Without any limit the search runs until `stop`.
 ///
@@ -112,12 +112,12 @@ impl Go {
     }
 
     /// The time for this move from the clock and `movetime`; `None` if time is not limited.
-    pub fn budget(&self, turn: Color, overhead_ms: u64) -> Option<Budget> {
+    pub fn budget(&self, turn: Color, overhead_ms: u64) -> Option<TimeBudget> {
         if self.infinite {
             return None;
         }
         let clock = self.clock(turn, overhead_ms).map(Clock::budget);
-        match (clock, self.movetime.map(Budget::exactly)) {
+        match (clock, self.movetime.map(TimeBudget::exactly)) {
             (Some(clock), Some(movetime)) => Some(clock.min(movetime)),
             (clock, movetime) => clock.or(movetime),
         }
@@ -262,6 +262,9 @@ mod tests {
         assert!(go.budget(Color::White, 10).unwrap().maximum_ms > 1000);
         assert_eq!(go.budget(Color::Black, 10).unwrap().maximum_ms, 0);
         assert_eq!(Go::parse("depth 3").budget(Color::White, 10), None);
-        assert_eq!(Go::parse("movetime 70").budget(Color::White, 10), Some(Budget::exactly(70)));
+        assert_eq!(
+            Go::parse("movetime 70").budget(Color::White, 10),
+            Some(TimeBudget::exactly(70))
+        );
     }
 }

@@ -29,7 +29,7 @@ const OFFERED: [&str; 18] = [
     "hash",
     "threads",
     "root",
-    "cpuct",
+    "c_puct",
     "policy_temperature",
     "temperature",
     "search",

@@ -277,8 +277,8 @@ mod tests {
         let players = Players::new(Path::new("nowhere"), 2);
         let spec = |text, root| tree_spec(&players, text, root).map(|spec| spec.to_string());
         assert_eq!(
-            spec("material:sims=9,cpuct=2", Root::Puct).unwrap(),
-            "material:cpuct=2,memory=32,root=puct"
+            spec("material:sims=9,c_puct=2", Root::Puct).unwrap(),
+            "material:c_puct=2,memory=32,root=puct"
         );
         assert_eq!(
             spec("default:depth=3", Root::Gumbel).unwrap(),

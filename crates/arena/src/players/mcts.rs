@@ -61,7 +61,7 @@ impl MctsOptions {
             .option("root", "puct or gumbel: how the move is chosen (puct)")
             .option("threads", "threads in one tree (1)")
             .option("memory", "megabytes for the tree (256)")
-            .option("cpuct", "weight of exploration (1.5)")
+            .option("c_puct", "weight of exploration (1.5)")
             .option("policy_temperature", "above 1 flattens the priors (1)")
             .option("temperature", "above 0 draws moves by visits for 30 moves (0)");
         tablebase_cache::declare(kind)
@@ -78,7 +78,7 @@ impl MctsOptions {
             Some(_) => params.root = RootRule::Gumbel(Gumbel { noise: 0.0, ..Gumbel::default() }),
             None => {}
         }
-        if let Some(c) = options.decimal("cpuct", 0.0..=100.0)? {
+        if let Some(c) = options.decimal("c_puct", 0.0..=100.0)? {
             match &mut params.interior {
                 InteriorRule::Puct(puct) => puct.c_puct = c,
                 InteriorRule::Uct { c: uct } => *uct = c,
@@ -160,7 +160,7 @@ impl MctsPlayer {
             // The search pauses only for reports and then continues.
             let report_at = started + interval;
             let pause = deadline.map_or(report_at, |deadline| deadline.min(report_at));
-            let until = mcts::Limit { deadline: Some(pause), stop };
+            let until = mcts::StopCondition { deadline: Some(pause), stop };
             run_parallel(&mut self.search, &mut self.evaluators, &until);
             let over = self.search.remaining() == 0
                 || self.search.is_solved()

@@ -26,7 +26,7 @@ use crate::tablebase_cache;
 use selfmate_run::bounded_file;
 
 /// Options of tree search only, and options of alpha-beta only.
-const ONLY_MCTS: [&str; 5] = ["sims", "root", "cpuct", "policy_temperature", "temperature"];
+const ONLY_MCTS: [&str; 5] = ["sims", "root", "c_puct", "policy_temperature", "temperature"];
 const ONLY_ALPHABETA: [&str; 3] = ["depth", "nodes", "scale"];
 
 /// The largest weight file that is read.

@@ -65,7 +65,7 @@ const SETTINGS: &[Setting] = &[
     },
     Setting { uci: "Hash", player: "hash", option: || hash_option(16) },
     Setting { uci: "Hash", player: "memory", option: || hash_option(256) },
-    Setting { uci: "CPuct", player: "cpuct", option: || EngineOption::string("CPuct", "1.5") },
+    Setting { uci: "CPuct", player: "c_puct", option: || EngineOption::string("CPuct", "1.5") },
     Setting {
         uci: "PolicyTemperature",
         player: "policy_temperature",

@@ -9,7 +9,7 @@ use selfmate_chess::tablebase::Verdict;
 use selfmate_chess::{Color, Game, Seed};
 use selfmate_nn::mlp::{Network, NetworkEvaluator};
 use selfmate_search::Evaluator;
-use selfmate_search::mcts::{Batch, Limit, Search, SimulationStats, run_in};
+use selfmate_search::mcts::{Batch, Search, SimulationStats, StopCondition, run_in};
 use selfmate_selfplay::{SelfPlayConfig, search_params};
 use selfmate_train::Curves;
 use serde::{Deserialize, Serialize};
@@ -119,7 +119,7 @@ impl PlainSearch {
 
     fn run(&mut self, game: &Game, simulations: u64, seed: Seed) {
         self.search.start(game, simulations, seed);
-        run_in(&mut self.search, &mut self.batch, &mut *self.evaluator, &Limit::default());
+        run_in(&mut self.search, &mut self.batch, &mut *self.evaluator, &StopCondition::default());
     }
 }
 

@@ -5,7 +5,7 @@ use selfmate_encode::Planes;
 use selfmate_nn::valuenet::{BatchNetwork, BatchScratch};
 use selfmate_search::{Wdl, flip_value};
 
-use super::replay::Transition;
+use super::replay::StoredPosition;
 use crate::opponent::GameOpponent;
 use crate::random_plies::random_plies;
 
@@ -77,7 +77,7 @@ pub struct PlayConfig {
 pub struct FinishedGame {
     /// The positions before and after each of the network's moves. A truncated game counts as
     /// drawn: failing to mate in time is the most common failure against weak players.
-    pub transitions: Vec<Transition>,
+    pub positions: Vec<StoredPosition>,
     pub outcome: Outcome,
     /// The network's side; White when it played both.
     pub side: Color,
@@ -121,16 +121,16 @@ pub fn play(
         game.play_unchecked(legal[choice]);
     };
     let plies = (game.ply() - first) as u32;
-    let mut transitions = Vec::new();
+    let mut positions = Vec::new();
     learned.dedup();
     let last = game.ply();
     for ply in learned.into_iter().rev().filter(|ply| *ply < last) {
         game.rewind(ply);
         let result = Wdl::of_outcome(outcome, game.turn()).value();
-        transitions.push(Transition::new(game.position(), result as i8));
+        positions.push(StoredPosition::new(game.position(), result as i8));
     }
-    transitions.reverse();
-    FinishedGame { transitions, outcome, side, plies }
+    positions.reverse();
+    FinishedGame { positions, outcome, side, plies }
 }
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
         for seed in 0..20 {
             let mut rng = Seed::new(seed).rng();
             let game = play(&network, GameOpponent::Random, Color::White, &play_config, &mut rng);
-            let results: Vec<f32> = game.transitions.iter().map(Transition::result).collect();
+            let results: Vec<f32> = game.positions.iter().map(StoredPosition::result).collect();
             if let Some(winner) = game.outcome.winner {
                 decided += 1;
                 // Before White's moves White is to move, after them Black.

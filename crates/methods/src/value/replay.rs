@@ -4,7 +4,7 @@ use selfmate_chess::{Chess, Color, Position, Rng, Role};
 
 /// A position and the game's result for its side to move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transition {
+pub struct StoredPosition {
     /// White's pieces by kind, then Black's.
     boards: [u64; 12],
     white_moves: bool,
@@ -14,15 +14,15 @@ pub struct Transition {
 
 const BYTES: usize = 12 * 8 + 2;
 
-impl Transition {
-    pub fn new(position: &Chess, result: i8) -> Transition {
+impl StoredPosition {
+    pub fn new(position: &Chess, result: i8) -> StoredPosition {
         let mut boards = [0; 12];
         let board = position.board();
         let pieces = Color::ALL.into_iter().flat_map(|color| Role::ALL.map(|role| (color, role)));
         for (word, (color, role)) in boards.iter_mut().zip(pieces) {
             *word = (board.by_color(color) & board.by_role(role)).0;
         }
-        Transition { boards, white_moves: position.turn() == Color::White, result }
+        StoredPosition { boards, white_moves: position.turn() == Color::White, result }
     }
 
     pub fn result(&self) -> f32 {
@@ -31,7 +31,7 @@ impl Transition {
 
     /// The same position or one of its mirror images: files mirrored, colours exchanged, or both.
     /// Castling apart, the rules are symmetric, so the result is the same.
-    pub fn image(&self, rng: &mut Rng) -> Transition {
+    pub fn image(&self, rng: &mut Rng) -> StoredPosition {
         let mut image = *self;
         if rng.chance(0.5) {
             image.boards = image.boards.map(|word| word.swap_bytes().reverse_bits());
@@ -54,49 +54,49 @@ impl Transition {
     }
 }
 
-/// The latest transitions; a full buffer overwrites the oldest.
+/// The latest positions; a full buffer overwrites the oldest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReplayBuffer {
-    transitions: Vec<Transition>,
+    positions: Vec<StoredPosition>,
     capacity: usize,
-    /// Where the next transition goes once the buffer is full.
+    /// Where the next position goes once the buffer is full.
     next: usize,
 }
 
 impl ReplayBuffer {
     pub fn new(capacity: usize) -> ReplayBuffer {
-        ReplayBuffer { transitions: Vec::new(), capacity: capacity.max(1), next: 0 }
+        ReplayBuffer { positions: Vec::new(), capacity: capacity.max(1), next: 0 }
     }
 
     pub fn len(&self) -> usize {
-        self.transitions.len()
+        self.positions.len()
     }
 
     pub fn is_empty(&self) -> bool {
-        self.transitions.is_empty()
+        self.positions.is_empty()
     }
 
-    pub fn push(&mut self, transition: Transition) {
-        if self.transitions.len() < self.capacity {
-            self.transitions.push(transition);
+    pub fn push(&mut self, position: StoredPosition) {
+        if self.positions.len() < self.capacity {
+            self.positions.push(position);
         } else {
-            self.transitions[self.next] = transition;
+            self.positions[self.next] = position;
             self.next = (self.next + 1) % self.capacity;
         }
     }
 
     /// Draws with replacement.
-    pub fn draw(&self, count: usize, rng: &mut Rng) -> Vec<Transition> {
-        (0..count).filter_map(|_| rng.choose(&self.transitions).copied()).collect()
+    pub fn draw(&self, count: usize, rng: &mut Rng) -> Vec<StoredPosition> {
+        (0..count).filter_map(|_| rng.choose(&self.positions).copied()).collect()
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(8 + BYTES * self.transitions.len());
+        let mut bytes = Vec::with_capacity(8 + BYTES * self.positions.len());
         bytes.extend((self.next as u64).to_le_bytes());
-        for transition in &self.transitions {
-            bytes.extend(transition.boards.iter().flat_map(|word| word.to_le_bytes()));
-            bytes.push(u8::from(transition.white_moves));
-            bytes.extend(transition.result.to_le_bytes());
+        for position in &self.positions {
+            bytes.extend(position.boards.iter().flat_map(|word| word.to_le_bytes()));
+            bytes.push(u8::from(position.white_moves));
+            bytes.extend(position.result.to_le_bytes());
         }
         bytes
     }
@@ -110,16 +110,16 @@ impl ReplayBuffer {
         let Some(next) = next.filter(|_| left.is_empty() && records.len() <= capacity) else {
             return Err(format!("{} bytes: expected {BYTES} for each position", bytes.len()));
         };
-        let transition = |record: &[u8; BYTES]| {
+        let position = |record: &[u8; BYTES]| {
             let (words, rest) = record.split_at(12 * 8);
             let (words, _) = words.as_chunks::<8>();
             let mut boards = [0; 12];
             for (board, word) in boards.iter_mut().zip(words) {
                 *board = u64::from_le_bytes(*word);
             }
-            Transition { boards, white_moves: rest[0] == 1, result: rest[1] as i8 }
+            StoredPosition { boards, white_moves: rest[0] == 1, result: rest[1] as i8 }
         };
-        Ok(ReplayBuffer { transitions: records.iter().map(transition).collect(), capacity, next })
+        Ok(ReplayBuffer { positions: records.iter().map(position).collect(), capacity, next })
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn transitions(count: usize) -> Vec<(Transition, Game)> {
+    fn positions(count: usize) -> Vec<(StoredPosition, Game)> {
         let mut rng = Seed::new(1).rng();
         let mut game = Game::new();
         (0..count)
@@ -140,28 +140,28 @@ mod tests {
                 }
                 let legal = game.legal_moves();
                 game.play_unchecked(legal[rng.below(legal.len())]);
-                (Transition::new(game.position(), number as i8 % 3 - 1), game.clone())
+                (StoredPosition::new(game.position(), number as i8 % 3 - 1), game.clone())
             })
             .collect()
     }
 
     #[test]
     fn planes_equal_those_of_the_encoding() {
-        for (transition, game) in transitions(50) {
+        for (position, game) in positions(50) {
             let mut planes = Vec::new();
-            transition.planes(&mut planes);
+            position.planes(&mut planes);
             assert_eq!(planes, Planes::Planes13.encoded(&game));
         }
     }
 
     #[test]
     fn all_four_mirror_images_are_drawn() {
-        let transition = |fen| Transition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1);
+        let position = |fen| StoredPosition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1);
         let images = [
-            transition("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
-            transition("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
-            transition("r3k3/p7/8/8/8/8/8/4K3 b - - 0 1"),
-            transition("3k3r/7p/8/8/8/8/8/3K4 b - - 0 1"),
+            position("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
+            position("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
+            position("r3k3/p7/8/8/8/8/8/4K3 b - - 0 1"),
+            position("3k3r/7p/8/8/8/8/8/3K4 b - - 0 1"),
         ];
         let mut rng = Seed::new(3).rng();
         let mut seen = [0; 4];
@@ -174,14 +174,14 @@ mod tests {
 
     #[test]
     fn a_full_buffer_overwrites_the_oldest_and_round_trips() {
-        let all = transitions(25);
+        let all = positions(25);
         let mut replay = ReplayBuffer::new(10);
-        for (transition, _) in &all {
-            replay.push(*transition);
+        for (position, _) in &all {
+            replay.push(*position);
         }
         assert_eq!(replay.len(), 10);
-        let latest: Vec<Transition> = all[15..].iter().map(|(transition, _)| *transition).collect();
-        assert!(replay.transitions.iter().all(|transition| latest.contains(transition)));
+        let latest: Vec<StoredPosition> = all[15..].iter().map(|(position, _)| *position).collect();
+        assert!(replay.positions.iter().all(|position| latest.contains(position)));
         let bytes = replay.encode();
         assert_eq!(ReplayBuffer::decode(&bytes, 10).unwrap(), replay);
         assert!(ReplayBuffer::decode(&bytes[..bytes.len() - 1], 10).is_err());

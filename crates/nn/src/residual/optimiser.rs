@@ -4,6 +4,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::weights::{Layout, Weights};
+use crate::adam::{AdamConstants, AdamStep, squares};
 
 /// Weights that one thread updates at a time.
 const PIECE: usize = 1 << 14;
@@ -60,8 +61,6 @@ impl Step {
         first: &mut [f32],
         second: &mut [f32],
     ) {
-        let steps = self.steps as f64 + 1.0;
-        let correction = |beta: f32| (1.0 - libm::pow(f64::from(beta), steps)) as f32;
         let (rate, decay, scale) = (self.learning_rate, self.weight_decay, self.scale);
         let layout = weights.layout().clone();
         for range in trained(&layout) {
@@ -82,9 +81,8 @@ impl Step {
                     );
                 }
                 Optimiser::Adam { beta1, beta2, epsilon } => {
-                    let rate = rate / correction(beta1);
-                    let second_scale = 1.0 / correction(beta2);
-                    let keep = 1.0 - self.learning_rate * decay;
+                    let constants = AdamConstants { beta1, beta2, epsilon };
+                    let step = AdamStep::new(constants, self.steps, rate, decay, scale);
                     let second = &mut second[range];
                     let pieces = weights.par_chunks_mut(PIECE).zip(first.par_chunks_mut(PIECE));
                     let pieces = pieces.zip(second.par_chunks_mut(PIECE));
@@ -92,11 +90,7 @@ impl Step {
                         |(((weights, first), second), gradient)| {
                             let all = weights.iter_mut().zip(first).zip(second).zip(gradient);
                             for (((weight, first), second), gradient) in all {
-                                let gradient = gradient * scale;
-                                *first += (1.0 - beta1) * (gradient - *first);
-                                *second += (1.0 - beta2) * (gradient * gradient - *second);
-                                let size = (*second * second_scale).sqrt() + epsilon;
-                                *weight = *weight * keep - rate * *first / size;
+                                *weight = step.update(*weight, first, second, *gradient);
                             }
                         },
                     );
@@ -108,15 +102,6 @@ impl Step {
 
 /// The length of the trained part of a vector, summed in a fixed order.
 pub(super) fn norm(layout: &Layout, values: &[f32]) -> f32 {
-    let squares = |values: &[f32]| -> f64 {
-        let mut lanes = [0.0f32; 16];
-        for chunk in values.chunks(16) {
-            for (lane, value) in lanes.iter_mut().zip(chunk) {
-                *lane += value * value;
-            }
-        }
-        lanes.iter().map(|lane| f64::from(*lane)).sum()
-    };
     let tensors = trained(layout).map(|range| {
         let pieces = values[range].par_chunks(PIECE).map(squares);
         pieces.collect::<Vec<f64>>().iter().sum::<f64>()

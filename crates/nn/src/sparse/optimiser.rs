@@ -10,6 +10,7 @@ use super::config::ConfigError;
 use super::gradient::Gradient;
 use super::trainer::TrainerConfig;
 use super::weights::{HEAD_BOUND, INPUT_BOUND, Weights};
+use crate::adam::{AdamConstants, AdamStep, squares};
 
 /// Moments of the gradients, and the moving average of the weights.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,21 +18,6 @@ pub(super) struct Adam {
     pub first: Weights,
     pub second: Weights,
     pub average: Weights,
-}
-
-/// The constants of one step.
-#[derive(Clone, Copy)]
-struct Step {
-    gradient_scale: f32,
-    beta1: f32,
-    beta2: f32,
-    /// The learning rate with the bias correction of the first moment.
-    rate: f32,
-    /// The bias correction of the second moment.
-    second_scale: f32,
-    epsilon: f32,
-    /// The factor of weight decay.
-    keep: f32,
 }
 
 impl Adam {
@@ -50,24 +36,16 @@ impl Adam {
         learning_rate: f32,
         config: &TrainerConfig,
     ) {
-        let steps = step as f64 + 1.0;
-        let correction = |beta: f32| (1.0 - libm::pow(f64::from(beta), steps)) as f32;
-        let step = Step {
-            gradient_scale: scale,
-            beta1: config.beta1,
-            beta2: config.beta2,
-            rate: learning_rate / correction(config.beta1),
-            second_scale: 1.0 / correction(config.beta2),
-            epsilon: config.epsilon,
-            keep: 1.0 - learning_rate * config.weight_decay,
-        };
+        let TrainerConfig { beta1, beta2, epsilon, weight_decay, .. } = *config;
+        let constants = AdamConstants { beta1, beta2, epsilon };
+        let step = AdamStep::new(constants, step, learning_rate, weight_decay, scale);
         self.rows(weights, gradient, step);
         self.small(weights, gradient, step);
         gradient.touched_input.fill(false);
         gradient.touched_policy.fill(false);
     }
 
-    fn rows(&mut self, weights: &mut Weights, gradient: &mut Gradient, step: Step) {
+    fn rows(&mut self, weights: &mut Weights, gradient: &mut Gradient, step: AdamStep) {
         let width = weights.config.hidden;
         let update = |weights: &mut [f32],
                       first: &mut [f32],
@@ -80,7 +58,7 @@ impl Adam {
             let rows = rows.zip(sums.par_chunks_mut(width)).zip(touched).with_min_len(64);
             rows.for_each(|(((weights, (first, second)), sums), touched)| {
                 if *touched {
-                    step.apply(weights, first, second, sums, bound);
+                    apply(step, weights, first, second, sums, bound);
                 }
             });
         };
@@ -104,13 +82,13 @@ impl Adam {
     }
 
     /// All tensors except the two large ones.
-    fn small(&mut self, weights: &mut Weights, gradient: &mut Gradient, step: Step) {
+    fn small(&mut self, weights: &mut Weights, gradient: &mut Gradient, step: AdamStep) {
         let moments = self.first.tensors_mut().into_iter().zip(self.second.tensors_mut());
         let tensors = weights.tensors_mut().into_iter().zip(gradient.sums.tensors_mut());
         for ((weights, sums), (first, second)) in tensors.zip(moments) {
             if !matches!(weights.name, "input.weight" | "policy.weight") {
                 let bound = weights.bound;
-                step.apply(weights.values, first.values, second.values, sums.values, bound);
+                apply(step, weights.values, first.values, second.values, sums.values, bound);
             }
         }
     }
@@ -129,39 +107,23 @@ impl Adam {
     }
 }
 
-impl Step {
-    fn apply(
-        self,
-        weights: &mut [f32],
-        first: &mut [f32],
-        second: &mut [f32],
-        sums: &mut [f32],
-        bound: f32,
-    ) {
-        let moments = first.iter_mut().zip(second);
-        for ((weight, sum), (first, second)) in weights.iter_mut().zip(sums).zip(moments) {
-            let gradient = *sum * self.gradient_scale;
-            *sum = 0.0;
-            *first += (1.0 - self.beta1) * (gradient - *first);
-            *second += (1.0 - self.beta2) * (gradient * gradient - *second);
-            let size = (*second * self.second_scale).sqrt() + self.epsilon;
-            let moved = *weight * self.keep - self.rate * *first / size;
-            *weight = moved.clamp(-bound, bound);
-        }
+fn apply(
+    step: AdamStep,
+    weights: &mut [f32],
+    first: &mut [f32],
+    second: &mut [f32],
+    sums: &mut [f32],
+    bound: f32,
+) {
+    let moments = first.iter_mut().zip(second);
+    for ((weight, sum), (first, second)) in weights.iter_mut().zip(sums).zip(moments) {
+        *weight = step.update(*weight, first, second, *sum).clamp(-bound, bound);
+        *sum = 0.0;
     }
 }
 
 /// The length of the gradient, summed row by row in a fixed order.
 pub(super) fn norm(gradient: &Gradient) -> f32 {
-    let squares = |values: &[f32]| -> f64 {
-        let mut lanes = [0.0f32; 16];
-        for chunk in values.chunks(16) {
-            for (lane, value) in lanes.iter_mut().zip(chunk) {
-                *lane += value * value;
-            }
-        }
-        lanes.iter().map(|lane| f64::from(*lane)).sum()
-    };
     let width = gradient.sums.config.hidden;
     let mut total = 0.0;
     for tensor in gradient.sums.tensors() {

@@ -62,7 +62,7 @@ pub fn gradient(network: &Network, samples: &[Sample<'_>]) -> (f64, Parameters) 
     (error / (samples.len() as f64).max(1.0), total)
 }
 
-/// Transposed convolutions for the backward pass.
+/// Filters with inputs and outputs exchanged, for the backward pass.
 struct Transposed {
     /// First and second of each block.
     blocks: Vec<[Vec<f32>; 2]>,

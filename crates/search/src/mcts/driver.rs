@@ -10,12 +10,12 @@ use crate::evaluator::Evaluator;
 
 /// When a search ends, in addition to its budget of simulations.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limit<'a> {
+pub struct StopCondition<'a> {
     pub deadline: Option<Instant>,
     pub stop: Option<&'a AtomicBool>,
 }
 
-impl Limit<'_> {
+impl StopCondition<'_> {
     fn reached(&self) -> bool {
         self.stop.is_some_and(|stop| stop.load(Relaxed))
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
@@ -28,7 +28,7 @@ const LEAVES: usize = 1;
 const CHECK_INTERVAL: usize = 16;
 
 /// Searches until the budget is spent or the limit is reached.
-pub fn run(search: &mut Search, evaluator: &mut dyn Evaluator, limit: &Limit<'_>) {
+pub fn run(search: &mut Search, evaluator: &mut dyn Evaluator, limit: &StopCondition<'_>) {
     run_in(search, &mut Batch::new(evaluator), evaluator, limit);
 }
 
@@ -38,7 +38,7 @@ pub fn run_in(
     search: &mut Search,
     batch: &mut Batch,
     evaluator: &mut dyn Evaluator,
-    limit: &Limit<'_>,
+    limit: &StopCondition<'_>,
 ) {
     while !search.is_solved() {
         let busy = work(search, batch, evaluator);
@@ -54,7 +54,11 @@ pub fn run_in(
 }
 
 /// Like [`run`], with one thread per evaluator in a shared tree.
-pub fn run_parallel(search: &mut Search, evaluators: &mut [Box<dyn Evaluator>], limit: &Limit<'_>) {
+pub fn run_parallel(
+    search: &mut Search,
+    evaluators: &mut [Box<dyn Evaluator>],
+    limit: &StopCondition<'_>,
+) {
     let [first, others @ ..] = evaluators else { return };
     if others.is_empty() {
         return run(search, first.as_mut(), limit);

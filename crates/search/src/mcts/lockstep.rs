@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use selfmate_chess::{Game, Seed};
 
 use super::batch::Batch;
-use super::driver::{Limit, run_in};
+use super::driver::{StopCondition, run_in};
 use super::params::SearchParams;
 use super::search::Search;
 use crate::evaluator::{Evaluation, Evaluator, Leaf};
@@ -47,7 +47,7 @@ impl SearchSlot {
 
     /// Completes the search without the other slots, unless `stop` is set.
     pub fn run(&mut self, evaluator: &mut dyn Evaluator, stop: &AtomicBool) {
-        let limit = Limit { stop: Some(stop), ..Limit::default() };
+        let limit = StopCondition { stop: Some(stop), ..StopCondition::default() };
         run_in(&mut self.search, &mut self.batch, evaluator, &limit);
         self.is_busy = false;
     }

@@ -29,7 +29,7 @@ use crate::value::{Wdl, flip_value};
 ///
 /// ```
 /// use selfmate_chess::{Game, Seed};
-/// use selfmate_search::mcts::{Limit, Search, SearchParams, run};
+/// use selfmate_search::mcts::{StopCondition, Search, SearchParams, run};
 /// use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 ///
 /// /// Values every position as drawn and every move alike.
@@ -47,7 +47,7 @@ use crate::value::{Wdl, flip_value};
 /// let params = SearchParams { memory_mb: 16, ..SearchParams::default() };
 /// let mut search = Search::new(params)?;
 /// search.start(&Game::new(), 100, Seed::new(1));
-/// run(&mut search, &mut Drawn, &Limit::default());
+/// run(&mut search, &mut Drawn, &StopCondition::default());
 ///
 /// let result = search.result();
 /// assert_eq!(result.simulations, 100);

@@ -82,14 +82,14 @@ mod tests {
 
     use super::*;
     use crate::evaluator::Material;
-    use crate::mcts::{Limit, SearchParams, run};
+    use crate::mcts::{SearchParams, StopCondition, run};
 
     fn searched(simulations: u64) -> (Search, Game) {
         let mut search =
             Search::new(SearchParams { memory_mb: 4, ..SearchParams::default() }).unwrap();
         let game = Game::new();
         search.start(&game, simulations, Seed::new(1));
-        run(&mut search, &mut Material, &Limit::default());
+        run(&mut search, &mut Material, &StopCondition::default());
         (search, game)
     }
 

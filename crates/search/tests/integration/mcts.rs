@@ -9,8 +9,8 @@ use selfmate_chess::notation::{parse_move, san, uci};
 use selfmate_chess::{Game, Seed};
 use selfmate_search::evaluator::{Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{
-    Batch, Expansion, Gumbel, GumbelSearch, Limit, Lockstep, Proof, RootRule, Search, SearchParams,
-    SearchResult, SearchSlot, Temperature, run, run_parallel,
+    Batch, Expansion, Gumbel, GumbelSearch, Lockstep, Proof, RootRule, Search, SearchParams,
+    SearchResult, SearchSlot, StopCondition, Temperature, run, run_parallel,
 };
 use selfmate_search::{Evaluator, Wdl};
 
@@ -29,7 +29,7 @@ fn search(
 ) -> SearchResult {
     let mut search = Search::new(params).unwrap();
     search.start(game, simulations, Seed::new(seed));
-    run(&mut search, evaluator, &Limit::default());
+    run(&mut search, evaluator, &StopCondition::default());
     search.result()
 }
 
@@ -210,7 +210,7 @@ fn the_subtree_is_kept_when_the_game_continues() {
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut game = Game::new();
     search.start(&game, 1000, Seed::new(1));
-    run(&mut search, &mut evaluator, &Limit::default());
+    run(&mut search, &mut evaluator, &StopCondition::default());
     let result = search.result();
     let expected = result.moves[0].visits;
     assert_eq!(result.best, Some(result.moves[0].played));
@@ -232,7 +232,7 @@ fn memory_stays_below_its_limit_and_the_search_continues() {
     let params = SearchParams { memory_mb: 2, ..SearchParams::default() };
     let mut search = Search::new(params).unwrap();
     search.start(&Game::new(), 200_000, Seed::new(1));
-    run(&mut search, &mut Uniform, &Limit::default());
+    run(&mut search, &mut Uniform, &StopCondition::default());
     assert_eq!(search.simulations(), 200_000);
     assert!(search.memory_bytes() <= 2 * 1_048_576, "{}", search.memory_bytes());
     assert_eq!(search.result().moves.iter().map(|m| m.visits).sum::<u32>(), 200_000);
@@ -245,7 +245,7 @@ fn threads_share_a_tree_without_losing_a_simulation() {
         search.start(&Game::new(), 20_000, Seed::new(1));
         let mut evaluators: Vec<Box<dyn Evaluator>> =
             vec![Box::new(Scripted::new(Seed::new(1))), Box::new(Scripted::new(Seed::new(1)))];
-        run_parallel(&mut search, &mut evaluators, &Limit::default());
+        run_parallel(&mut search, &mut evaluators, &StopCondition::default());
         let result = search.result();
         assert_eq!(result.simulations, 20_000, "{name}");
         assert_eq!(result.moves.iter().map(|m| m.visits).sum::<u32>(), 20_000, "{name}");
@@ -258,7 +258,7 @@ fn threads_share_a_small_tree_that_is_recycled() {
     let mut search = Search::new(SearchParams { memory_mb: 1, ..SearchParams::default() }).unwrap();
     search.start(&Game::new(), 100_000, Seed::new(1));
     let mut evaluators: Vec<Box<dyn Evaluator>> = vec![Box::new(Uniform), Box::new(Uniform)];
-    run_parallel(&mut search, &mut evaluators, &Limit::default());
+    run_parallel(&mut search, &mut evaluators, &StopCondition::default());
     assert_eq!(search.simulations(), 100_000);
     assert_eq!(search.simulations_in_flight(), 0);
 }
@@ -270,7 +270,7 @@ fn a_search_can_be_restricted_to_some_root_moves() {
         [parse_move(game.position(), "a3").unwrap(), parse_move(game.position(), "h3").unwrap()];
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start_among(&game, &only, 100, Seed::new(1));
-    run(&mut search, &mut Uniform, &Limit::default());
+    run(&mut search, &mut Uniform, &StopCondition::default());
     let result = search.result();
     assert_eq!(result.moves.len(), 2);
     assert!(only.contains(&result.best.unwrap()));
@@ -282,7 +282,7 @@ fn mates_are_proven_among_some_root_moves_too() {
     let all: Vec<_> = game.legal_moves().to_vec();
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start_among(&game, &all, 3_000, Seed::new(1));
-    run(&mut search, &mut Uniform, &Limit::default());
+    run(&mut search, &mut Uniform, &StopCondition::default());
     let result = search.result();
     assert!(matches!(result.moves[0].proof, Proof::Win(_)), "{:?}", result.moves[0]);
 }
@@ -292,7 +292,7 @@ fn a_tree_is_not_reused_for_another_halfmove_clock() {
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     let mut proof = |fen: &str| {
         search.start(&parse_game(fen).unwrap(), 60_000, Seed::new(1));
-        run(&mut search, &mut Uniform, &Limit::default());
+        run(&mut search, &mut Uniform, &StopCondition::default());
         search.result().proof
     };
     assert!(matches!(proof("6k1/8/4K3/8/8/8/8/R7 w - - 0 1"), Proof::Win(_)));
@@ -306,7 +306,7 @@ fn threads_end_at_once_in_a_position_without_moves() {
     let mut search = Search::new(small(SearchParams::default())).unwrap();
     search.start(&game, u64::MAX, Seed::new(1));
     let mut evaluators: Vec<Box<dyn Evaluator>> = vec![Box::new(Uniform), Box::new(Uniform)];
-    run_parallel(&mut search, &mut evaluators, &Limit::default());
+    run_parallel(&mut search, &mut evaluators, &StopCondition::default());
     assert_eq!(search.result().best, None);
 }
 
@@ -341,7 +341,7 @@ fn a_search_continues_beyond_its_halving_table() {
     let mut evaluator = Scripted::new(Seed::new(1));
     let mut search = Search::new(small(SearchParams::gumbel())).unwrap();
     search.start(&Game::new(), 1 << 21, Seed::new(1));
-    run(&mut search, &mut evaluator, &Limit::default());
+    run(&mut search, &mut evaluator, &StopCondition::default());
     let mut visits = search.root_visits();
     visits.sort_unstable_by(|a, b| b.cmp(a));
     assert!(visits[1] > visits[0] / 2, "{visits:?}");

@@ -13,7 +13,7 @@ use selfmate_chess::tablebase::{Syzygy, TableResult, Tablebase, Tables};
 use selfmate_chess::{Board, Chess, Color, Game, Move, Piece, Position, Rng, Seed, Square};
 use selfmate_search::alphabeta::{AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Score, Weights};
 use selfmate_search::evaluator::{Material, Uniform};
-use selfmate_search::mcts::{Limit, Proof, Search, SearchParams, SearchResult, run};
+use selfmate_search::mcts::{Proof, Search, SearchParams, SearchResult, StopCondition, run};
 use selfmate_search::{Evaluator, Wdl};
 
 /// After White captures the pawn, king and rook against king is left.
@@ -63,7 +63,7 @@ fn mcts(
         Search::new(SearchParams { memory_mb: 16, ..SearchParams::default() }).unwrap();
     search.set_tables(tables);
     search.start(game, simulations, Seed::new(1));
-    run(&mut search, evaluator, &Limit::default());
+    run(&mut search, evaluator, &StopCondition::default());
     search.result()
 }
 
@@ -231,7 +231,7 @@ fn a_tree_search_wins_positions_that_are_won_by_tablebase() {
             search.set_tables(Some(tables.clone()));
             let winner = play_out(game, &mut rng, |game| {
                 search.start(game, 8, Seed::new(1));
-                run(&mut search, &mut Uniform, &Limit::default());
+                run(&mut search, &mut Uniform, &StopCondition::default());
                 let result = search.result();
                 assert_eq!(result.wdl, Wdl::WIN);
                 result.best.unwrap()

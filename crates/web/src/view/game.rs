@@ -6,7 +6,7 @@ use selfmate_chess::fen::to_fen;
 use selfmate_chess::{Color, Game, Move, Position};
 use selfmate_run::{GameRecord, RecordError};
 use selfmate_search::player::Score;
-use selfmate_search::white_value;
+use selfmate_search::{Wdl, white_value};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -78,8 +78,8 @@ pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
             .into_iter()
             .filter(|(_, share)| *share > 0.0)
             .map(|(m, share)| Share { played: MoveView::new(game.position(), m), share });
-        let value = white_value(position.value, game.turn());
-        judged[usize::from(position.ply)] = Some((value, position.draw, shares.collect()));
+        let white = Wdl::new(position.value, position.draw).for_white(game.turn());
+        judged[usize::from(position.ply)] = Some((white.value(), white.draw, shares.collect()));
     })?;
     let player = format!("step {}", record.network);
     let plies = plies(record.start_game()?, &record.moves, |ply, view| {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use selfmate_chess::{Game, Seed};
 use selfmate_search::Evaluator;
 use selfmate_search::evaluator::{Material, Playout, Rollout, Scripted, Uniform};
-use selfmate_search::mcts::{Limit, Search, SearchParams, run, run_parallel};
+use selfmate_search::mcts::{Search, SearchParams, StopCondition, run, run_parallel};
 
 use super::{Part, ROOM, per_second};
 
@@ -28,7 +28,7 @@ fn large_tree(label: &'static str, threads: usize) -> Part {
         (0..threads).map(|_| -> Box<dyn Evaluator> { Box::new(Uniform) }).collect();
     let started = Instant::now();
     search.start(&Game::new(), SIMULATIONS, Seed::new(1));
-    run_parallel(&mut search, &mut evaluators, &Limit::default());
+    run_parallel(&mut search, &mut evaluators, &StopCondition::default());
     let bytes = search.memory_bytes() as f64 / SIMULATIONS as f64;
     let part = per_second(label, search.simulations(), started.elapsed(), "simulations");
     Part { bytes_per_simulation: Some(bytes), ..part }
@@ -48,7 +48,7 @@ pub fn mcts_800(time: Duration) -> Part {
     while started.elapsed() < time {
         search.clear();
         search.start(&Game::new(), 800, Seed::new(1));
-        run(&mut search, &mut Uniform, &Limit::default());
+        run(&mut search, &mut Uniform, &StopCondition::default());
         simulations += search.simulations();
     }
     per_second("tree alone, 800 simulations, PUCT", simulations, started.elapsed(), "simulations")
@@ -75,7 +75,11 @@ fn timed(
     let mut search = Search::new(params).expect(ROOM);
     let started = Instant::now();
     search.start(&Game::new(), u64::MAX, Seed::new(1));
-    run(&mut search, evaluator, &Limit { deadline: Some(started + time), ..Limit::default() });
+    run(
+        &mut search,
+        evaluator,
+        &StopCondition { deadline: Some(started + time), ..StopCondition::default() },
+    );
     per_second(label, search.simulations(), started.elapsed(), "simulations")
 }
 
@@ -90,7 +94,7 @@ pub fn fingerprint(add: &mut dyn FnMut(u64)) {
     for params in rules {
         let mut search = Search::new(SearchParams { memory_mb: 16, ..params }).expect(ROOM);
         search.start(&Game::new(), 2_000, Seed::new(1));
-        run(&mut search, &mut Scripted::new(Seed::new(1)), &Limit::default());
+        run(&mut search, &mut Scripted::new(Seed::new(1)), &StopCondition::default());
         let result = search.result();
         for (m, target) in result.moves.iter().zip(&result.policy_target) {
             add(u64::from(m.visits));

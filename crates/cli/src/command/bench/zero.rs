@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use selfmate_chess::{Game, Move, Seed};
 use selfmate_methods::players::shipped_weights;
 use selfmate_nn::sparse::{Network, Trainer, TrainerConfig, bench};
-use selfmate_search::mcts::{Batch, Limit, Search, SearchParams, run_in};
+use selfmate_search::mcts::{Batch, Search, SearchParams, StopCondition, run_in};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
 use selfmate_selfplay::{Generation, SelfPlayConfig, SelfPlayer};
 
@@ -59,7 +59,7 @@ fn grow(evaluator: &mut dyn Evaluator, time: Duration) -> (u64, Duration) {
         }
         search.clear();
         search.start(game, 800, Seed::new(1));
-        run_in(&mut search, &mut batch, evaluator, &Limit::default());
+        run_in(&mut search, &mut batch, evaluator, &StopCondition::default());
         simulations += search.simulations();
     }
     (simulations, started.elapsed())
