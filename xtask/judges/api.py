@@ -20,7 +20,9 @@ def main():
             subprocess.run(train, check=True, stderr=subprocess.DEVNULL)
         with serving(binary, runs) as base:
             command = [sys.executable, "-m", "schemathesis.cli", "run", f"{base}/openapi.json"]
-            command += ["--seed", "1", "--workers", "2", "--max-time", seconds]
+            # One worker: CPython 3.11 raises "AST constructor recursion depth mismatch" when two
+            # threads parse at once, and schemathesis then reports it as an error of the API.
+            command += ["--seed", "1", "--workers", "1", "--max-time", seconds]
             judged = subprocess.run(command)
     sys.exit(judged.returncode)
 
