@@ -274,11 +274,7 @@ impl Env {
         match self.outcome {
             None => Transition { reward: 0, done: false, truncated: false },
             Some(outcome) => Transition {
-                reward: match outcome.winner {
-                    None => 0,
-                    Some(winner) if winner == mover => 1,
-                    Some(_) => -1,
-                },
+                reward: outcome.reward(mover),
                 done: !outcome.is_truncated(),
                 truncated: outcome.is_truncated(),
             },

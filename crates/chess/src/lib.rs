@@ -8,6 +8,7 @@ pub mod env;
 pub mod epd;
 pub mod fen;
 pub mod game;
+pub mod material;
 pub mod notation;
 pub mod outcome;
 pub mod perft;

@@ -17,9 +17,19 @@ impl Outcome {
         Outcome { winner: None, reason }
     }
 
-    /// True if the game reached the ply cap. Its result is unknown; it is not a draw.
+    /// True if the game reached the ply cap. It has no result, so it is not a draw: it gives no reward
+    /// and no value target, and counts half a point where points are counted.
     pub const fn is_truncated(self) -> bool {
         matches!(self.reason, Reason::Truncated)
+    }
+
+    /// 1 for a win, -1 for a loss, 0 otherwise.
+    pub fn reward(self, color: Color) -> i8 {
+        match self.winner {
+            Some(winner) if winner == color => 1,
+            Some(_) => -1,
+            None => 0,
+        }
     }
 
     /// 1 for a win, 0 for a loss, ½ otherwise.
