@@ -1,10 +1,14 @@
-//! `cargo xtask compare`: trains the learners, each with its own budget, and rates them on one ladder.
+//! `cargo xtask compare`: trains the learners, each with its own budget, and rates them on one ladder,
+//! together with a search that does not learn.
 //!
 //! Writes docs/comparison.md and its picture, which are generated and never edited by hand. When it
 //! is started again after an interruption, trainings and the ladder continue where they stopped.
 
+mod code_lines;
+mod method;
+mod page;
+
 use std::{
-    fmt::Write as _,
     fs::{self, File},
     path::PathBuf,
     process::Command,
@@ -16,6 +20,9 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+
+use method::{METHODS, Method, Source};
+use page::{Row, Training, page};
 
 use crate::process::{capture, cargo, find_program, root, run as run_command, target_dir};
 
@@ -50,69 +57,6 @@ pub struct Options {
     concurrency: usize,
 }
 
-/// A learner with its texts for the page and its budget.
-struct Learner {
-    name: &'static str,
-    method: &'static str,
-    /// What the training starts from.
-    start: &'static str,
-    /// Flags of `train`.
-    budget: &'static str,
-}
-
-/// The learners of whole games. The names are repeated here because xtask does not use selfmate's
-/// crates; `selfmate train` rejects a name that is not in its own table.
-const LEARNERS: &[Learner] = &[
-    Learner {
-        name: "zero",
-        method: "sparse network, self-play, Gumbel search",
-        start: "random weights",
-        budget: "--minutes 60",
-    },
-    Learner {
-        name: "alphazero",
-        method: "residual network, self-play, Gumbel search",
-        start: "random weights",
-        budget: "--minutes 30",
-    },
-    Learner {
-        name: "value",
-        method: "value network, Monte Carlo returns, one ply",
-        start: "random weights",
-        budget: "--games 3000",
-    },
-    Learner {
-        name: "reinforce",
-        method: "policy network, policy gradient, no search",
-        start: "random weights",
-        budget: "--minutes 30",
-    },
-    Learner {
-        name: "qlearn",
-        method: "table of values, Q-learning, no search",
-        start: "an empty table",
-        budget: "--minutes 10",
-    },
-    Learner {
-        name: "clone",
-        method: "sparse network, copies Stockfish",
-        start: "Stockfish's games",
-        budget: "--minutes 45",
-    },
-    Learner {
-        name: "evolve",
-        method: "evaluation weights, CMA-ES, alpha-beta",
-        start: "a plain evaluation by hand",
-        budget: "--minutes 30",
-    },
-    Learner {
-        name: "tune",
-        method: "evaluation weights, SPRT, SPSA, Texel, alpha-beta",
-        start: "a plain evaluation by hand",
-        budget: "--minutes 45",
-    },
-];
-
 /// Players with fixed ratings: some of our own, and Stockfish limited to the Elo that it claims.
 const ANCHORS: &[(&str, u32)] = &[
     ("random", 0),
@@ -126,25 +70,20 @@ const ANCHORS: &[(&str, u32)] = &[
 const PLAYER_FILES: [&str; 5] =
     ["model.safetensors", "value.safetensors", "policy.safetensors", "table.q", "weights.toml"];
 
-struct Row {
-    name: String,
-    method: String,
-    start: String,
-    seconds: f64,
-    games: u64,
-    bytes: u64,
-    elo: f64,
-    /// `None` where all games had the same result.
-    error: Option<f64>,
-}
-
 pub fn run(options: &Options) -> Result<()> {
     for name in options.only.iter().chain(options.budget.iter().map(|(name, _)| name)) {
-        let names: Vec<&str> = LEARNERS.iter().map(|learner| learner.name).collect();
+        let names: Vec<&str> = METHODS.iter().map(|method| method.name).collect();
         ensure!(
             names.contains(&name.as_str()),
-            "unknown learner '{name}': expected one of {}",
+            "unknown method '{name}': expected one of {}",
             names.join(", ")
+        );
+    }
+    for (name, _) in &options.budget {
+        let is_trained = |method: &&Method| method.name == name && method.budget().is_some();
+        ensure!(
+            METHODS.iter().any(|method| is_trained(&method)),
+            "--budget {name}: {name} is not trained"
         );
     }
     ensure!(
@@ -153,19 +92,22 @@ pub fn run(options: &Options) -> Result<()> {
     );
     run_command(&mut cargo("build --release -p selfmate"))?;
     let workspace = Workspace::open()?;
-    let chosen: Vec<&Learner> = LEARNERS
+    let chosen: Vec<&Method> = METHODS
         .iter()
-        .filter(|learner| options.only.is_empty() || options.only.iter().any(|n| n == learner.name))
+        .filter(|method| options.only.is_empty() || options.only.iter().any(|n| n == method.name))
         .collect();
-    let trainings: Vec<String> = chosen.iter().map(|learner| training(learner, options)).collect();
-    train(&workspace, &chosen, &trainings, options.jobs)?;
+    let trainings: Vec<(&str, String)> = chosen
+        .iter()
+        .filter_map(|method| Some((method.name, training(method, options)?)))
+        .collect();
+    train(&workspace, &trainings, options.jobs)?;
 
-    let trained: Result<Vec<Trained>> =
-        chosen.iter().map(|learner| Trained::find(&workspace, learner)).collect();
-    let trained = trained?;
+    let entries: Result<Vec<Entry>> =
+        chosen.iter().map(|method| Entry::find(&workspace, method)).collect();
+    let entries = entries?;
     let anchored = ANCHORS.iter().map(|(player, _)| (*player).to_owned());
     let players: Vec<String> =
-        trained.iter().map(|trained| trained.player.clone()).chain(anchored).collect();
+        entries.iter().map(|entry| entry.player.clone()).chain(anchored).collect();
     let anchors: Vec<String> =
         ANCHORS.iter().map(|(player, elo)| format!("--anchor {player}={elo}")).collect();
     let ladder = format!(
@@ -182,9 +124,10 @@ pub fn run(options: &Options) -> Result<()> {
     command.arg("--store").arg(store).arg("--svg").arg(picture);
     let report = capture(&mut command)?;
     let report: Value = serde_json::from_str(&report).context("the ladder printed no JSON")?;
-    let rows: Result<Vec<Row>> = trained.iter().map(|trained| row(trained, &report)).collect();
-    let commands = trainings.iter().chain([&ladder]).map(|line| format!("selfmate {line}"));
-    let page = page(&rows?, &own_command(), &commands.collect::<Vec<_>>(), options.movetime);
+    let rows: Result<Vec<Row>> = entries.iter().map(|entry| row(entry, &report)).collect();
+    let commands = trainings.iter().map(|(_, training)| training).chain([&ladder]);
+    let commands: Vec<String> = commands.map(|line| format!("selfmate {line}")).collect();
+    let page = page(&rows?, &own_command(), &commands, options.movetime);
     let path = root().join("docs/comparison.md");
     fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
     eprintln!("{}", path.display());
@@ -223,39 +166,32 @@ fn budget(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), flags.to_owned()))
 }
 
-/// The arguments that train a learner.
-fn training(learner: &Learner, options: &Options) -> String {
-    let own = options.budget.iter().find(|(name, _)| name == learner.name);
+/// The arguments that train a method; `None` if it does not learn.
+fn training(method: &Method, options: &Options) -> Option<String> {
+    let budget = method.budget()?;
+    let own = options.budget.iter().find(|(name, _)| name == method.name);
     let flags = own.map(|(_, flags)| flags.clone()).unwrap_or_else(|| {
         let minutes = options.minutes.map(|minutes| format!("--minutes {minutes}"));
         let threads = options.threads.map(|threads| format!(" --threads {threads}"));
-        minutes.unwrap_or_else(|| learner.budget.to_owned()) + &threads.unwrap_or_default()
+        minutes.unwrap_or_else(|| budget.to_owned()) + &threads.unwrap_or_default()
     });
-    format!("train {0} --run {0} {flags} --seed {1}", learner.name, options.seed)
+    Some(format!("train {0} --run {0} {flags} --seed {1}", method.name, options.seed))
 }
 
 /// Runs the trainings, `jobs` of them in parallel. Parallel trainings write to a log file each.
-fn train(
-    workspace: &Workspace,
-    learners: &[&Learner],
-    trainings: &[String],
-    jobs: usize,
-) -> Result<()> {
+fn train(workspace: &Workspace, trainings: &[(&str, String)], jobs: usize) -> Result<()> {
     let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
                 loop {
                     let index = next.fetch_add(1, Relaxed);
-                    let Some(learner) = learners.get(index) else { return };
-                    if let Err(error) =
-                        train_one(workspace, learner.name, &trainings[index], jobs > 1)
-                    {
+                    let Some((name, training)) = trainings.get(index) else { return };
+                    if let Err(error) = train_one(workspace, name, training, jobs > 1) {
                         // Running trainings continue; no other is started.
-                        next.store(learners.len(), Relaxed);
+                        next.store(trainings.len(), Relaxed);
                         eprintln!(
-                            "training {} failed; waiting for the other running trainings",
-                            learner.name
+                            "training {name} failed; waiting for the other running trainings"
                         );
                         failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                     }
@@ -293,45 +229,50 @@ fn train_one(workspace: &Workspace, name: &str, training: &str, has_log_file: bo
     run_command(&mut command)
 }
 
-struct Trained<'a> {
-    learner: &'a Learner,
-    /// Player spec with its step.
+/// A method that is ready for the ladder.
+struct Entry<'a> {
+    method: &'a Method,
+    /// Player spec; of a run with its step.
     player: String,
-    /// The output of `show --json`.
-    show: Value,
-    /// Size of its [`PLAYER_FILES`].
-    bytes: u64,
+    training: Option<Training>,
+    code_lines: usize,
 }
 
-impl<'a> Trained<'a> {
-    fn find(workspace: &Workspace, learner: &'a Learner) -> Result<Trained<'a>> {
-        let name = learner.name;
+impl<'a> Entry<'a> {
+    fn find(workspace: &Workspace, method: &'a Method) -> Result<Entry<'a>> {
+        let code_lines = code_lines::count(root(), method.files)?;
+        let name = method.name;
+        if let Source::Player(player) = method.source {
+            let player = player.to_owned();
+            return Ok(Entry { method, player, training: None, code_lines });
+        }
         let show = capture(&mut workspace.selfmate(&format!("show {name} --json")))?;
         let show: Value = serde_json::from_str(&show).context("`show` printed no JSON")?;
         let step = show["latest"]["checkpoint"].as_u64().context("the run has no checkpoint")?;
         let checkpoint = workspace.runs.join(name).join("checkpoints").join(step.to_string());
         let sizes = PLAYER_FILES.iter().filter_map(|file| fs::metadata(checkpoint.join(file)).ok());
-        let bytes = sizes.map(|size| size.len()).sum();
-        Ok(Trained { learner, player: format!("run:{name}@{step}"), show, bytes })
+        let training = Training {
+            seconds: show["elapsed_s"]
+                .as_f64()
+                .with_context(|| format!("{name} has no elapsed_s"))?,
+            games: show["games"].as_u64().unwrap_or(0),
+            bytes: sizes.map(|size| size.len()).sum(),
+        };
+        let player = format!("run:{name}@{step}");
+        Ok(Entry { method, player, training: Some(training), code_lines })
     }
 }
 
-fn row(trained: &Trained<'_>, ladder: &Value) -> Result<Row> {
-    let Trained { learner, player, show, bytes } = trained;
+fn row<'a>(entry: &Entry<'a>, ladder: &Value) -> Result<Row<'a>> {
+    let Entry { method, player, training, code_lines } = entry;
     let rated = ladder["players"].as_array().context("the ladder lists no players")?;
     let rated = rated.iter().find(|rated| rated["name"] == player.as_str());
     let rated = rated.with_context(|| format!("{player} is not on the ladder"))?;
-    let number = |value: &Value, key: &str| {
-        value[key].as_f64().with_context(|| format!("{player} has no {key}"))
-    };
     Ok(Row {
-        name: learner.name.to_owned(),
-        method: learner.method.to_owned(),
-        start: learner.start.to_owned(),
-        seconds: number(show, "elapsed_s")?,
-        games: show["games"].as_u64().unwrap_or(0),
-        bytes: *bytes,
-        elo: number(rated, "elo")?,
+        method,
+        training: *training,
+        code_lines: *code_lines,
+        elo: rated["elo"].as_f64().with_context(|| format!("{player} has no elo"))?,
         error: rated["elo_error"].as_f64(),
     })
 }
@@ -342,67 +283,6 @@ fn own_command() -> String {
         let quote = if argument.contains(char::is_whitespace) { "'" } else { "" };
         format!("{line} {quote}{argument}{quote}")
     })
-}
-
-/// The page, with the strongest learner first.
-fn page(rows: &[Row], own_command: &str, commands: &[String], movetime: u64) -> String {
-    let mut order: Vec<&Row> = rows.iter().collect();
-    order.sort_by(|a, b| b.elo.total_cmp(&a.elo));
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut text = format!(
-        "# All learners on one ladder\n\nMade by `{own_command}` on {cores} cores; do not edit. Each learner is trained \
-         once, with the seed and budget of its command below, and then plays against all others and the anchors. ",
-    );
-    let anchors: Vec<String> =
-        ANCHORS.iter().map(|(player, elo)| format!("`{player}` is {elo}")).collect();
-    // Writing to a `String` cannot fail.
-    let _ = writeln!(
-        text,
-        "Elo is given with 95 % error bars, at {movetime} ms per move. The anchors fix the scale: {}.\n",
-        anchors.join(", ")
-    );
-    text.push_str(
-        "| learner | method | starts from | training | games | size | Elo |\n|---|---|---|---|---|---|---|\n",
-    );
-    for row in order {
-        let _ = writeln!(
-            text,
-            "| [{0}](learners/{0}.md) | {1} | {2} | {3:.0} min | {4} | {5} | {6:.0}{7} |",
-            row.name,
-            row.method,
-            row.start,
-            row.seconds / 60.0,
-            grouped(row.games),
-            size(row.bytes),
-            row.elo,
-            row.error.map_or_else(String::new, |error| format!(" ± {error:.0}"))
-        );
-    }
-    text.push_str(
-        "\n![all players with their error bars](comparison.svg)\n\nThe games of the ladder start from openings of several moves, and the table of \
-         [qlearn](learners/qlearn.md) has no entries there: its page shows what it learned.\n\n```\n",
-    );
-    for command in commands {
-        text.push_str(command);
-        text.push('\n');
-    }
-    text.push_str("```\n");
-    text
-}
-
-/// With commas: 1,000,000.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy);
-    groups.collect::<Vec<_>>().join(",")
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} B"),
-        10_000..10_000_000 => format!("{} kB", bytes / 1000),
-        _ => format!("{} MB", bytes / 1_000_000),
-    }
 }
 
 #[cfg(test)]
@@ -427,7 +307,8 @@ mod tests {
 
     #[test]
     fn a_learners_own_budget_takes_precedence() {
-        let (zero, value) = (&LEARNERS[0], &LEARNERS[2]);
+        let (zero, value) = (&METHODS[0], &METHODS[2]);
+        let training = |method, options: &Options| training(method, options).unwrap();
         assert_eq!(training(zero, &options()), "train zero --run zero --minutes 60 --seed 1");
         assert_eq!(training(value, &options()), "train value --run value --games 3000 --seed 1");
         let options = Options {
@@ -444,46 +325,29 @@ mod tests {
     }
 
     #[test]
-    fn the_page_lists_the_strongest_first() {
-        let row = |name: &str, elo: f64| Row {
-            name: name.to_owned(),
-            method: "a method".to_owned(),
-            start: "nothing".to_owned(),
-            seconds: 1800.0,
-            games: 12,
-            bytes: 3_400_000,
-            elo,
-            error: Some(20.0),
-        };
-        let rows = [row("qlearn", 40.0), row("tune", 1500.0)];
-        let page = page(&rows, "cargo xtask compare --seed 1", &["selfmate x".into()], 20);
-        let (tune, qlearn) = (page.find("tune").unwrap(), page.find("qlearn").unwrap());
-        assert!(tune < qlearn);
-        assert!(page.contains("Made by `cargo xtask compare --seed 1` on "), "{page}");
-        assert!(page.contains("| 30 min | 12 | 3400 kB | 1500 ± 20 |"), "{page}");
-        assert!(page.ends_with("```\nselfmate x\n```\n"));
-    }
-
-    #[test]
     fn the_error_names_a_player_that_is_not_on_the_ladder() {
-        let trained = |learner, player: &str| Trained {
-            learner,
+        let training = Some(Training { seconds: 60.0, games: 5, bytes: 7 });
+        let entry = |method, player: &str| Entry {
+            method,
             player: player.to_owned(),
-            show: json!({ "elapsed_s": 60.0, "games": 5 }),
-            bytes: 7,
+            training,
+            code_lines: 3,
         };
         let rated = json!({ "name": "run:zero@12", "elo": 1.0, "elo_error": 2.0 });
         let ladder = json!({ "players": [rated] });
-        let found = row(&trained(&LEARNERS[0], "run:zero@12"), &ladder).unwrap();
-        assert_eq!((found.elo, found.games, found.bytes), (1.0, 5, 7));
-        let missing = row(&trained(&LEARNERS[1], "run:alphazero@3"), &ladder);
+        let found = row(&entry(&METHODS[0], "run:zero@12"), &ladder).unwrap();
+        assert_eq!((found.elo, found.training, found.code_lines), (1.0, training, 3));
+        let missing = row(&entry(&METHODS[1], "run:alphazero@3"), &ladder);
         let error = missing.map(|_| ()).unwrap_err().to_string();
         assert_eq!(error, "run:alphazero@3 is not on the ladder");
     }
 
     #[test]
-    fn numbers_and_sizes_are_formatted() {
-        assert_eq!([7, 1000, 16_891_904].map(grouped), ["7", "1,000", "16,891,904"]);
-        assert_eq!([999, 10_000, 12_345_678].map(size), ["999 B", "10 kB", "12 MB"]);
+    fn a_search_without_a_network_is_not_trained() {
+        let rollout = METHODS.iter().find(|method| method.name == "rollout").unwrap();
+        assert_eq!(training(rollout, &options()), None);
+        let error =
+            run(&Options { budget: vec![budget("rollout=--minutes 1").unwrap()], ..options() });
+        assert_eq!(error.unwrap_err().to_string(), "--budget rollout: rollout is not trained");
     }
 }

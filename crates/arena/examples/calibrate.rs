@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // As in the live ratings during training: the last moves of decided games carry no information.
     let resign = Some(ResignRule { move_count: 3, score: 1000, sides: ResignSides::Both });
     let settings = GameSettings {
-        limit: MoveLimit::movetime(movetime),
+        limit: MatchLimit::movetime(movetime),
         margin_ms: 5000,
         adjudication: Adjudication { resign, max_plies: Some(300), ..Adjudication::default() },
     };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use selfmate_arena::players::MctsOptions;
 use selfmate_arena::{
-    GameSettings, MatchConfig, MatchEvent, MatchReport, MatchRun, MoveLimit, OpeningSource,
+    GameSettings, MatchConfig, MatchEvent, MatchLimit, MatchReport, MatchRun, OpeningSource,
     PlayerKind, Registry, run_match,
 };
 use selfmate_nn::sparse::{self, FloatNetwork, Network};
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     registry.register(kind("integers", integers));
     registry.register(kind("floats", floats));
     let config = MatchConfig {
-        settings: GameSettings { limit: MoveLimit::nodes(sims), ..GameSettings::default() },
+        settings: GameSettings { limit: MatchLimit::nodes(sims), ..GameSettings::default() },
         openings: OpeningSource::default(),
         ..MatchConfig::new("integers", "floats", games)
     };

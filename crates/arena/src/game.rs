@@ -10,13 +10,13 @@ use selfmate_search::{Choice, Player};
 use serde::{Deserialize, Serialize};
 
 use crate::adjudicate::{Adjudication, Adjudicator};
-use crate::limit::{MoveLimit, TimeControl};
+use crate::limit::{MatchLimit, TimeControl};
 use crate::openings::Opening;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GameSettings {
-    pub limit: MoveLimit,
+    pub limit: MatchLimit,
     pub adjudication: Adjudication,
     /// A player may exceed its time by this much without losing.
     pub margin_ms: u64,
@@ -25,7 +25,7 @@ pub struct GameSettings {
 impl Default for GameSettings {
     fn default() -> GameSettings {
         GameSettings {
-            limit: MoveLimit::default(),
+            limit: MatchLimit::default(),
             adjudication: Adjudication::default(),
             margin_ms: 500,
         }
@@ -44,7 +44,8 @@ pub struct PlayedGame {
     /// In UCI notation, starting with the opening.
     pub moves: Vec<String>,
     /// One entry for each move after the opening.
-    pub thoughts: Vec<MoveEval>,
+    #[serde(alias = "thoughts")] // the name in files of earlier versions
+    pub evals: Vec<MoveEval>,
     pub winner: Option<Side>,
     pub termination: Termination,
     /// Details of the termination, such as what an engine did wrong.
@@ -172,10 +173,10 @@ pub(crate) fn check_game(
     let mut game_in_progress = GameInProgress::new(opening, settings, None);
     let first = opening.game.ply();
     let plies = played.moves.len();
-    if plies.checked_sub(first) != Some(played.thoughts.len()) {
-        return Err(format!("{} move evaluations for {plies} plies", played.thoughts.len()));
+    if plies.checked_sub(first) != Some(played.evals.len()) {
+        return Err(format!("{} move evaluations for {plies} plies", played.evals.len()));
     }
-    for (ply, thought) in (first..).zip(&played.thoughts) {
+    for (ply, eval) in (first..).zip(&played.evals) {
         if game_in_progress.over().is_some() {
             return Err(format!("the game continues although it was over at ply {ply}"));
         }
@@ -183,7 +184,7 @@ pub(crate) fn check_game(
         let m = notation::parse_uci(game_in_progress.game.position(), &played.moves[ply])
             .map_err(|error| format!("ply {ply}: {error}"))?;
         game_in_progress.game.play_unchecked(m);
-        game_in_progress.add_eval(turn, *thought);
+        game_in_progress.add_eval(turn, *eval);
     }
     let Some((winner, termination)) = game_in_progress.over() else {
         return Err(format!("the game is not over after {plies} plies"));
@@ -213,7 +214,7 @@ pub(crate) fn second_guess(
     black.new_game();
     let mut game_in_progress = GameInProgress::new(opening, settings, None);
     let mut odd = Vec::new();
-    for (ply, sent) in (opening.game.ply()..).zip(&played.thoughts) {
+    for (ply, sent) in (opening.game.ply()..).zip(&played.evals) {
         let m =
             notation::parse_uci(game_in_progress.game.position(), played.moves.get(ply)?).ok()?;
         let turn = game_in_progress.game.turn();
@@ -246,7 +247,7 @@ struct GameInProgress<'a> {
     settings: &'a GameSettings,
     by_position: Option<&'a PositionAdjudicator>,
     adjudicator: Adjudicator,
-    thoughts: Vec<MoveEval>,
+    evals: Vec<MoveEval>,
     clocks: Option<Clocks>,
 }
 
@@ -261,7 +262,7 @@ impl<'a> GameInProgress<'a> {
             settings,
             by_position,
             adjudicator: Adjudicator::new(settings.adjudication),
-            thoughts: Vec::new(),
+            evals: Vec::new(),
             clocks: settings.limit.clock.map(Clocks::new),
         }
     }
@@ -292,7 +293,7 @@ impl<'a> GameInProgress<'a> {
 
     fn add_eval(&mut self, mover: Color, eval: MoveEval) {
         self.adjudicator.add_score(mover, &eval);
-        self.thoughts.push(eval);
+        self.evals.push(eval);
     }
 
     fn finish(
@@ -310,7 +311,7 @@ impl<'a> GameInProgress<'a> {
             opening: opening.name.clone(),
             opening_plies: opening.game.ply(),
             moves: self.game.moves().map(|m| m.to_uci(mode).to_string()).collect(),
-            thoughts: self.thoughts,
+            evals: self.evals,
             winner: winner.map(Side::from),
             termination,
             detail,
@@ -429,8 +430,8 @@ mod tests {
     fn a_player_that_measures_its_own_time_is_charged_that_time() {
         let hour = Duration::from_secs(3600);
         for limit in [
-            MoveLimit::movetime(60_000),
-            MoveLimit { clock: "60+0".parse().ok(), ..MoveLimit::default() },
+            MatchLimit::movetime(60_000),
+            MatchLimit { clock: "60+0".parse().ok(), ..MatchLimit::default() },
         ] {
             let adjudication = Adjudication { max_plies: Some(4), ..Adjudication::default() };
             let settings = GameSettings { limit, adjudication, ..GameSettings::default() };
@@ -446,7 +447,7 @@ mod tests {
                 let played = played.unwrap();
                 assert_eq!(played.termination, expected, "{time:?}");
                 if expected == Termination::Truncated && time.is_some() {
-                    assert_eq!(played.thoughts[1].ms, 7);
+                    assert_eq!(played.evals[1].ms, 7);
                 }
             }
         }

@@ -347,6 +347,7 @@ mod tests {
                 Ok(Loaded {
                     spec: PlayerSpec { argument: Some(argument), ..options.spec.clone() },
                     identity: content.clone(),
+                    book: None,
                     network: None,
                     build: Arc::new(|options| {
                         Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))

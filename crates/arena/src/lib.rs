@@ -35,7 +35,7 @@ pub mod tuning;
 pub use book::{BookConfig, BookReport, BookRules, LearnedBook, PolyglotBook, book_agreement};
 pub use game::GameSettings;
 pub use ladder::{LadderConfig, LadderEvent, LadderFormat, LadderReport, run_ladder};
-pub use limit::{MoveLimit, TimeControl};
+pub use limit::{MatchLimit, TimeControl};
 pub use match_runner::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match, stored_match};
 pub use openings::{Opening, OpeningSource, Openings};
 pub use pairing::Pairing;

@@ -16,7 +16,7 @@ use crate::spec::{SpecError, SpecOptions};
 /// own default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct MoveLimit {
+pub struct MatchLimit {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -27,14 +27,14 @@ pub struct MoveLimit {
     pub clock: Option<TimeControl>,
 }
 
-impl MoveLimit {
+impl MatchLimit {
     /// Simulations (tree search) or nodes (alpha-beta, other engines) per move.
-    pub fn nodes(nodes: u64) -> MoveLimit {
-        MoveLimit { nodes: Some(nodes), ..MoveLimit::default() }
+    pub fn nodes(nodes: u64) -> MatchLimit {
+        MatchLimit { nodes: Some(nodes), ..MatchLimit::default() }
     }
 
-    pub fn movetime(milliseconds: u64) -> MoveLimit {
-        MoveLimit { movetime_ms: Some(milliseconds), ..MoveLimit::default() }
+    pub fn movetime(milliseconds: u64) -> MatchLimit {
+        MatchLimit { movetime_ms: Some(milliseconds), ..MatchLimit::default() }
     }
 
     /// The limit of one move without a clock, which ends early when `stop` is set.
@@ -49,14 +49,13 @@ impl MoveLimit {
     }
 }
 
-impl fmt::Display for MoveLimit {
+impl fmt::Display for MatchLimit {
     /// As in a PGN's `TimeControl` tag and in table headings; `-` without a limit.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
             self.clock.map(|clock| clock.to_string()),
             self.movetime_ms.map(|time| format!("{} s/move", time as f64 / 1000.0)),
-            // Tree searches count simulations, other engines nodes.
-            self.nodes.map(|nodes| format!("{nodes} simulations or nodes")),
+            self.nodes.map(|nodes| format!("{nodes} nodes")),
             self.depth.map(|depth| format!("depth {depth}")),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();

@@ -8,7 +8,7 @@ pub(crate) mod file;
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-use selfmate_chess::{Board, Color, Game, Position, Role, Seed, fen, notation};
+use selfmate_chess::{Color, Game, Position, Seed, fen, material, notation};
 use serde::{Deserialize, Serialize};
 
 use crate::players::best_exchange;
@@ -181,26 +181,11 @@ fn random_plies(start: &Game, plies: u32, seed: Seed) -> Option<Game> {
         game.play_unchecked(m);
     }
     let position = game.position();
-    let ahead = imbalance(position.board()) * if game.turn() == Color::White { 1 } else { -1 };
+    let ahead =
+        material::balance(position.board()) * if game.turn() == Color::White { 1 } else { -1 };
     let even = |value: i32| value.abs() <= MAX_IMBALANCE;
     let fair = even(ahead) && even(ahead + best_exchange(position)) && !position.is_check();
     (fair && game.outcome().is_none()).then_some(game)
-}
-
-/// White's material minus Black's, in centipawns.
-fn imbalance(board: &Board) -> i32 {
-    let worth = [
-        (Role::Pawn, 100),
-        (Role::Knight, 300),
-        (Role::Bishop, 300),
-        (Role::Rook, 500),
-        (Role::Queen, 900),
-    ];
-    let count = |role, color| (board.by_role(role) & board.by_color(color)).count() as i32;
-    worth
-        .iter()
-        .map(|&(role, value)| value * (count(role, Color::White) - count(role, Color::Black)))
-        .sum()
 }
 
 #[cfg(test)]
@@ -225,7 +210,7 @@ mod tests {
             let name = opening.name.as_deref().unwrap();
             assert!(seen.insert(opening.game.key()), "{name} is in the set twice");
             assert!(opening.game.outcome().is_none(), "{name}");
-            let ahead = imbalance(opening.game.position().board());
+            let ahead = material::balance(opening.game.position().board());
             assert_eq!(ahead, 0, "{name}");
             assert!((6..=16).contains(&opening.game.ply()), "{name}: {}", opening.game.ply());
             assert_eq!(opening.game.turn(), Color::White, "{name}");
@@ -282,7 +267,7 @@ mod tests {
         for opening in openings.take(200) {
             let position = opening.game.position();
             assert!(opening.game.ply() >= 9 && opening.game.outcome().is_none());
-            assert!(imbalance(position.board()).abs() <= MAX_IMBALANCE);
+            assert!(material::balance(position.board()).abs() <= MAX_IMBALANCE);
             assert!(best_exchange(position) <= 2 * MAX_IMBALANCE);
         }
     }

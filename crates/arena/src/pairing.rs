@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(odd, Some(Vec::new()));
         let first = openings[0].game.ply();
         let mut other = good.clone();
-        other.played.thoughts[2].cp = other.played.thoughts[2].cp.map(|cp| cp + 200);
+        other.played.evals[2].cp = other.played.evals[2].cp.map(|cp| cp + 200);
         let odd = pairing.second_guess(&other, &openings[0], &settings, 150, &halt);
         assert_eq!(odd, Some(vec![first + 2]));
         let refused = |change: fn(&mut GameRecord)| {
@@ -121,11 +121,9 @@ mod tests {
         assert!(
             refused(|record| record.played.winner = Some(Side::Black)).contains("result, reason")
         );
-        assert!(
-            refused(|record| _ = record.played.thoughts.pop()).contains("move evaluations for")
-        );
+        assert!(refused(|record| _ = record.played.evals.pop()).contains("move evaluations for"));
         let shorten = |record: &mut GameRecord| {
-            record.played.thoughts.pop();
+            record.played.evals.pop();
             record.played.moves.pop();
         };
         assert!(refused(shorten).contains("not over"));

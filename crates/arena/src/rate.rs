@@ -48,7 +48,7 @@ pub struct RateConfig {
 impl RateConfig {
     /// The defaults: 100 ms per move, until ±50 Elo or 400 games.
     pub fn new(player: &str) -> RateConfig {
-        let limit = crate::limit::MoveLimit::movetime(100);
+        let limit = crate::limit::MatchLimit::movetime(100);
         RateConfig {
             player: player.to_owned(),
             settings: GameSettings { limit, ..GameSettings::default() },

@@ -62,15 +62,15 @@ impl GameRecord {
         }
         pgn.set("TimeControl", event.limit);
         pgn.set("Termination", self.played.termination.pgn());
-        for (index, thought) in self.played.thoughts.iter().enumerate() {
-            let score = match (thought.mate, thought.cp) {
+        for (index, eval) in self.played.evals.iter().enumerate() {
+            let score = match (eval.mate, eval.cp) {
                 (Some(moves), _) => Some(Score::Mate(moves)),
                 (None, cp) => cp.map(Score::Centipawns),
             };
             let eval = Eval {
                 score: score.map(PovScore::Mover),
-                depth: thought.depth,
-                time_ms: Some(thought.ms),
+                depth: eval.depth,
+                time_ms: Some(eval.ms),
                 clock_ms: None,
             };
             *pgn.note_mut(self.played.opening_plies + index) = eval.into();

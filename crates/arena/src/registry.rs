@@ -37,9 +37,16 @@ pub struct PlayerKind {
     description: String,
     argument: Option<String>,
     options: Vec<(String, String)>,
-    build: Arc<Build>,
-    load: Option<Arc<Load>>,
+    source: Source,
     version: Option<Arc<Version>>,
+}
+
+/// Where the players of a kind come from.
+#[derive(Clone)]
+enum Source {
+    Build(Arc<Build>),
+    /// From data that may change while games are played.
+    Load(Arc<Load>),
 }
 
 impl Registry {
@@ -108,8 +115,14 @@ impl Registry {
     pub fn build(&self, spec: &PlayerSpec, seed: Seed) -> Result<Box<dyn Player>, SpecError> {
         let kind = self.kind(spec)?;
         let options = SpecOptions { spec, seed, tablebases: &self.tablebases };
-        let player = (kind.build)(&options)?;
-        Ok(match booked::load(&options)? {
+        let (player, own_book) = match &kind.source {
+            Source::Build(build) => (build(&options)?, None),
+            Source::Load(load) => {
+                let loaded = load(&options)?;
+                ((loaded.build)(&options)?, loaded.book)
+            }
+        };
+        Ok(match booked::choose(&options, own_book)? {
             Some(book) => book.wrap(player, seed),
             None => player,
         })
@@ -121,15 +134,19 @@ impl Registry {
         let kind = self.kind(&spec)?;
         let tablebases = self.tablebases.clone();
         let options = SpecOptions { spec: &spec, seed: Seed::new(0), tablebases: &self.tablebases };
-        let book = booked::load(&options)?;
-        let resolved = match &kind.load {
-            Some(load) => ResolvedPlayer::loaded(text, load(&options)?, tablebases),
-            None => {
-                let (build, version) = (Arc::clone(&kind.build), kind.version.clone());
-                ResolvedPlayer::new(text, spec, build, version, tablebases)
+        match &kind.source {
+            Source::Load(load) => {
+                let mut loaded = load(&options)?;
+                loaded.book = booked::choose(&options, loaded.book)?;
+                Ok(ResolvedPlayer::loaded(text, loaded, tablebases))
             }
-        };
-        Ok(resolved.with_book(book))
+            Source::Build(build) => {
+                let book = booked::choose(&options, None)?;
+                let (build, version) = (Arc::clone(build), kind.version.clone());
+                let resolved = ResolvedPlayer::new(text, spec, build, version, tablebases);
+                Ok(resolved.with_book(book))
+            }
+        }
     }
 
     /// The kind of a spec; also checks the spec's options.
@@ -171,8 +188,7 @@ impl PlayerKind {
             description: description.to_owned(),
             argument: None,
             options: Vec::new(),
-            build: Arc::new(build),
-            load: None,
+            source: Source::Build(Arc::new(build)),
             version: None,
         }
     }
@@ -182,11 +198,14 @@ impl PlayerKind {
     where
         F: Fn(&SpecOptions<'_>) -> Result<Loaded, SpecError> + Send + Sync + 'static,
     {
-        let load: Arc<Load> = Arc::new(load);
-        let again = Arc::clone(&load);
-        let kind =
-            PlayerKind::new(name, description, move |options| (again(options)?.build)(options));
-        PlayerKind { load: Some(load), ..kind }
+        PlayerKind {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            argument: None,
+            options: Vec::new(),
+            source: Source::Load(Arc::new(load)),
+            version: None,
+        }
     }
 
     /// Adds a function that starts the engine to read its version.
@@ -251,7 +270,9 @@ fn hint(given: &str, known: &[&str], what: &str) -> String {
     let close = known.iter().map(|name| (distance(given, name), name)).min();
     match close {
         // Allows two typing errors in a word of six letters.
-        Some((distance, name)) if distance <= 1 + given.chars().count() / 6 => {
+        Some((distance, name))
+            if distance <= 1 + given.chars().count() / 6 && distance < name.chars().count() =>
+        {
             format!("did you mean '{name}'?")
         }
         _ if known.is_empty() => format!("there are no {what}"),

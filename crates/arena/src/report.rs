@@ -240,7 +240,7 @@ mod tests {
             opening: None,
             opening_plies: 0,
             moves: vec![game.to_string()],
-            thoughts: Vec::new(),
+            evals: Vec::new(),
             winner,
             termination: Termination::Rules(reason),
             detail: None,

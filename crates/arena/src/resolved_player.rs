@@ -39,6 +39,8 @@ pub struct Loaded {
     pub build: Arc<Build>,
     /// The bytes of the weight file, if the player has a network.
     pub network: Option<Arc<[u8]>>,
+    /// The book that it opens with unless the spec names another.
+    pub book: Option<LoadedBook>,
 }
 
 /// Builds a player that another machine has sent. Nothing in its spec is looked up on this machine.
@@ -51,11 +53,11 @@ pub struct RemotePlayerSpec {
 }
 
 /// Kinds that play the same on every machine, besides networks.
-const REMOTE_KINDS: [&str; 4] = ["random", "greedy", "rollout", "alphabeta"];
+const REMOTE_KINDS: [&str; 5] = ["random", "greedy", "oneply", "rollout", "alphabeta"];
 /// The kind of networks, with a placeholder for the file, which the other machine does not have.
 const NETWORK: (&str, &str) = ("net", "network");
 /// Options that mean the same on every machine: they do not name files or times.
-const OPTIONS: [&str; 14] = [
+const OPTIONS: [&str; 25] = [
     "sims",
     "nodes",
     "depth",
@@ -65,11 +67,22 @@ const OPTIONS: [&str; 14] = [
     "memory",
     "hash",
     "c_puct",
+    "c",
+    "playout",
+    "plies",
     "scale",
     "policy_temperature",
     "temperature",
     "blunder",
     "weights",
+    "material",
+    "centre",
+    "king_safety",
+    "development",
+    "game_nodes",
+    "depth_opening",
+    "depth_middlegame",
+    "depth_endgame",
 ];
 /// Weights of alpha-beta that do not need a file.
 const WEIGHTS: [&str; 2] = ["plain", "default"];
@@ -95,9 +108,9 @@ impl ResolvedPlayer {
         loaded: Loaded,
         tablebases: TablebaseCache,
     ) -> ResolvedPlayer {
-        let Loaded { spec, identity, build, network } = loaded;
+        let Loaded { spec, identity, build, network, book } = loaded;
         let resolved = ResolvedPlayer::new(asked, spec, build, None, tablebases);
-        ResolvedPlayer { identity: Arc::new(identity.into()), network, ..resolved }
+        ResolvedPlayer { identity: Arc::new(identity.into()), network, book, ..resolved }
     }
 
     #[must_use]
@@ -243,6 +256,7 @@ mod tests {
                 spec,
                 identity: content_hash(&newest.to_le_bytes()),
                 network: None,
+                book: None,
                 build: Arc::new(|options| {
                     Ok(Box::new(RandomPlayer::new(&options.label(), options.seed)))
                 }),
@@ -273,7 +287,7 @@ mod tests {
             let resolved = Registry::standard().resolve(text).unwrap();
             resolved.remote_spec().map(|player| player.spec).map_err(|error| error.to_string())
         };
-        for good in ["alphabeta:depth=2,hash=4,blunder=5", "rollout:sims=9,c_puct=2"] {
+        for good in ["alphabeta:depth=2,hash=4,blunder=5", "rollout:sims=9,c=2,plies=30"] {
             assert_eq!(remote_spec(good), Ok(good.to_owned()));
         }
         for (text, reason) in [

@@ -115,7 +115,9 @@ impl Sprt {
         let total = losses + draws + wins;
         let draw_elo = draw_elo(wins / total, losses / total);
         let (p0, p1) = (bayes(self.elo0, draw_elo), bayes(self.elo1, draw_elo));
-        wins * (p1.0 / p0.0).ln() + draws * (p1.1 / p0.1).ln() + losses * (p1.2 / p0.2).ln()
+        wins * libm::log(p1.0 / p0.0)
+            + draws * libm::log(p1.1 / p0.1)
+            + losses * libm::log(p1.2 / p0.2)
     }
 
     /// The log-likelihood ratio of pairs. BayesElo also needs the single games, for the draw rate.
@@ -141,7 +143,7 @@ impl Sprt {
             _ => self.llr_of_pairs(pairs, tally),
         };
         let (lower, upper) =
-            ((self.beta / (1.0 - self.alpha)).ln(), ((1.0 - self.beta) / self.alpha).ln());
+            (libm::log(self.beta / (1.0 - self.alpha)), libm::log((1.0 - self.beta) / self.alpha));
         let decision = if llr >= upper {
             Decision::AcceptH1
         } else if llr <= lower {
@@ -191,7 +193,7 @@ fn llr_of_means(seen: &Distribution, mean0: f64, mean1: f64) -> f64 {
 
 fn llr_between(seen: &Distribution, h0: &[f64], h1: &[f64]) -> f64 {
     let terms = seen.outcomes.iter().zip(h0.iter().zip(h1));
-    seen.count * terms.map(|((_, p), (p0, p1))| p * (p1 / p0).ln()).sum::<f64>()
+    seen.count * terms.map(|((_, p), (p0, p1))| p * libm::log(p1 / p0)).sum::<f64>()
 }
 
 /// The most likely probabilities with this mean.
@@ -245,13 +247,13 @@ fn reweighted(centred: &[(f64, f64)]) -> Vec<f64> {
 
 /// The probabilities of win, draw and loss under BayesElo.
 fn bayes(elo: f64, draw_elo: f64) -> (f64, f64, f64) {
-    let win = 1.0 / (1.0 + 10f64.powf((draw_elo - elo) / 400.0));
-    let loss = 1.0 / (1.0 + 10f64.powf((draw_elo + elo) / 400.0));
+    let win = 1.0 / (1.0 + libm::exp10((draw_elo - elo) / 400.0));
+    let loss = 1.0 / (1.0 + libm::exp10((draw_elo + elo) / 400.0));
     (win, 1.0 - win - loss, loss)
 }
 
 fn draw_elo(win: f64, loss: f64) -> f64 {
-    200.0 * ((1.0 - loss) / loss * (1.0 - win) / win).log10()
+    200.0 * libm::log10((1.0 - loss) / loss * (1.0 - win) / win)
 }
 
 #[cfg(test)]

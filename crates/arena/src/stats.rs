@@ -141,12 +141,12 @@ impl Pentanomial {
 
 /// The Elo difference at which this score is expected.
 pub fn elo_of_score(score: f64) -> f64 {
-    -400.0 * (1.0 / score - 1.0).log10()
+    -400.0 * libm::log10(1.0 / score - 1.0)
 }
 
 /// The score that is expected at this Elo difference.
 pub fn score_of_elo(elo: f64) -> f64 {
-    1.0 / (1.0 + 10f64.powf(-elo / 400.0))
+    1.0 / (1.0 + libm::exp10(-elo / 400.0))
 }
 
 /// The strength from counts of outcomes with scores from 0 to 1 in equal steps, each of `games`
@@ -211,7 +211,7 @@ fn strength(counts: &[f64], games: f64) -> Option<Strength> {
 /// 0.05^(1/n), it would have occurred with 95 % confidence. A perfect score therefore bounds one
 /// end only.
 fn interval_of_equal_outcomes(score: f64, outcomes: f64) -> (Option<f64>, Option<f64>) {
-    let others = 1.0 - 0.05f64.powf(1.0 / outcomes);
+    let others = 1.0 - libm::pow(0.05, 1.0 / outcomes);
     let (low, high) = (score * (1.0 - others), score + (1.0 - score) * others);
     ((score > 0.0).then(|| elo_of_score(low)), (score < 1.0).then(|| elo_of_score(high)))
 }

@@ -12,7 +12,7 @@ use selfmate_search::Player;
 use selfmate_search::player::{Limit, Score};
 use serde::{Deserialize, Serialize};
 
-use crate::limit::MoveLimit;
+use crate::limit::MatchLimit;
 use crate::openings::OpeningError;
 use crate::openings::file::read_suite;
 use crate::registry::Registry;
@@ -24,7 +24,7 @@ pub struct SuiteConfig {
     /// The EPD file, plain or zipped.
     pub file: PathBuf,
     pub player: String,
-    pub limit: MoveLimit,
+    pub limit: MatchLimit,
     pub seed: u64,
     /// Positions solved at the same time.
     pub concurrency: usize,
@@ -40,7 +40,7 @@ impl SuiteConfig {
         SuiteConfig {
             file: file.to_owned(),
             player: player.to_owned(),
-            limit: MoveLimit::movetime(1000),
+            limit: MatchLimit::movetime(1000),
             seed: 1,
             concurrency: 1,
             stop: Arc::new(AtomicBool::new(false)),
@@ -314,7 +314,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("suite.epd");
         std::fs::write(&path, text).unwrap();
-        let limit = MoveLimit { depth: Some(4), ..MoveLimit::default() };
+        let limit = MatchLimit { depth: Some(4), ..MatchLimit::default() };
         let config = SuiteConfig { limit, concurrency: 2, ..SuiteConfig::new(&path, player) };
         run_suite(&config, &Registry::standard(), &mut |_| {})
     }

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use selfmate_arena::{MoveLimit, TimeControl};
+use selfmate_arena::{MatchLimit, TimeControl};
 use selfmate_search::player::Limit;
 
 /// Limits of one move.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct LimitArgs {
-    /// Simulations per move of a tree search; alpha-beta, Stockfish and other UCI engines, which
-    /// have no simulations, search as many nodes
-    #[arg(long, visible_alias = "nodes", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// Simulations per move of tree searches; a network then plays by tree search. It does not limit
+    /// alpha-beta, Stockfish and other UCI engines, which have no simulations
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "nodes")]
     pub sims: Option<u64>,
+    /// Nodes per move, of any search; a simulation of a tree search is a node
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    nodes: Option<u64>,
     /// Search depth per move, in plies
     #[arg(long, value_name = "PLIES", value_parser = clap::value_parser!(u32).range(1..=200))]
     depth: Option<u32>,
@@ -23,7 +26,7 @@ pub struct LimitArgs {
 impl LimitArgs {
     pub fn to_limit(&self) -> Limit {
         Limit {
-            nodes: self.sims,
+            nodes: self.nodes,
             depth: self.depth,
             movetime: self.movetime.map(Duration::from_millis),
             ..Limit::default()
@@ -31,9 +34,9 @@ impl LimitArgs {
     }
 
     /// The limit of a match, with a clock; `default` when nothing is set.
-    pub fn to_move_limit(&self, clock: Option<TimeControl>, default: MoveLimit) -> MoveLimit {
-        let (nodes, depth, movetime_ms) = (self.sims, self.depth, self.movetime);
-        let limit = MoveLimit { nodes, depth, movetime_ms, clock };
-        if limit == MoveLimit::default() { default } else { limit }
+    pub fn to_match_limit(&self, clock: Option<TimeControl>, default: MatchLimit) -> MatchLimit {
+        let (nodes, depth, movetime_ms) = (self.nodes, self.depth, self.movetime);
+        let limit = MatchLimit { nodes, depth, movetime_ms, clock };
+        if limit == MatchLimit::default() { default } else { limit }
     }
 }

@@ -14,9 +14,12 @@ mod screen;
 mod tables;
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+use selfmate_arena::players::set_stockfish;
 
 use crate::output::Output;
 
@@ -33,6 +36,10 @@ struct Cli {
 
     #[command(flatten)]
     runs: runs::RunsArgs,
+
+    /// The Stockfish program, wherever Stockfish is used [default: found on PATH]
+    #[arg(long, value_name = "PATH", env = "SELFMATE_STOCKFISH", global = true, hide_env = true)]
+    stockfish: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -95,9 +102,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| reject(&error));
     let output = Output::new(cli.json);
     runs::set_folder(&cli.runs);
+    if let Some(program) = &cli.stockfish {
+        set_stockfish(program);
+    }
     let result = match cli.command {
         Command::Train(args) => command::train::run(&args, &output),
         Command::Play(args) => command::play::run(&args),
@@ -136,5 +146,25 @@ fn main() -> ExitCode {
             eprintln!("selfmate: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Exits as clap does. A setting that was typed as a flag of `train` gets a tip of our own.
+fn reject(error: &clap::Error) -> ! {
+    let words: Vec<String> = std::env::args().collect();
+    let flag = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => {
+            Some(flag)
+        }
+        _ => None,
+    };
+    match flag {
+        Some(flag) if words.get(1).is_some_and(|word| word == "train") => {
+            eprintln!("error: unexpected argument '{flag}' found\n");
+            eprintln!("  tip: {}\n", command::train::tip(&words[2..], flag));
+            eprintln!("For more information, try '--help'.");
+            std::process::exit(2)
+        }
+        _ => error.exit(),
     }
 }

@@ -48,7 +48,7 @@ impl Exactness {
     pub const fn of(model: &Model) -> Exactness {
         match model {
             Model::Sparse(_) | Model::Mlp(_) => Exactness::Exact,
-            Model::Residual(_) => Exactness::Rounded,
+            Model::Residual(_) | Model::Conv(_) => Exactness::Rounded,
         }
     }
 }
@@ -124,7 +124,7 @@ pub const fn diverges_too_often(diverged: u64, audited: u64) -> bool {
 /// The probability that a worker that fakes a share of its games is found within this many games,
 /// if a share of games is audited.
 pub fn detection_probability(faked: f64, audited: f64, games: u32) -> f64 {
-    1.0 - (1.0 - faked * audited).powf(f64::from(games))
+    1.0 - libm::pow(1.0 - faked * audited, f64::from(games))
 }
 
 #[cfg(test)]

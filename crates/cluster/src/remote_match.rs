@@ -184,7 +184,7 @@ fn auditor(threads: usize, ready: &Arc<ReadyMatch>, exactness: Exactness) -> Aud
                 let pairing = pairing.as_mut()?;
                 let deviations =
                     pairing.second_guess(sent, opening, &ready.settings, TOLERANCE_CP, stop)?;
-                return Some(classify(&deviations, sent.played.thoughts.len()));
+                return Some(classify(&deviations, sent.played.evals.len()));
             }
             let own = pairing.as_mut()?.play(sent.game, opening, &ready.settings, None, stop)?;
             Some(compare(sent, &own))
@@ -212,7 +212,7 @@ const TOLERANCE_CP: u32 = 150;
 
 fn without_times(record: &GameRecord) -> GameRecord {
     let mut record = record.clone();
-    record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+    record.played.evals.iter_mut().for_each(|eval| eval.ms = 0);
     record
 }
 

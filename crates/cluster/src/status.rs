@@ -23,7 +23,7 @@ pub struct Report {
     /// Games accepted since the coordinator started.
     pub games: u64,
     /// Games rejected since the coordinator started, by reason.
-    pub refused: BTreeMap<String, u64>,
+    pub rejected: BTreeMap<String, u64>,
     /// Messages stored by the broker that are not acknowledged; `None` if the broker does not answer.
     pub waiting: Option<u64>,
     /// Workers seen since the coordinator started.
@@ -48,7 +48,7 @@ pub struct Member {
     /// Games that had already arrived, from this worker or another.
     pub duplicates: u64,
     /// Games rejected, by reason.
-    pub refused: BTreeMap<String, u64>,
+    pub rejected: BTreeMap<String, u64>,
     pub audited: u64,
     /// Audited games that diverged in a few plies; see [`crate::audit::Agreement::Diverged`].
     pub diverged: u64,

@@ -286,17 +286,17 @@ fn every_attack_is_rejected_and_counted_and_changes_nothing() {
     for Attack { name, kind, reason, .. } in ATTACKS {
         let ban = &report.bans[&WorkerName::new(name).unwrap()];
         assert!(ban.contains(reason), "{name}: {ban}");
-        assert!(member(name).refused[*kind] >= 1, "{name}: {:?}", member(name).refused);
-        assert!(report.refused[*kind] >= 1, "{name}");
+        assert!(member(name).rejected[*kind] >= 1, "{name}: {:?}", member(name).rejected);
+        assert!(report.rejected[*kind] >= 1, "{name}");
         assert!(notes.0.iter().any(|note| note.contains(name)), "{name} is noted");
     }
     assert_eq!(report.bans.len(), ATTACKS.len());
-    assert_eq!(member("thief").refused["unasked"], 3);
+    assert_eq!(member("thief").rejected["unasked"], 3);
     assert_eq!((member("thief").games, member("victim").games), (0, 1));
-    assert_eq!((member("victim").duplicates, member("victim").refused.len()), (1, 0));
+    assert_eq!((member("victim").duplicates, member("victim").rejected.len()), (1, 0));
     // Games that the honest worker sent after the end of their generation are late.
     let honest = member("honest");
-    assert!(honest.refused.keys().all(|kind| kind == "late"), "{:?}", honest.refused);
+    assert!(honest.rejected.keys().all(|kind| kind == "late"), "{:?}", honest.rejected);
     let taken: u64 = report.workers.iter().map(|member| member.games).sum();
     assert!(taken >= tiny::GAMES, "{taken}");
 }

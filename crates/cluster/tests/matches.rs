@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::{
-    GameRecord, GameSettings, MatchConfig, MatchEvent, MatchRun, MoveLimit, Pairing, Registry,
+    GameRecord, GameSettings, MatchConfig, MatchEvent, MatchLimit, MatchRun, Pairing, Registry,
     run_match,
 };
 use selfmate_chess::Seed;
@@ -60,7 +60,7 @@ fn play(config: &MatchConfig, run: &MatchRun) -> BTreeMap<u64, GameRecord> {
     let report = run_match(config, run, &Registry::standard(), &mut |event| {
         if let MatchEvent::Finished { record, .. } = event {
             let mut record = record.clone();
-            record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+            record.played.evals.iter_mut().for_each(|eval| eval.ms = 0);
             games.insert(record.game, record);
         }
     });
@@ -94,7 +94,7 @@ fn players_and_limits_that_depend_on_the_machine_are_rejected() {
     assert!(error(&threads).contains("threads=1"));
     let program = MatchConfig { b: "uci:true".to_owned(), ..good.clone() };
     assert!(error(&program).contains("selfmate's own players"));
-    let limit = MoveLimit::movetime(10);
+    let limit = MatchLimit::movetime(10);
     let clock = MatchConfig { settings: GameSettings { limit, ..good.settings.clone() }, ..good };
     assert!(error(&clock).contains("depend on the machine"));
 }
@@ -143,7 +143,7 @@ fn a_worker_that_forges_games_of_a_match_is_banned_and_changes_nothing() {
         }));
         let nodes = runtime.block_on(cheat(&server, "nodes", |record| {
             // Passes validation: only an audit can find it.
-            record.played.thoughts[0].nodes = Some(1);
+            record.played.evals[0].nodes = Some(1);
         }));
         let games = beside_workers(&server, &["honest"], || player.join().unwrap()).0;
         (games, [(winner, "not a game of this match"), (nodes, "failed the audit")])

@@ -40,11 +40,11 @@ fn workers_give_the_same_run_as_one_process() {
     // received the last acknowledgements.
     let began = Instant::now();
     loop {
-        let Report { games, refused, workers, waiting, .. } = status(&access(&server)).unwrap();
+        let Report { games, rejected, workers, waiting, .. } = status(&access(&server)).unwrap();
         let duplicates: u64 = workers.iter().map(|member| member.duplicates).sum();
         assert_eq!((games, workers.len()), (GAMES, 4));
         assert_eq!(workers.iter().map(|member| member.sent).sum::<u64>(), sent);
-        let counted = games + duplicates + refused.values().sum::<u64>() + waiting.unwrap();
+        let counted = games + duplicates + rejected.values().sum::<u64>() + waiting.unwrap();
         if counted == sent {
             break;
         }

@@ -28,19 +28,21 @@ use selfmate_train::{
     TrainingError, plan_games, train,
 };
 
+use crate::charts;
 use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
 
 pub type AlphaZeroConfig = SelfPlayLearnerConfig<residual::Config, TrainingConfig>;
 
-const PRESETS: [&str; 4] = ["cpu", "toy", "paper", "tiny"];
+const PRESETS: [&str; 5] = ["cpu", "toy", "paper", "large", "tiny"];
 
 fn preset(name: &str) -> Option<AlphaZeroConfig> {
     match name {
         "default" | "cpu" => Some(cpu()),
         "toy" => Some(toy()),
         "paper" => Some(paper()),
+        "large" => Some(large()),
         "tiny" => Some(tiny()),
         _ => None,
     }
@@ -51,6 +53,7 @@ pub fn cpu() -> AlphaZeroConfig {
     let adam = Optimiser::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
     AlphaZeroConfig {
         plan_games: 10_000,
+        plan_steps: None,
         network: residual::Config { value: ValueHead::Wdl, ..residual::Config::small() },
         selfplay: SelfPlayConfig {
             generation_games: 512,
@@ -82,28 +85,55 @@ pub fn cpu() -> AlphaZeroConfig {
     }
 }
 
-/// As [`cpu`], with the network of five blocks and 64 filters.
+/// The published system, made small: it learns something in hours without a GPU.
 pub fn toy() -> AlphaZeroConfig {
-    let cpu = cpu();
-    let network = residual::Config { value: ValueHead::Wdl, ..residual::Config::toy() };
-    AlphaZeroConfig { plan_games: 2_500, network, ..cpu }
+    let paper = paper();
+    AlphaZeroConfig {
+        plan_steps: Some(5000),
+        network: residual::Config::toy(),
+        selfplay: SelfPlayConfig {
+            generation_games: 16,
+            simulations: Ramp::constant(200.0),
+            games_at_once: 8,
+            memory_mb: 2,
+            ..paper.selfplay
+        },
+        learning: LearningConfig {
+            batch: 2048,
+            // With one use of each position, 5,000 steps would need 10 million positions.
+            reuse: 8.0,
+            rate_drops: vec![1000, 3000],
+            min_buffer: 4096,
+            ..paper.learning
+        },
+        ..paper
+    }
 }
 
-/// The published settings: 800 simulations, PUCT with Dirichlet noise, momentum, stepwise learning
-/// rate. Needs a GPU and a lot of time.
+/// The published system (Silver et al. 2018): 800 simulations, PUCT with Dirichlet noise, momentum,
+/// stepwise learning rate. Needs a GPU and a lot of time. docs/sources.md compares it with the
+/// default, value by value.
 pub fn paper() -> AlphaZeroConfig {
     AlphaZeroConfig {
         plan_games: 44_000_000,
+        // The learning rate is 0.002 at the end.
+        plan_steps: Some(500_000),
         network: residual::Config::standard(),
         selfplay: SelfPlayConfig {
-            generation_games: 25_000,
-            simulations: Ramp::new(800.0, 800.0, 0.0, 1.0),
+            // The published system learned all the time; here a new network plays after so many games.
+            generation_games: 256,
+            simulations: Ramp::constant(800.0),
             games_at_once: 256,
             expansion: Expansion::FirstVisit,
             root_rule: RootRuleName::Puct,
+            dirichlet_alpha: 0.3,
+            dirichlet_epsilon: 0.25,
             c_puct: 1.25,
+            c_puct_base: 0.0,
+            unvisited_value: Some(0.0),
             discount: 1.0,
-            noise_plies: 60,
+            // Noise on every move, and moves drawn by visits in the first 30 moves of each side.
+            noise_plies: 512,
             temperature_plies: 60,
             bootstrap: Bootstrap::default(),
             opening_plies: 0,
@@ -111,22 +141,38 @@ pub fn paper() -> AlphaZeroConfig {
             endgame_share: 0.0,
             max_plies: 512,
             resign_value: 0.95,
+            proven_targets: false,
             memory_mb: 8,
             ..SelfPlayConfig::default()
         },
         learning: LearningConfig {
             batch: 4096,
             reuse: 1.0,
-            rate: Ramp::new(0.2, 0.2, 0.0, 1.0),
+            rate: Ramp::constant(0.2),
             rate_drops: vec![100_000, 300_000, 500_000],
             warmup_steps: 0,
             replay_max: 1_000_000,
             replay_share: 1.0,
-            result_weight: Ramp::new(1.0, 1.0, 0.0, 1.0),
+            min_buffer: 50_000,
+            result_weight: Ramp::constant(1.0),
+            trainer: TrainingConfig {
+                optimiser: Optimiser::Sgd { momentum: 0.9 },
+                weight_decay: 1e-4,
+                clip_norm: 1.0,
+                // The weights themselves play, not an average.
+                average_rate: 1.0,
+                ..TrainingConfig::default()
+            },
             ..LearningConfig::default()
         },
+        guards: GuardConfig::off(),
         ..cpu()
     }
+}
+
+/// As [`paper`], with 19 blocks of 256 filters.
+pub fn large() -> AlphaZeroConfig {
+    AlphaZeroConfig { network: residual::Config::large(), ..paper() }
 }
 
 /// A run of a few seconds that learns almost nothing, for tests and first experiments.
@@ -170,6 +216,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     has_device: true,
     search: SearchKind::Either,
     player: PlayerFormat { file: MODEL, load: Loader::Network },
+    charts: charts::SELF_PLAY,
     descriptions: &[],
 };
 

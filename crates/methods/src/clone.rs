@@ -29,6 +29,7 @@ pub use teacher::TeacherConfig;
 pub use validation::{Validation, validate};
 
 use crate::alphazero::{AlphaZero, batch_bytes};
+use crate::charts::{Chart, Unit, chart, curve, schedule};
 use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
@@ -36,6 +37,29 @@ use crate::zero::Zero;
 
 /// The checkpoint file of the progress. Its name is from an earlier version.
 const STATE: &str = "lessons.json";
+
+const CHARTS: &[Chart] = &[
+    chart(
+        "Agreement",
+        "share of held-out positions in which the teacher's move is the first, or one of the first five",
+        Unit::Share,
+        &[curve("validation.top1", "first"), curve("validation.top5", "first five")],
+    ),
+    chart(
+        "Policy loss",
+        "cross entropy with the teacher's moves, in training and on held-out games",
+        Unit::Number,
+        &[curve("loss.policy", "training"), curve("validation_policy", "held out")],
+    ),
+    chart(
+        "Value loss",
+        "training: cross entropy; held out: mean squared difference from the teacher's value",
+        Unit::Number,
+        &[curve("loss.value", "training"), curve("validation_value", "held out")],
+    ),
+    chart("Games gathered", "so far", Unit::Amount, &[curve("lessons", "")]),
+    schedule("Passes", &[curve("passes", "")]),
+];
 
 pub const INFO: LearnerInfo = LearnerInfo {
     name: "clone",
@@ -48,6 +72,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     has_device: false,
     search: SearchKind::Either,
     player: PlayerFormat { file: MODEL, load: Loader::Network },
+    charts: CHARTS,
     descriptions: &[],
 };
 

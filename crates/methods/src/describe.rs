@@ -1,6 +1,6 @@
 //! A text description of the newest checkpoint of a run.
 
-use selfmate_run::{Checkpoint, PassedOver, RunError, RunReader};
+use selfmate_run::{Checkpoint, RunError, RunReader, SkippedCheckpoints};
 
 use crate::table::LEARNERS;
 
@@ -8,13 +8,13 @@ pub struct RunDescription {
     /// Empty when the learner has no description.
     pub lines: Vec<String>,
     /// Newer checkpoints that were skipped because they are damaged.
-    pub passed_over: Option<PassedOver>,
+    pub skipped_checkpoints: Option<SkippedCheckpoints>,
 }
 
 pub fn describe(run: &RunReader) -> Result<RunDescription, RunError> {
     let latest = run.latest_checkpoint(&[])?;
     let lines = latest.checkpoint.as_ref().map_or(Vec::new(), lines);
-    Ok(RunDescription { lines, passed_over: latest.passed_over() })
+    Ok(RunDescription { lines, skipped_checkpoints: latest.skipped_checkpoints() })
 }
 
 /// Descriptions go by file name; learners with the same format share the name.

@@ -7,17 +7,18 @@
 pub mod ablate;
 mod config;
 mod evaluation;
+mod network;
 mod oracle;
 mod trained;
 mod value_map;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use selfmate_chess::Seed;
 use selfmate_encode::Canonical;
 use selfmate_nn::Model;
-use selfmate_nn::mlp::{MlpConfig, Network, NetworkEvaluator, Sample, Target, Trainer};
-use selfmate_nn::sparse::{TrainError, WeightsInfo};
+use selfmate_nn::mlp::{Sample, Target};
+use selfmate_nn::sparse::TrainError;
 use selfmate_run::{GameRecord, RecordError, Run};
 use selfmate_search::Wdl;
 use selfmate_selfplay::{Ending, Evaluators, GameSource, Ramp, SelfPlayConfig, Stage, Watch};
@@ -26,12 +27,16 @@ use selfmate_train::{
     TrainOptions, TrainableModel, TrainingError, train,
 };
 
-pub use config::{EndgameConfig, EndgameTraining, default, preset, tiny};
+use network::EndgameTrainer;
+
+pub use config::{EndgameConfig, EndgameTraining, default, preset, spec, tiny};
 pub use evaluation::{TablebaseEvaluationConfig, TablebaseReport, evaluate};
+pub use network::{Encoder, EndgameEvaluator, EndgameNetwork, EndgameSample, EndgameShape};
 pub use oracle::{Defender, Oracle};
 pub use trained::{Trained, TrainedError};
 pub use value_map::{MoveDetail, Placement, PlacementError, PositionDetail, ValueMap};
 
+use crate::charts;
 use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
@@ -65,6 +70,7 @@ const fn info(
         has_device: false,
         search: SearchKind::Tree,
         player: PlayerFormat { file: MODEL, load: Loader::Network },
+        charts: charts::ENDGAME,
         descriptions: &[],
     }
 }
@@ -103,9 +109,9 @@ impl LearnerConfig for EndgameConfig {
     }
 }
 
-/// A small network with the canonical board as its input.
+/// A small network in training.
 pub struct Endgame {
-    trainer: Trainer,
+    trainer: EndgameTrainer,
     training: EndgameTraining,
     pool: rayon::ThreadPool,
     /// Computed when the first evaluation is due.
@@ -114,7 +120,7 @@ pub struct Endgame {
 
 impl Endgame {
     fn with_trainer(
-        trainer: Trainer,
+        trainer: EndgameTrainer,
         training: &EndgameTraining,
         hardware: Hardware,
     ) -> Result<Endgame, TrainingError> {
@@ -125,27 +131,25 @@ impl Endgame {
         Ok(Endgame { trainer, training: *training, pool, oracle: OnceLock::new() })
     }
 
-    pub fn network(&self) -> Arc<Network> {
-        Arc::new(self.trainer.network().clone())
+    pub fn network(&self) -> EndgameNetwork {
+        self.trainer.network()
     }
 }
 
 impl TrainableModel for Endgame {
-    type Shape = MlpConfig;
+    type Shape = EndgameShape;
     type Training = EndgameTraining;
-    type Sample = Sample;
+    type Sample = EndgameSample;
     type Evaluation = TablebaseEvaluationConfig;
     const SEARCHES_PER_GAME: f64 = 20.0;
 
     fn new(
-        shape: &MlpConfig,
+        shape: &EndgameShape,
         training: &EndgameTraining,
         seed: Seed,
         hardware: Hardware,
     ) -> Result<Endgame, TrainingError> {
-        let network =
-            Network::random(*shape, seed).map_err(|error| ConfigError::network(&error))?;
-        Endgame::with_trainer(Trainer::new(network), training, hardware)
+        Endgame::with_trainer(EndgameTrainer::new(shape, seed)?, training, hardware)
     }
 
     fn restore(
@@ -153,11 +157,11 @@ impl TrainableModel for Endgame {
         training: &EndgameTraining,
         hardware: Hardware,
     ) -> Result<Endgame, TrainingError> {
-        Endgame::with_trainer(Trainer::restore(state)?, training, hardware)
+        Endgame::with_trainer(EndgameTrainer::restore(state)?, training, hardware)
     }
 
-    fn shape(&self) -> MlpConfig {
-        self.trainer.network().config()
+    fn shape(&self) -> EndgameShape {
+        self.trainer.shape()
     }
 
     fn state(&self) -> Result<Vec<u8>, TrainingError> {
@@ -168,37 +172,41 @@ impl TrainableModel for Endgame {
         self.trainer.step()
     }
 
-    fn learn(&mut self, batch: &[&Sample], rate: f32) -> Result<Losses, TrainingError> {
-        let samples: Vec<Sample> = batch.iter().map(|&sample| sample.clone()).collect();
+    fn learn(&mut self, batch: &[&EndgameSample], rate: f32) -> Result<Losses, TrainingError> {
         let Endgame { trainer, training, pool, .. } = self;
         let weights = training.loss_weights();
         let (losses, norm) =
-            pool.install(|| trainer.learn(&samples, &weights, &training.optimiser, rate))?;
+            pool.install(|| trainer.learn(batch, &weights, &training.optimiser, rate))?;
         let (value, policy) = (losses.value as f32, losses.policy as f32);
         Ok(Losses { value, policy, gradient_norm: norm })
     }
 
     fn model(&self) -> Result<Model, TrainingError> {
-        Ok(Model::Mlp(self.network()))
+        Ok(match self.network() {
+            EndgameNetwork::Mlp(network) => Model::Mlp(network),
+            EndgameNetwork::Conv(network) => Model::Conv(network),
+        })
     }
 
     fn model_file(&self) -> Result<Vec<u8>, TrainingError> {
-        let info = WeightsInfo { step: self.step() };
-        Ok(self.trainer.network().encode_canonical(info)?)
+        Ok(self.trainer.model_file()?)
     }
 
     fn evaluators(&self) -> Result<Evaluators, TrainingError> {
         let network = self.network();
-        Ok(Box::new(move || Box::new(NetworkEvaluator::new(Arc::clone(&network)))))
+        Ok(Box::new(move || Box::new(network.evaluator())))
     }
 
-    fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Sample>, RecordError> {
+    fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<EndgameSample>, RecordError> {
         let mut wdls = targets.wdls(record).into_iter();
         let (mut samples, mut canonical) = (Vec::new(), Canonical::default());
         record.replay(|game, legal, position| {
             let value = wdls.next().map_or(0.0, Wdl::value);
             canonical.encode(game.position(), legal);
-            samples.push(sample(&canonical, &position.policy, value));
+            samples.push(EndgameSample {
+                position: game.position().clone(),
+                canonical: sample(&canonical, &position.policy, value),
+            });
         })?;
         Ok(samples)
     }

@@ -1,16 +1,16 @@
-//! The `evolve` learner: evolves weights of the hand-written evaluation.
+//! The `evolve` learner: evolves weights of the hand-written evaluation, or of the one-ply player.
 //!
 //! A round is one generation: new weights are drawn, all of them play the same openings against the
 //! same pool of opponents, and those with the highest scores shape the next generation. The strategy
-//! is (μ + λ) or CMA-ES.
+//! is (μ + λ), truncation selection or CMA-ES.
 
 mod cma;
 mod config;
 mod eigen;
 mod simple;
+mod space;
 
 use rayon::prelude::*;
-use selfmate_arena::Tuning;
 use selfmate_chess::{Rng, Seed};
 use selfmate_run::{Checkpoint, Run};
 use selfmate_selfplay::{GameSource, Stage, Watch};
@@ -26,13 +26,40 @@ pub use cma::Cma;
 pub use config::{EvolveConfig, Strategy};
 pub use simple::Simple;
 
+use crate::charts::{Chart, EVALUATION, GAMES_PER_SECOND, Unit, chart, curve, schedule};
 use crate::table::{LearnerConfig, LearnerInfo, SearchKind, boxed, parse};
-use crate::tuning::{self, Genome, WEIGHTS, engine_kind};
+use crate::tuning::{self, PlayerWeights, WEIGHTS};
+use space::Space;
 
 /// The file of the population and the pool.
 const STATE: &str = "evolution.json";
 /// Pairs of games of the best against the first weights in an evaluation.
 const START_PAIRS: usize = 100;
+
+const CHARTS: &[Chart] = &[
+    chart(
+        "Best against the first weights",
+        "share of points in 200 games: the curve that must rise",
+        Unit::Share,
+        &[curve("start.score", "")],
+    ),
+    chart(
+        "Fitness",
+        "share of points against the pool, which gets stronger, so the mean need not rise",
+        Unit::Share,
+        &[curve("fitness.best", "best"), curve("fitness.mean", "mean")],
+    ),
+    chart(
+        "Spread of the fitness",
+        "standard deviation within a generation",
+        Unit::Amount,
+        &[curve("fitness.spread", "")],
+    ),
+    chart("Width of mutations", "σ", Unit::Amount, &[curve("sigma", "")]),
+    EVALUATION,
+    GAMES_PER_SECOND,
+    schedule("Opponents in the pool", &[curve("pool", "")]),
+];
 
 pub const INFO: LearnerInfo = LearnerInfo {
     name: "evolve",
@@ -45,7 +72,8 @@ pub const INFO: LearnerInfo = LearnerInfo {
     has_device: false,
     search: SearchKind::NoTree,
     player: tuning::PLAYER,
-    descriptions: &[tuning::PIECE_VALUES],
+    charts: CHARTS,
+    descriptions: &[tuning::DESCRIPTION],
 };
 
 impl LearnerConfig for EvolveConfig {
@@ -69,7 +97,7 @@ impl LearnerConfig for EvolveConfig {
 }
 
 pub struct Evolve {
-    genome: Genome,
+    space: Space,
     state: State,
 }
 
@@ -79,7 +107,10 @@ pub struct Evolve {
 struct State {
     population: Population,
     /// The first weights, then earlier bests, oldest first.
-    pool: Vec<Tuning>,
+    pool: Vec<PlayerWeights>,
+    /// Generations so far. Older checkpoints do not have it.
+    #[serde(default)]
+    generations: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -136,16 +167,22 @@ impl Learner for Evolve {
         config.saving
     }
 
-    fn new(config: &EvolveConfig, _: Seed, _: Hardware) -> Result<Evolve, TrainingError> {
-        let (genome, first) = (config.genome()?, config.start_weights()?);
-        let (point, sigma) = (genome.point(&first), config.sigma);
+    fn new(config: &EvolveConfig, seed: Seed, _: Hardware) -> Result<Evolve, TrainingError> {
+        let ((space, point), first) = (config.space()?, config.start_weights()?);
+        let sigma = config.sigma;
         let population = match config.strategy {
+            Strategy::Truncation => {
+                let (parents, children) = (config.parents, config.population - config.parents);
+                let mut rng = seed.derive("population").rng();
+                let simple = Simple::with_parents(point, sigma, parents, children, &mut rng);
+                Population::Simple(simple)
+            }
             Strategy::Simple => {
                 Population::Simple(Simple::new(point, sigma, config.parents, config.population))
             }
             Strategy::Cma => Population::Cma(Cma::new(point, sigma, config.population)),
         };
-        Ok(Evolve { genome, state: State { population, pool: vec![first] } })
+        Ok(Evolve { space, state: State { population, pool: vec![first], generations: 0 } })
     }
 
     fn restore(
@@ -153,8 +190,8 @@ impl Learner for Evolve {
         checkpoint: &Checkpoint,
         _: Hardware,
     ) -> Result<Evolve, TrainingError> {
-        let evolve = Evolve { genome: config.genome()?, state: read_json(checkpoint, STATE)? };
-        let genes = evolve.genome.len();
+        let evolve = Evolve { space: config.space()?.0, state: read_json(checkpoint, STATE)? };
+        let genes = evolve.space.len();
         if !evolve.state.population.has_genes(genes) {
             let message = format!("not a population of {genes} genes");
             return Err(state_error(checkpoint, STATE, &message));
@@ -178,7 +215,7 @@ impl Learner for Evolve {
         context.report(Stage::Play, 0.0);
         // Points beyond the bounds give the same engine as points on them.
         let points = self.state.population.ask(&mut context.seed_for("mutations").rng());
-        let points: Vec<Vec<f64>> = points.iter().map(|point| self.genome.bounded(point)).collect();
+        let points: Vec<Vec<f64>> = points.iter().map(|point| self.space.bounded(point)).collect();
         let Some((fitness, nodes)) = self.fitness(config, &points, context)? else {
             return Ok(None);
         };
@@ -194,6 +231,7 @@ impl Learner for Evolve {
         round.add("fitness.mean", mean);
         round.add("fitness.spread", spread.sqrt());
         self.state.population.tell(points, &fitness);
+        self.state.generations += 1;
         round.add("sigma", self.state.population.sigma());
         if (context.totals.rounds + 1).is_multiple_of(config.pool_every) {
             let best = self.best();
@@ -210,11 +248,16 @@ impl Learner for Evolve {
         }
         Ok(Some(round))
     }
+
+    fn end(&self, config: &EvolveConfig) -> Option<End> {
+        let is_over = config.generations > 0 && self.state.generations >= config.generations;
+        is_over.then(|| End::Done(format!("{} generations are over", config.generations)))
+    }
 }
 
 impl Evolve {
-    pub fn best(&self) -> Tuning {
-        self.genome.tuning(self.state.population.best())
+    pub fn best(&self) -> PlayerWeights {
+        self.space.weights(self.state.population.best())
     }
 
     /// The score of each point in the same games, and the nodes of all games; `None` when there was
@@ -225,7 +268,8 @@ impl Evolve {
         points: &[Vec<f64>],
         context: &RoundContext<'_>,
     ) -> Result<Option<(Vec<f64>, u64)>, TrainingError> {
-        let members: Vec<Tuning> = points.iter().map(|point| self.genome.tuning(point)).collect();
+        let members: Vec<PlayerWeights> =
+            points.iter().map(|point| self.space.weights(point)).collect();
         let openings = openings(config.pairs, context.seed_for("openings"))?;
         let (pool, cancel) = (&self.state.pool, context.cancel);
         let play = |member| config.games.share(member, pool, &openings, cancel);
@@ -246,7 +290,7 @@ impl Evolve {
         round: &mut Round,
     ) -> Result<(), TrainingError> {
         let best = self.best();
-        let kind = |name: &'static str| engine_kind(name, &best, &config.games);
+        let kind = |name: &'static str| best.kind(name, &config.games);
         let report = evaluate(&config.evaluation, kind, context.seed_for("evaluation"), context)?;
         if let Some(report) = report {
             round.add("evaluation.score", report.score);
@@ -279,5 +323,12 @@ mod tests {
         assert!(config.check().is_err());
         let config = EvolveConfig { start: "nowhere.toml".to_owned(), ..EvolveConfig::tiny() };
         assert!(config.check().unwrap_err().to_string().contains("nowhere.toml"));
+        let mut config = EvolveConfig::preset("spec").unwrap();
+        config.parents = 20;
+        let error = config.check().unwrap_err().to_string();
+        assert_eq!(error, "parents is 20: expected fewer than population");
+        config = EvolveConfig { genes: vec!["tempo".to_owned()], ..config };
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.starts_with("genes is tempo: expected material, centre"), "{error}");
     }
 }

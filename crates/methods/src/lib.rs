@@ -5,6 +5,7 @@
 //! This crate does not depend on the terminal, the web server or the cluster.
 
 pub mod alphazero;
+pub mod charts;
 pub mod clone;
 pub mod dataset;
 pub mod describe;

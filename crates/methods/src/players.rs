@@ -4,29 +4,31 @@ use std::num::IntErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use selfmate_arena::players::net;
+use selfmate_arena::players::{LoadedBook, net};
 use selfmate_arena::resolved_player::content_hash;
-use selfmate_arena::{Loaded, PlayerKind, PlayerSpec, Registry, SpecError, SpecOptions};
+use selfmate_arena::{
+    Loaded, PlayerKind, PlayerSpec, PolyglotBook, Registry, SpecError, SpecOptions,
+};
 use selfmate_nn::Model;
 use selfmate_nn::sparse::{self, Weights};
-use selfmate_run::{Checkpoint, PassedOver, RunReader};
+use selfmate_run::{Checkpoint, RunReader, SkippedCheckpoints};
 use selfmate_train::MODEL;
 
-use crate::table::{LEARNERS, Loader};
+use crate::table::{LEARNERS, LearnerInfo, Loader, SearchKind, learner};
+use crate::tune::BOOK;
 
 /// The network of a real run; see `nets/README.md`.
 const SHIPPED: &[u8] = include_bytes!("../../../nets/zero.safetensors");
 
 /// Called when a player uses an older checkpoint because newer ones are damaged; possibly more than
 /// once for the same checkpoint.
-pub type OnPassedOver = dyn Fn(&PassedOver) + Send + Sync;
+pub type OnSkipped = dyn Fn(&SkippedCheckpoints) + Send + Sync;
 
 /// Adds the trained players to a registry; `runs` is the folder of the runs.
-pub fn register(registry: &mut Registry, runs: &Path, on_passed_over: Arc<OnPassedOver>) {
+pub fn register(registry: &mut Registry, runs: &Path, on_skipped: Arc<OnSkipped>) {
     let runs: Arc<Path> = runs.into();
     let run = "the newest player of a run, or the one of a step";
-    let run =
-        PlayerKind::loading("run", run, move |options| load(options, &runs, &*on_passed_over));
+    let run = PlayerKind::loading("run", run, move |options| load(options, &runs, &*on_skipped));
     let run = net::declare(run.argument("NAME or NAME@STEP"));
     registry.register(run.option("blunder", "percent of moves that are random, for tuned weights"));
     let shipped = "the network that ships with selfmate";
@@ -46,7 +48,7 @@ fn shipped_model() -> Model {
 }
 
 /// The network of a player's spec: `default`, `net:FILE`, `run:NAME@STEP` or just a run's name.
-pub fn model(text: &str, runs: &Path, on_passed_over: &OnPassedOver) -> Result<Model, String> {
+pub fn model(text: &str, runs: &Path, on_skipped: &OnSkipped) -> Result<Model, String> {
     match text.split_once(':') {
         Some(("net", file)) => {
             let loaded = Model::load(Path::new(file));
@@ -55,7 +57,7 @@ pub fn model(text: &str, runs: &Path, on_passed_over: &OnPassedOver) -> Result<M
         None if text == "default" => Ok(shipped_model()),
         run => {
             let argument = run.filter(|(kind, _)| *kind == "run").map_or(text, |(_, name)| name);
-            let (_, checkpoint) = checkpoint_of_run(argument, runs, on_passed_over)?;
+            let (_, checkpoint) = checkpoint_of_run(argument, runs, on_skipped)?;
             let bytes = checkpoint.files.get(MODEL);
             let bytes = bytes.ok_or_else(|| {
                 format!("run '{argument}' has no network of zero, alphazero or clone")
@@ -65,15 +67,49 @@ pub fn model(text: &str, runs: &Path, on_passed_over: &OnPassedOver) -> Result<M
     }
 }
 
+/// How a player chooses its moves. For runs it depends on the learner.
+pub fn search_kind(registry: &Registry, spec: &PlayerSpec, runs: &Path) -> SearchKind {
+    if spec.kind == "run" {
+        return learner_of(spec, runs).map_or(SearchKind::NoTree, |info| info.search);
+    }
+    let kind = registry.kinds().iter().find(|kind| kind.name() == spec.kind);
+    let has = |name| kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name));
+    match (has("search"), has("root")) {
+        (true, _) => SearchKind::Either,
+        (false, true) => SearchKind::Tree,
+        (false, false) => SearchKind::NoTree,
+    }
+}
+
+/// True if a player's network can run on devices other than the CPU.
+pub fn has_device(spec: &PlayerSpec, runs: &Path) -> bool {
+    match (spec.kind.as_str(), spec.argument.as_deref()) {
+        ("run", _) => learner_of(spec, runs).is_some_and(|info| info.has_device),
+        ("net", Some(file)) => {
+            matches!(Model::load(Path::new(file)), Ok((Model::Residual(_), _)))
+        }
+        _ => false,
+    }
+}
+
+/// The learner of a `run:` player.
+fn learner_of(spec: &PlayerSpec, runs: &Path) -> Option<&'static LearnerInfo> {
+    let name = spec.argument.as_deref()?;
+    let name = name.split_once('@').map_or(name, |(name, _)| name);
+    let run = RunReader::find(runs, name).ok()?;
+    let config: toml::Table = run.config().ok()??.parse().ok()?;
+    learner(config.get("learner")?.as_str()?)
+}
+
 /// Loads the player `NAME` or `NAME@STEP`; its spec then has the step. The file names in the
 /// checkpoint decide which learner's format it has.
 fn load(
     options: &SpecOptions<'_>,
     runs: &Path,
-    on_passed_over: &OnPassedOver,
+    on_skipped: &OnSkipped,
 ) -> Result<Loaded, SpecError> {
     let wrong = |reason: String| SpecError::Other { spec: options.label(), reason };
-    let found = checkpoint_of_run(options.argument("NAME")?, runs, on_passed_over);
+    let found = checkpoint_of_run(options.argument("NAME")?, runs, on_skipped);
     let (name, checkpoint) = found.map_err(wrong)?;
     let spec = PlayerSpec { argument: Some(name), ..options.spec.clone() };
     let formats = LEARNERS.iter().map(|info| info.player);
@@ -85,7 +121,11 @@ fn load(
         Loader::Own { options: known, load } => {
             check_options(options, known)?;
             let (build, identity) = (load(bytes).map_err(wrong)?, content_hash(bytes));
-            Ok(Loaded { spec, identity, build, network: None })
+            // The book of a young run is empty, which is no Polyglot file.
+            let book = checkpoint.files.get(BOOK).filter(|bytes| !bytes.is_empty());
+            let book = book.map(|bytes| PolyglotBook::parse(bytes)).transpose().map_err(wrong)?;
+            let book = book.map(LoadedBook::new);
+            Ok(Loaded { spec, identity, build, network: None, book })
         }
         Loader::Network => {
             if let Some(value) = options.spec.option("blunder") {
@@ -121,7 +161,7 @@ fn check_options(options: &SpecOptions<'_>, known: &[&str]) -> Result<(), SpecEr
 fn checkpoint_of_run(
     argument: &str,
     runs: &Path,
-    on_passed_over: &OnPassedOver,
+    on_skipped: &OnSkipped,
 ) -> Result<(String, Checkpoint), String> {
     let (name, step) = match argument.split_once('@') {
         None => (argument, None),
@@ -142,8 +182,8 @@ fn checkpoint_of_run(
         Some(step) => Some(run.load_checkpoint(step).map_err(|error| error.to_string())?),
         None => {
             let latest = run.latest_checkpoint(&[]).map_err(|error| error.to_string())?;
-            if let Some(passed_over) = latest.passed_over() {
-                on_passed_over(&passed_over);
+            if let Some(skipped) = latest.skipped_checkpoints() {
+                on_skipped(&skipped);
             }
             if let (None, Some(damage)) = (&latest.checkpoint, latest.damages.first()) {
                 return Err(format!("run '{name}' has no undamaged checkpoint: {damage}"));
@@ -222,7 +262,8 @@ mod tests {
         let newest = runs.join("tonight/checkpoints/2").join(MODEL);
         let reported: Arc<Mutex<Vec<String>>> = Arc::default();
         let sink = Arc::clone(&reported);
-        let report = move |passed: &PassedOver| sink.lock().unwrap().push(passed.to_string());
+        let report =
+            move |passed: &SkippedCheckpoints| sink.lock().unwrap().push(passed.to_string());
         let mut registry = Registry::standard();
         register(&mut registry, &runs, Arc::new(report.clone()));
         let pin = |text: &str| registry.resolve(text).unwrap().name().to_owned();

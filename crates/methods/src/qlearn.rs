@@ -33,6 +33,7 @@ pub use describe::describe;
 pub use player::TablePlayer;
 pub use table::{LearningRate, Table, TableError};
 
+use crate::charts::{Chart, EPSILON, GAMES_PER_SECOND, PLIES, Unit, chart, curve, schedule};
 use crate::table::{
     Description, LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse,
 };
@@ -42,6 +43,48 @@ use state::State;
 
 /// The checkpoint file of the table.
 pub const TABLE: &str = "table.q";
+
+const CHARTS: &[Chart] = &[
+    chart(
+        "Evaluation",
+        "without random moves: points, wins and losses against random, or mates from held-out starts of an ending; known: starts that the table has met",
+        Unit::Share,
+        &[
+            curve("evaluation.score", "score"),
+            curve("evaluation.wins", "won"),
+            curve("evaluation.losses", "lost"),
+            curve("evaluation.mates", "mates"),
+            curve("evaluation.known", "known"),
+        ],
+    ),
+    chart(
+        "Error",
+        "mean distance of a value from its target before the update",
+        Unit::Amount,
+        &[curve("error", "")],
+    ),
+    chart(
+        "Table",
+        "positions and moves in the table",
+        Unit::Amount,
+        &[curve("states", "positions"), curve("pairs", "moves")],
+    ),
+    chart("Use of the table", "share of its memory", Unit::Share, &[curve("fullness", "")]),
+    chart(
+        "Games",
+        "won by White, by Black; truncated",
+        Unit::Share,
+        &[
+            curve("white_share", "White"),
+            curve("black_share", "Black"),
+            curve("truncated_share", "truncated"),
+        ],
+    ),
+    PLIES,
+    GAMES_PER_SECOND,
+    EPSILON,
+    schedule("Learning rate (α)", &[curve("alpha", "")]),
+];
 
 pub const INFO: LearnerInfo = LearnerInfo {
     name: "qlearn",
@@ -54,6 +97,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     has_device: false,
     search: SearchKind::NoTree,
     player: PlayerFormat { file: TABLE, load: Loader::Own { options: &[], load: player::load } },
+    charts: CHARTS,
     descriptions: &[Description { file: TABLE, lines: describe::lines }],
 };
 

@@ -27,6 +27,9 @@ use selfmate_train::{
 pub use config::ReinforceConfig;
 pub use player::{PolicyPlayer, build, kind};
 
+use crate::charts::{
+    Chart, EVALUATION, GAMES_PER_SECOND, LEARNING_RATE, PLIES, Unit, chart, curve,
+};
 use crate::opponent::{GameOpponent, add_to_pool};
 use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse};
 use game::FinishedGame;
@@ -37,6 +40,43 @@ pub const POLICY: &str = "policy.safetensors";
 const TRAINER: &str = "trainer.safetensors";
 /// The file of the pool of earlier networks.
 const POOL: &str = "pool.safetensors";
+
+const CHARTS: &[Chart] = &[
+    EVALUATION,
+    chart(
+        "Score against random in training",
+        "with moves drawn from the policy; a truncated game counts one half",
+        Unit::Share,
+        &[curve("random.score", "")],
+    ),
+    chart(
+        "Entropy of the policy (nats)",
+        "uniform over 30 moves is 3.4; near 0 early on, exploration has stopped",
+        Unit::Amount,
+        &[curve("entropy", "")],
+    ),
+    chart(
+        "Value loss and policy objective",
+        "value: squared error; policy: −advantage · ln π(move), whose size means little",
+        Unit::Number,
+        &[curve("loss.value", "value"), curve("loss.policy", "policy")],
+    ),
+    chart(
+        "Advantage",
+        "how much better games went than expected",
+        Unit::Number,
+        &[curve("advantage", "")],
+    ),
+    chart(
+        "Games",
+        "with a winner; truncated at the ply cap",
+        Unit::Share,
+        &[curve("decided_share", "decided"), curve("truncated_share", "truncated")],
+    ),
+    PLIES,
+    GAMES_PER_SECOND,
+    LEARNING_RATE,
+];
 
 pub const INFO: LearnerInfo = LearnerInfo {
     name: "reinforce",
@@ -52,6 +92,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
         file: POLICY,
         load: Loader::Own { options: &["temperature"], load: player::load },
     },
+    charts: CHARTS,
     descriptions: &[],
 };
 

@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn run_toml_round_trips() {
-        for info in &LEARNERS {
+        for info in LEARNERS {
             for preset in info.presets {
                 let config = RunConfig::new(7, Settings::preset(info.name, preset).unwrap());
                 let text = config.to_toml();
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn settings_that_need_too_much_memory_are_rejected_by_name() {
         const GIGABYTES: u64 = 1024;
-        for info in &LEARNERS {
+        for info in LEARNERS {
             let settings = Settings::preset(info.name, "default").unwrap();
             settings.check_memory(4, 8 * GIGABYTES).unwrap();
         }

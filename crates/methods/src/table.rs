@@ -13,10 +13,11 @@ use selfmate_train::{ConfigError, End, Hardware, RatingConfig, TrainOptions, Tra
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::charts::Chart;
 use crate::{alphazero, clone, endgame, evolve, qlearn, reinforce, tune, value, zero};
 
 /// All learners; the first one is the default.
-pub static LEARNERS: [LearnerInfo; 12] = [
+pub static LEARNERS: &[LearnerInfo] = &[
     zero::INFO,
     alphazero::INFO,
     value::INFO,
@@ -53,6 +54,8 @@ pub struct LearnerInfo {
     pub has_device: bool,
     pub search: SearchKind,
     pub player: PlayerFormat,
+    /// The curves that matter, the most important ones first.
+    pub charts: &'static [Chart],
     /// Checkpoint files that can be described as text.
     pub descriptions: &'static [Description],
 }
@@ -240,7 +243,7 @@ mod tests {
     /// Every preset of every learner with the paths of its numbers.
     fn all() -> Vec<(&'static LearnerInfo, Settings, Vec<String>)> {
         let mut all = Vec::new();
-        for info in &LEARNERS {
+        for info in LEARNERS {
             for preset in info.presets {
                 let settings = Settings::preset(info.name, preset).unwrap();
                 let mut names = Vec::new();
@@ -265,7 +268,7 @@ mod tests {
 
     #[test]
     fn every_bound_of_a_learner_belongs_to_a_setting() {
-        for info in &LEARNERS {
+        for info in LEARNERS {
             let names: Vec<String> = all()
                 .into_iter()
                 .filter(|(other, ..)| other.name == info.name)
@@ -326,6 +329,43 @@ mod tests {
             accepted > 100 && rejected > 5 * accepted,
             "{accepted} accepted, {rejected} rejected"
         );
+    }
+
+    /// The text of a setting; `none` if it is not there.
+    fn setting(settings: &Settings, path: &str) -> String {
+        let mut value = toml::Value::Table(settings.to_table());
+        for part in path.split('.') {
+            match value.get(part) {
+                Some(inner) => value = inner.clone(),
+                None => return "none".to_owned(),
+            }
+        }
+        value.to_string()
+    }
+
+    /// Rows such as `| stated | setting | preset | default | reason |`, below a line such as
+    /// "(preset `paper` of `alphazero`)".
+    #[test]
+    fn docs_sources_state_the_presets() {
+        let text = include_str!("../../../docs/sources.md");
+        let (mut rows, mut presets) = (0, None);
+        for line in text.lines() {
+            if let Some((_, rest)) = line.split_once("(preset `") {
+                let (preset, rest) = rest.split_once("` of `").unwrap();
+                let learner = rest.split('`').next().unwrap();
+                let settings = |preset| Settings::preset(learner, preset).expect(line);
+                presets = Some((settings(preset), settings("default")));
+            }
+            let cells: Vec<&str> = line.split(" | ").map(str::trim).collect();
+            let name = cells.get(1).and_then(|cell| cell.strip_prefix('`')?.strip_suffix('`'));
+            if let (Some(name), Some((preset, default))) = (name, &presets) {
+                assert_eq!(setting(preset, name), cells[2], "{line}");
+                assert_eq!(setting(default, name), cells[3], "{line}");
+                assert_ne!((cells[2], cells[3]), ("none", "none"), "{line}");
+                rows += 1;
+            }
+        }
+        assert!(rows > 40, "{rows} rows were read");
     }
 
     #[test]

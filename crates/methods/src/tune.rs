@@ -10,50 +10,94 @@ mod challenger;
 mod config;
 mod importance;
 mod loss;
+mod mistake;
 mod spsa;
 mod texel;
+mod trial;
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
-use std::path::PathBuf;
 
 use rayon::prelude::*;
 use selfmate_arena::game::{PlayedGame, Termination};
-use selfmate_arena::resolved_player::content_hash;
 use selfmate_arena::sprt::Decision;
-use selfmate_arena::store::{RecordStore, StoreError};
-use selfmate_arena::{
-    GameRecord, LearnedBook, MatchConfig, MatchError, MatchReport, MatchRun, Registry, Tuning,
-};
+use selfmate_arena::{GameRecord, LearnedBook, MatchReport, Tuning};
 use selfmate_chess::{Game, Seed, notation};
-use selfmate_run::{Checkpoint, Run, RunError, atomic_file};
+use selfmate_run::{Checkpoint, Run, RunError};
 use selfmate_selfplay::{GameSource, Stage, Watch};
-use selfmate_train::evaluation::{evaluate, match_in_round};
+use selfmate_train::evaluation::evaluate;
 use selfmate_train::{
     ConfigError, End, Hardware, Learner, Round, RoundContext, SavingConfig, TrainOptions,
     TrainingError, read_bytes, read_json, state_error, train,
 };
 use serde::{Deserialize, Serialize};
 
-pub use config::{Proposal, TrialConfig, TuneConfig, VaryConfig};
+pub use config::{LengthRamp, PoolConfig, Proposal, TrialConfig, TuneConfig, VaryConfig};
 pub use importance::{Importance, Row, picture};
 pub use loss::{LosingMove, LossConfig, losing_move};
+pub use mistake::{MistakeKind, MistakeRow, Mistakes};
 pub use spsa::{Probe, Spsa, SpsaConfig};
 pub use texel::{Example, Fit, FitExamples, TexelConfig, examples, fit};
+pub use trial::Trial;
 
+use crate::charts::{Chart, EVALUATION, GAMES_PER_SECOND, Unit, chart, curve, schedule};
 use crate::table::{Description, LearnerConfig, LearnerInfo, SearchKind, boxed, megabytes, parse};
 use crate::tuning::{self, Genome, WEIGHTS, engine_kind, start_weights, weights};
 use challenger::Challenger;
+use trial::{hash_of, mean_plies, trial_path};
 
 /// Checkpoint files: all trials, and the training state.
 pub const HISTORY: &str = "history.json";
 const STATE: &str = "tuning.json";
 /// The first moves of all games, and the book made from them as Polyglot and as text.
 const LINES: &str = "lines.txt";
-const BOOK: &str = "book.bin";
+pub const BOOK: &str = "book.bin";
 const BOOK_TEXT: &str = "book.txt";
 /// The importance of each weight.
 pub const IMPORTANCE: &str = "importance.json";
+/// The kinds of moves that lost games.
+pub const MISTAKES: &str = "mistakes.json";
+
+const CHARTS: &[Chart] = &[
+    chart(
+        "Trials",
+        "share of points of the challenger against the champion",
+        Unit::Share,
+        &[curve("trial.score", "")],
+    ),
+    chart(
+        "Games of the trials",
+        "of the challenger against the champion",
+        Unit::Amount,
+        &[
+            curve("trial_results.wins", "won"),
+            curve("trial_results.draws", "drawn"),
+            curve("trial_results.losses", "lost"),
+        ],
+    ),
+    chart(
+        "Plies of the trials",
+        "mean length of a game",
+        Unit::Amount,
+        &[curve("trial_plies", "")],
+    ),
+    chart(
+        "Promotions",
+        "challengers that became champion so far",
+        Unit::Amount,
+        &[curve("promotions", "")],
+    ),
+    chart(
+        "Texel's error",
+        "mean squared error on one game in ten, before and after fitting the weights",
+        Unit::Number,
+        &[curve("texel.error_before", "before"), curve("texel.error_after", "after")],
+    ),
+    chart("Games per trial", "until the test decided", Unit::Amount, &[curve("trial_games", "")]),
+    chart("Opening book", "positions", Unit::Amount, &[curve("book.positions", "")]),
+    EVALUATION,
+    GAMES_PER_SECOND,
+    schedule("Width of variations", &[curve("vary.share", "")]),
+];
 
 pub const INFO: LearnerInfo = LearnerInfo {
     name: "tune",
@@ -66,9 +110,11 @@ pub const INFO: LearnerInfo = LearnerInfo {
     has_device: false,
     search: SearchKind::NoTree,
     player: tuning::PLAYER,
+    charts: CHARTS,
     descriptions: &[
-        tuning::PIECE_VALUES,
-        Description { file: HISTORY, lines: describe_trials },
+        tuning::DESCRIPTION,
+        Description { file: HISTORY, lines: trial::describe },
+        Description { file: MISTAKES, lines: mistake::describe },
         Description { file: IMPORTANCE, lines: describe_importance },
     ],
 };
@@ -98,21 +144,8 @@ impl LearnerConfig for TuneConfig {
     }
 }
 
-/// The number of trials and of weights in a description.
+/// The number of weights in a description.
 const SHOWN: usize = 8;
-
-fn describe_trials(bytes: &[u8]) -> Result<Vec<String>, String> {
-    let history: Vec<Trial> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    let promoted = history.iter().filter(|trial| trial.is_promoted).count();
-    let mut lines = vec![format!("{} trials, {promoted} promotions; the last:", history.len())];
-    lines.extend(history.iter().rev().take(SHOWN).map(|trial| {
-        let Trial { number, proposal, games, elo, elo_error, is_promoted, .. } = trial;
-        let verdict = if *is_promoted { "promoted" } else { "rejected" };
-        let name = proposal.name();
-        format!("  {number:5}  {name:6} {verdict}  Elo {elo:+.0} ± {elo_error:.0} in {games} games")
-    }));
-    Ok(lines)
-}
 
 fn describe_importance(bytes: &[u8]) -> Result<Vec<String>, String> {
     let rows: Vec<Row> = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
@@ -144,26 +177,17 @@ struct State {
     share: f64,
     spsa: Spsa,
     importance: Importance,
+    mistakes: Mistakes,
+    /// Earlier champions, oldest first.
+    pool: Vec<Tuning>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
-    /// Counts from 0.
-    pub number: u64,
-    pub proposal: Proposal,
-    pub games: u64,
-    /// The challenger's share of the points.
-    pub score: f64,
-    /// The Elo difference, and half the width of its 95 % interval.
-    pub elo: f64,
-    pub elo_error: f64,
-    /// The log-likelihood ratio of the sequential test.
-    pub llr: f64,
-    pub is_promoted: bool,
-    /// The hash of its games, so that later fits use exactly these. Trials of earlier versions have
-    /// none.
-    #[serde(default)]
-    pub games_hash: Option<String>,
+/// A trial that has ended, before its result is applied.
+struct Ended {
+    report: MatchReport,
+    records: Vec<GameRecord>,
+    /// The challenger's score against earlier champions, if it met them.
+    pool_score: Option<f64>,
 }
 
 impl Learner for Tune {
@@ -181,6 +205,8 @@ impl Learner for Tune {
             share: config.vary.share,
             spsa: Spsa::new(genome.point(&champion)),
             importance: Importance::default(),
+            mistakes: Mistakes::default(),
+            pool: Vec::new(),
         };
         let (history, lines) = (Vec::new(), Vec::new());
         let (book, lost) = (LearnedBook::new(config.book), BTreeSet::new());
@@ -230,6 +256,7 @@ impl Learner for Tune {
             (BOOK, self.book.polyglot().to_bytes()),
             (BOOK_TEXT, self.book.to_text().into_bytes()),
             (IMPORTANCE, json(serde_json::to_vec_pretty(&rows))),
+            (MISTAKES, json(serde_json::to_vec_pretty(&self.state.mistakes))),
         ])
     }
 
@@ -256,14 +283,22 @@ impl Learner for Tune {
             // The fit found nothing better, and a match of two equal engines would show nothing.
             proposal = Proposal::Vary;
             let mut rng = context.seed_for("variations").rng();
-            challenger.vary(&self.genome, &self.champion, self.state.share, &mut rng);
+            let factors = self.state.importance.factors(self.genome.len(), config.vary.importance);
+            challenger.vary(&self.genome, &self.champion, self.state.share, &factors, &mut rng);
         }
         context.report(Stage::Play, 0.0);
-        let Some((report, records)) = self.trial(config, &challenger.tuning, number, context)?
+        let Some((report, records)) =
+            self.play_trial(config, &challenger.tuning, number, context)?
         else {
             return Ok(None);
         };
-        self.write_losses(config, number, &records, context)?;
+        let Some(pool_score) = self.meet_pool(config, &mut challenger, number, context)? else {
+            return Ok(None);
+        };
+        let Some(mistakes) = self.analyse_losses(config, number, &records, context)? else {
+            return Ok(None);
+        };
+        self.state.mistakes = mistakes;
 
         let mut round = Round { steps: 1, nodes: challenger.nodes, ..Round::default() };
         round.games = report.games + challenger.games;
@@ -271,10 +306,18 @@ impl Learner for Tune {
         for (name, value) in &challenger.values {
             round.add(name, *value);
         }
-        let trial = self.conclude(config, proposal, number, challenger, &report, &records)?;
+        let ended = Ended { report, records, pool_score };
+        let trial = self.conclude(config, proposal, number, challenger, &ended)?;
         round.add("trial.score", trial.score);
         round.add("trial_elo", trial.elo);
         round.add("trial_games", trial.games as f64);
+        round.add("trial_results.wins", trial.wins as f64);
+        round.add("trial_results.draws", trial.draws as f64);
+        round.add("trial_results.losses", trial.losses as f64);
+        round.add("trial_plies", trial.mean_plies);
+        if let Some(score) = trial.pool_score {
+            round.add("pool.score", score);
+        }
         round.add("promoted", f64::from(u8::from(trial.is_promoted)));
         round.add(
             "promotions",
@@ -284,7 +327,7 @@ impl Learner for Tune {
         round.add("book.positions", self.book.positions() as f64);
         if config.evaluation.is_due(number) {
             context.report(Stage::Rate, 0.0);
-            let kind = |name: &'static str| engine_kind(name, &self.champion, &config.games);
+            let kind = |name: &'static str| engine_kind(name, &self.champion, &config.games, None);
             if let Some(report) =
                 evaluate(&config.evaluation, kind, context.seed_for("evaluation"), context)?
             {
@@ -296,98 +339,15 @@ impl Learner for Tune {
 }
 
 impl Tune {
-    /// Plays the challenger against the champion until the test decides; `None` when there was no
-    /// time. Games are stored as they end, so that an interrupted trial continues.
-    fn trial(
-        &self,
-        config: &TuneConfig,
-        challenger: &Tuning,
-        number: u64,
-        context: &mut RoundContext<'_>,
-    ) -> Result<Option<(MatchReport, Vec<GameRecord>)>, TrainingError> {
-        let mut registry = Registry::standard();
-        for (name, tuning) in [("challenger", challenger), ("champion", &self.champion)] {
-            // Stored games of other engines with the same names are not theirs.
-            let hash = content_hash(tuning.to_toml().as_bytes());
-            let kind = engine_kind(name, tuning, &config.games);
-            registry.register(kind.version(move |_| Ok(hash.clone())));
-        }
-        let store = trial_path(context, number, "games");
-        let path = trial_path(context, number, "toml");
-        std::fs::write(&path, challenger.to_toml())
-            .map_err(|error| RunError::Io { path, error })?;
-        let config = MatchConfig {
-            settings: config.games.settings(),
-            // Match seeds are stored as signed integers.
-            seed: context.seed_for("trials").rng().bits() >> 1,
-            sprt: Some(config.sprt()),
-            ..MatchConfig::new("challenger", "champion", config.trial.games)
-        };
-        let run = || MatchRun { store: Some(store.clone()), ..MatchRun::default() };
-        let report = match match_in_round(&config, run(), &registry, context) {
-            // The games are deterministic, so they can be played again.
-            Err(TrainingError::Match(MatchError::Store(
-                error @ (StoreError::Damaged { .. } | StoreError::Different { .. }),
-            ))) => {
-                context.note(&format!("{error}; set aside, playing the trial again"));
-                atomic_file::set_aside(&store)?;
-                match_in_round(&config, run(), &registry, context)?
-            }
-            report => report?,
-        };
-        let Some(report) = report else { return Ok(None) };
-        let records = trial_games(context, number, report.games).map_err(MatchError::from)?;
-        Ok(Some((report, records)))
-    }
-
-    /// The games of the latest trials. If the stored games are not those that decided the trial,
-    /// they are reported, set aside and left out; missing games are reported and left out.
-    fn earlier_games(
-        &mut self,
-        trials: usize,
-        context: &mut RoundContext<'_>,
-    ) -> Result<Vec<GameRecord>, TrainingError> {
-        let mut games = Vec::new();
-        for trial in self.history.iter().rev().take(trials) {
-            if self.lost.contains(&trial.number) {
-                continue;
-            }
-            let path = trial_path(context, trial.number, "games");
-            let wrong = match trial_games(context, trial.number, trial.games) {
-                Ok(records) => match trial.mismatch(&records) {
-                    None => {
-                        games.extend(records);
-                        continue;
-                    }
-                    Some(what) => format!("{}: {what}", path.display()),
-                },
-                Err(error @ StoreError::Damaged { .. }) => error.to_string(),
-                Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::NotFound => {
-                    // If an earlier session set the games aside, it has reported that.
-                    if !atomic_file::aside(&path).exists() {
-                        let path = path.display();
-                        context.note(&format!("{path}: {error}; learning without this trial"));
-                    }
-                    self.lost.insert(trial.number);
-                    continue;
-                }
-                Err(error) => return Err(MatchError::from(error).into()),
-            };
-            atomic_file::set_aside(&path)?;
-            context.note(&format!("{wrong}; set aside, learning without this trial"));
-            self.lost.insert(trial.number);
-        }
-        Ok(games)
-    }
-
-    /// Writes the moves by which the champion lost games of a trial.
-    fn write_losses(
+    /// Finds and writes the moves by which the champion lost games of a trial; all mistakes with
+    /// these, or `None` when there was no time.
+    fn analyse_losses(
         &self,
         config: &TuneConfig,
         number: u64,
         records: &[GameRecord],
         context: &RoundContext<'_>,
-    ) -> Result<(), TrainingError> {
+    ) -> Result<Option<Mistakes>, TrainingError> {
         let lost: Vec<&GameRecord> = records
             .iter()
             .filter(|record| record.a_points() == 1.0)
@@ -399,13 +359,17 @@ impl Tune {
         };
         let losing_moves: Vec<LosingMove> =
             context.pool.install(|| lost.par_iter().filter_map(find).collect());
-        // These are for people to read; a decided trial does not wait for them.
-        if losing_moves.is_empty() || context.cancel.is_cancelled() {
-            return Ok(());
+        if context.cancel.is_cancelled() {
+            return Ok(None);
         }
-        let path = trial_path(context, number, "losses.json");
-        let text = serde_json::to_vec_pretty(&losing_moves).expect("plain data");
-        std::fs::write(&path, text).map_err(|error| RunError::Io { path, error }.into())
+        if !losing_moves.is_empty() {
+            let path = trial_path(context, number, "losses.json");
+            let text = serde_json::to_vec_pretty(&losing_moves).expect("plain data");
+            std::fs::write(&path, text).map_err(|error| RunError::Io { path, error })?;
+        }
+        let mut mistakes = self.state.mistakes.clone();
+        mistakes.add(lost.len(), &losing_moves);
+        Ok(Some(mistakes))
     }
 
     /// Applies the result of a trial.
@@ -415,9 +379,9 @@ impl Tune {
         proposal: Proposal,
         number: u64,
         challenger: Challenger,
-        report: &MatchReport,
-        records: &[GameRecord],
+        ended: &Ended,
     ) -> Result<Trial, TrainingError> {
+        let Ended { report, records, pool_score } = ended;
         let (from, to) = (self.genome.point(&self.champion), self.genome.point(&challenger.tuning));
         let steps: Vec<f64> = to.iter().zip(&from).map(|(to, from)| to - from).collect();
         let importance = &mut self.state.importance;
@@ -444,9 +408,12 @@ impl Tune {
             self.add_line(&line).map_err(TrainingError::Teacher)?;
         }
         let sprt = report.sprt;
-        let is_promoted = sprt.is_some_and(|sprt| sprt.decision == Decision::AcceptH1);
+        let is_promoted = sprt.is_some_and(|sprt| sprt.decision == Decision::AcceptH1)
+            && pool_score.is_none_or(|score| score >= 0.5);
         if is_promoted {
-            self.champion = challenger.tuning;
+            let pool = &mut self.state.pool;
+            pool.push(std::mem::replace(&mut self.champion, challenger.tuning));
+            pool.drain(..pool.len().saturating_sub(config.pool.champions));
             self.state.share = config.vary.share;
             if proposal != Proposal::Spsa {
                 // SPSA continues from the new champion.
@@ -462,12 +429,17 @@ impl Tune {
             number,
             proposal,
             games: report.games,
+            wins: report.wins,
+            draws: report.draws,
+            losses: report.losses,
             score: report.score,
+            mean_plies: mean_plies(records),
             elo: report.elo.unwrap_or(0.0),
             elo_error: report.elo_error.unwrap_or(0.0),
             llr: sprt.map_or(0.0, |sprt| sprt.llr),
+            pool_score: *pool_score,
             is_promoted,
-            games_hash: Some(hash_of(records)),
+            games_hash: hash_of(records),
         };
         self.history.push(trial.clone());
         Ok(trial)
@@ -491,47 +463,7 @@ impl Tune {
 }
 
 fn nodes(game: &PlayedGame) -> u64 {
-    game.thoughts.iter().filter_map(|thought| thought.nodes).sum()
-}
-
-impl Trial {
-    /// Why these are not the games that decided the trial, if so.
-    fn mismatch(&self, records: &[GameRecord]) -> Option<String> {
-        if records.len() as u64 != self.games {
-            return Some(format!("{} games: expected {}", records.len(), self.games));
-        }
-        let is_other = self.games_hash.as_ref().is_some_and(|hash| *hash != hash_of(records));
-        is_other.then(|| "not the games that the trial was decided by".to_owned())
-    }
-}
-
-/// The hash of the games without the time that moves took, which differs from run to run.
-fn hash_of(records: &[GameRecord]) -> String {
-    let mut records = records.to_vec();
-    for record in &mut records {
-        record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
-    }
-    content_hash(&serde_json::to_vec(&records).expect("records are plain data with text keys"))
-}
-
-/// The games of a trial, in order. Games that other threads finished after the deciding one do not
-/// count.
-fn trial_games(
-    context: &RoundContext<'_>,
-    number: u64,
-    count: u64,
-) -> Result<Vec<GameRecord>, StoreError> {
-    let path = trial_path(context, number, "games");
-    let stored = RecordStore::read::<GameRecord>(&path)?;
-    let mut records = stored.map_or(Vec::new(), |(_, records)| records);
-    records.retain(|record| record.game < count);
-    records.sort_by_key(|record| record.game);
-    records.dedup_by_key(|record| record.game);
-    Ok(records)
-}
-
-fn trial_path(context: &RoundContext<'_>, number: u64, end: &str) -> PathBuf {
-    context.run.matches_path().join(format!("trial-{number:06}.{end}"))
+    game.evals.iter().filter_map(|eval| eval.nodes).sum()
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 //!
 //! The network chooses moves by one-ply look-ahead, with some random moves (epsilon-greedy). A
 //! round plays a few games on all threads, adds their positions to the replay buffer and trains on
-//! a few batches from it. The player is the network with the best evaluation score, once a score
-//! has reached `best_from`; until then it is the latest network.
+//! a few batches from it. The player is the network with the best evaluation (its score or its win
+//! rate), once one has reached `best_from`; until then it is the latest network.
 
 mod config;
+mod evaluation;
 mod game;
 mod player;
 mod replay;
@@ -17,21 +18,24 @@ use selfmate_nn::sparse::WeightsInfo;
 use selfmate_nn::valuenet::{BatchNetwork, Network, Sample, Trainer};
 use selfmate_run::{Checkpoint, Run};
 use selfmate_selfplay::{GameSource, Stage, Watch};
-use selfmate_train::evaluation::evaluate;
 use selfmate_train::{
     ConfigError, Curves, End, Hardware, Learner, Round, RoundContext, SavingConfig, TrainOptions,
     TrainingError, check_shape, read_bytes, read_json, state_error, train,
 };
 use serde::{Deserialize, Serialize};
 
-pub use config::{Epsilon, ValueConfig};
+pub use config::{BestBy, Epsilon, EvaluationGames, ValueConfig};
 pub use player::{ValuePlayer, kind};
 pub use replay::{ReplayBuffer, StoredPosition};
 
+use crate::charts::{
+    Chart, EPSILON, EVALUATION, GAMES_PER_SECOND, PLIES, Unit, VALUE_LOSS, chart, curve,
+};
 use crate::opponent::{GameOpponent, Opponent, add_to_pool};
 use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
+use evaluation::{Results, evaluate};
 use game::{FinishedGame, PlayConfig};
 
 /// The checkpoint file of the network that plays.
@@ -43,7 +47,39 @@ const REPLAY: &str = "replay.bin";
 const POOL: &str = "pool.safetensors";
 const STATE: &str = "value.json";
 
-const EVALUATION_SCORE: &str = "evaluation.score";
+const CHARTS: &[Chart] = &[
+    EVALUATION,
+    chart(
+        "Win rate of the evaluation",
+        "share of games won",
+        Unit::Share,
+        &[curve("evaluation.win_rate", "")],
+    ),
+    chart(
+        "Games of the evaluation",
+        "won, drawn and lost",
+        Unit::Amount,
+        &[
+            curve("evaluation_games.wins", "won"),
+            curve("evaluation_games.draws", "drawn"),
+            curve("evaluation_games.losses", "lost"),
+        ],
+    ),
+    VALUE_LOSS,
+    chart(
+        "Games",
+        "of the network against its opponents, with random moves",
+        Unit::Share,
+        &[
+            curve("win_share", "won"),
+            curve("loss_share", "lost"),
+            curve("truncated_share", "truncated"),
+        ],
+    ),
+    PLIES,
+    GAMES_PER_SECOND,
+    EPSILON,
+];
 
 pub const INFO: LearnerInfo = LearnerInfo {
     name: "value",
@@ -56,6 +92,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     has_device: false,
     search: SearchKind::NoTree,
     player: PlayerFormat { file: VALUE, load: Loader::Own { options: &[], load: player::load } },
+    charts: CHARTS,
     descriptions: &[],
 };
 
@@ -94,12 +131,33 @@ pub struct Value {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// The score of the best network in its evaluation.
+    /// The score or win rate of the best network in its evaluation.
     best_score: Option<f64>,
     /// The number of rounds at the latest evaluation.
     evaluated: u64,
     /// The latest score, until a round has reported it.
     score: Option<f64>,
+    /// The games behind it; missing in older checkpoints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    results: Option<Results>,
+}
+
+impl State {
+    /// The curves of an evaluation that no round has reported yet.
+    fn take_curves(&mut self) -> Curves {
+        let mut curves = Curves::new();
+        let mut add = |name: &str, value| _ = curves.insert(name.to_owned(), value);
+        if let Some(score) = self.score.take() {
+            add("evaluation.score", score);
+        }
+        if let Some(results) = self.results.take() {
+            add("evaluation.win_rate", results.win_rate());
+            add("evaluation_games.wins", results.wins as f64);
+            add("evaluation_games.draws", results.draws as f64);
+            add("evaluation_games.losses", results.losses as f64);
+        }
+        curves
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -181,8 +239,8 @@ impl Learner for Value {
             (self.trainer, self.replay) = before;
             return Ok(None);
         }
-        if let Some(score) = self.state.score.take() {
-            round.add(EVALUATION_SCORE, score);
+        for (name, value) in self.state.take_curves() {
+            round.add(&name, value);
         }
         if (context.totals.rounds + 1).is_multiple_of(config.pool_every) && config.pool > 0 {
             add_to_pool(&mut self.pool, self.trainer.network().clone(), config.pool);
@@ -198,8 +256,7 @@ impl Learner for Value {
         if self.is_due(config, context.totals.rounds) {
             self.evaluate(config, context)?;
         }
-        let score = self.state.score.take();
-        Ok(score.map(|score| (EVALUATION_SCORE.to_owned(), score)).into_iter().collect())
+        Ok(self.state.take_curves())
     }
 }
 
@@ -209,23 +266,26 @@ impl Value {
         rounds > 0 && config.evaluation.is_due(rounds - 1) && self.state.evaluated < rounds
     }
 
-    /// Evaluates the network and keeps it if its score is the best; false when there was no time.
+    /// Evaluates the network and keeps it if it is the best; false when there was no time.
     fn evaluate(
         &mut self,
         config: &ValueConfig,
         context: &mut RoundContext<'_>,
     ) -> Result<bool, TrainingError> {
         context.report(Stage::Rate, 0.0);
-        let network = self.trainer.network();
-        let seed = context.seed.derive("evaluation");
-        let report = evaluate(&config.evaluation, |name| kind(name, network), seed, context)?;
-        let Some(report) = report else { return Ok(false) };
+        let Some(results) = evaluate(config, self.trainer.network(), context)? else {
+            return Ok(false);
+        };
         self.state.evaluated = context.totals.rounds;
-        self.state.score = Some(report.score);
-        let score = report.score;
-        let is_good = score >= config.best_from;
-        if is_good && self.state.best_score.is_none_or(|best| score > best) {
-            self.state.best_score = Some(score);
+        self.state.score = Some(results.score());
+        self.state.results = Some(results);
+        let reached = match config.best_by {
+            BestBy::Score => results.score(),
+            BestBy::WinRate => results.win_rate(),
+        };
+        let is_good = reached >= config.best_from;
+        if is_good && self.state.best_score.is_none_or(|best| reached > best) {
+            self.state.best_score = Some(reached);
             let (network, step) = (self.trainer.network().clone(), self.trainer.step());
             self.best = Some(Best { network, step });
         }
@@ -283,7 +343,7 @@ impl Value {
         round.add("plies", games.iter().map(|game| f64::from(game.plies)).sum::<f64>() / total);
         round.add("epsilon", config.epsilon.at(context.totals.games));
         round.add("replay", self.replay.len() as f64);
-        if self.replay.is_empty() {
+        if self.replay.len() < config.replay_min {
             return Ok(true);
         }
         let (mut loss_sum, mut norm_sum) = (0.0, 0.0);
@@ -292,9 +352,15 @@ impl Value {
                 return Ok(false);
             }
             let mut rng = context.seed_for("batches").index(batch).rng();
-            let positions = self.replay.draw(config.batch, &mut rng);
+            let mut positions = match config.with_replacement {
+                true => self.replay.draw(config.batch, &mut rng),
+                false => self.replay.draw_distinct(config.batch, &mut rng),
+            };
+            if config.mirror_images {
+                positions.iter_mut().for_each(|position| *position = position.image(&mut rng));
+            }
             let mut planes = Vec::new();
-            positions.iter().for_each(|position| position.image(&mut rng).planes(&mut planes));
+            positions.iter().for_each(|position| position.planes(&mut planes));
             let size = planes.len() / positions.len().max(1);
             let samples: Vec<Sample<'_>> = planes
                 .chunks_exact(size)
@@ -328,6 +394,28 @@ mod tests {
         let mut config = ValueConfig::tiny();
         config.network.blocks = 0;
         assert!(config.check().unwrap_err().to_string().contains("blocks is 0"));
+        let error = |change: fn(&mut ValueConfig)| {
+            let mut config = ValueConfig::preset("spec").unwrap();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert!(error(|config| config.replay_min = 50_001).contains("replay_min is 50001"));
+        assert!(error(|config| config.network.convolutions = 3).contains("convolutions is 3"));
+        let small = |config: &mut ValueConfig| (config.replay, config.replay_min) = (255, 1);
+        assert!(error(small).contains("batch is 256"));
+        let opponent = |config: &mut ValueConfig| config.evaluation.opponent = "greedy".to_owned();
+        assert!(error(opponent).contains("evaluation.opponent is greedy"));
+    }
+
+    #[test]
+    fn an_evaluation_is_reported_once_and_older_states_are_read() {
+        let mut state = State { results: Some(Results::default()), ..State::default() };
+        assert_eq!(state.take_curves().len(), 4);
+        assert_eq!(state, State::default());
+        // The state of a checkpoint from before the results were stored.
+        let old = r#"{"best_score":0.7,"evaluated":3,"score":0.7}"#;
+        let mut old: State = serde_json::from_str(old).unwrap();
+        assert_eq!(old.take_curves(), Curves::from([("evaluation.score".to_owned(), 0.7)]));
     }
 
     #[test]

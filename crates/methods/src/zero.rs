@@ -16,6 +16,7 @@ use selfmate_train::{
     TrainingError, plan_games, train,
 };
 
+use crate::charts;
 use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
@@ -25,6 +26,7 @@ pub type ZeroConfig = SelfPlayLearnerConfig<SparseConfig, TrainerConfig>;
 pub fn default() -> ZeroConfig {
     ZeroConfig {
         plan_games: 250_000,
+        plan_steps: None,
         network: SparseConfig::default(),
         selfplay: SelfPlayConfig::default(),
         learning: LearningConfig::default(),
@@ -74,6 +76,7 @@ pub const INFO: LearnerInfo = LearnerInfo {
     has_device: false,
     search: SearchKind::Either,
     player: PlayerFormat { file: MODEL, load: Loader::Network },
+    charts: charts::SELF_PLAY,
     descriptions: &[],
 };
 

@@ -81,7 +81,7 @@ fn results(path: &Path) -> BTreeMap<String, Vec<u8>> {
         .map(|file| {
             (file.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(file).unwrap())
         })
-        .filter(|(name, _)| name != "totals.json" && name != "MANIFEST")
+        .filter(|(name, _)| !["totals.json", "times.json", "MANIFEST"].contains(&name.as_str()))
         .collect()
 }
 
@@ -124,6 +124,7 @@ fn check_with(learner: &str, changes: &[&str], pauses: Pauses) {
         }
     }
     check_metrics(&paused);
+    check_charts(&paused, learner);
     check_player(folder.path(), "paused");
 }
 
@@ -142,6 +143,25 @@ fn check_metrics(path: &Path) {
         .collect();
     assert!(rounds.iter().copied().eq(1..=rounds.len() as u64), "{rounds:?}");
     assert!(metrics.iter().any(|record| matches!(record, Record::Resume { .. })));
+}
+
+/// Checks that every chart of a learner draws a metric that its runs have.
+fn check_charts(path: &Path, learner: &str) {
+    let metrics = RunReader::new(path).metrics().unwrap().0;
+    let recorded = |name: &str| {
+        metrics
+            .iter()
+            .any(|record| matches!(record, Record::Progress(p) if p.values.contains_key(name)))
+    };
+    // The short runs of these tests do not all reach their first evaluation.
+    let is_rare = |name: &str| name.starts_with("evaluation") || name.starts_with("validation");
+    for chart in selfmate_methods::learner(learner).unwrap().charts {
+        if chart.curves.iter().all(|curve| is_rare(curve.metric)) {
+            continue;
+        }
+        let has_curve = chart.curves.iter().any(|curve| recorded(curve.metric));
+        assert!(has_curve, "{learner}: no run has a metric of the chart '{}'", chart.title);
+    }
 }
 
 /// Checks that the player of a run plays, with and without a step in its name.
@@ -179,9 +199,89 @@ fn evolve_does_not_depend_on_threads_or_interruptions() {
     check("evolve", &[1, 2, 4, 6]);
 }
 
+/// A small version of the preset `spec`.
+const FOUR_WEIGHTS: [&str; 6] = [
+    "start=four_weights",
+    "genes=[\"material\", \"centre\", \"king_safety\", \"development\"]",
+    "strategy=truncation",
+    "population=6",
+    "parents=3",
+    "generations=4",
+];
+
+#[test]
+fn evolve_of_four_weights_does_not_depend_on_threads_or_interruptions() {
+    check_with("evolve", &FOUR_WEIGHTS, &[1, 2, 4]);
+}
+
+#[test]
+fn evolve_ends_after_its_generations() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("four");
+    let settings = Settings::preset("evolve", "tiny").unwrap();
+    let settings = settings.set(&FOUR_WEIGHTS.map(str::to_owned)).unwrap();
+    let budget = Budget { steps: Some(100), ..Budget::default() };
+    for _ in 0..2 {
+        let end = run_with(&path, settings.clone(), budget, 2);
+        assert_eq!(end, End::Done("4 generations are over".to_owned()));
+        assert_eq!(RunReader::new(&path).steps().unwrap().last(), Some(&4));
+    }
+    let lines = describe::describe(&RunReader::new(&path)).unwrap().lines;
+    assert!(lines[0].starts_with("weights: material "), "{lines:?}");
+    let mut registry = Registry::standard();
+    players::register(&mut registry, folder.path(), Arc::new(|_| {}));
+    let spec = registry.parse("run:four,depth=3").unwrap();
+    let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();
+    assert!(error.contains("no options for this run"), "{error}");
+}
+
 #[test]
 fn tune_does_not_depend_on_threads_or_interruptions() {
     check("tune", &[1, 2, 3, 4]);
+}
+
+/// Settings of `tune` with which nearly every challenger is promoted.
+const PROMOTIONS: [&str; 4] =
+    ["trial.elo0=-200", "trial.elo1=-1", "trial.games=40", "pool.every=1"];
+
+#[test]
+fn tune_with_promotions_does_not_depend_on_threads_or_interruptions() {
+    check_with("tune", &PROMOTIONS, &[1, 2, 3, 4]);
+}
+
+#[test]
+fn tune_of_depths_and_time_does_not_depend_on_threads_or_interruptions() {
+    let changes = [
+        "genes=[\"search.depth_opening\", \"search.depth_endgame\", \"search.time_moves_left\"]",
+        "cycle=[\"vary\", \"spsa\"]",
+        "games.game_nodes=3000",
+    ];
+    check_with("tune", &changes, &[1, 2, 3, 4]);
+}
+
+#[test]
+fn challengers_meet_earlier_champions_once_there_are_some() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tune");
+    let settings = Settings::preset("tune", "tiny").unwrap();
+    let settings = settings.set(&PROMOTIONS.map(str::to_owned)).unwrap();
+    run_with(&path, settings, Budget { steps: Some(4), ..Budget::default() }, 2);
+    let mut champions = 0.0;
+    let mut pool_games = 0;
+    for record in RunReader::new(&path).metrics().unwrap().0 {
+        let Record::Progress(progress) = record else { continue };
+        let values = progress.values;
+        assert_eq!(values.contains_key("pool.score"), champions > 0.0, "{values:?}");
+        pool_games += usize::from(champions > 0.0);
+        champions = values["promotions"];
+        let games: f64 = ["wins", "draws", "losses"]
+            .iter()
+            .map(|end| values[&format!("trial_results.{end}")])
+            .sum();
+        assert_eq!(games, values["trial_games"]);
+        assert!((1.0..=60.0).contains(&values["trial_plies"]), "{values:?}");
+    }
+    assert!(pool_games > 0);
 }
 
 #[test]
@@ -192,6 +292,21 @@ fn reinforce_does_not_depend_on_threads_or_interruptions() {
 #[test]
 fn value_does_not_depend_on_threads_or_interruptions() {
     check("value", &[1, 5, 8, 16]);
+}
+
+#[test]
+fn value_with_batch_norm_does_not_depend_on_threads_or_interruptions() {
+    let changes = [
+        "network.batch_norm=true",
+        "network.convolutions=1",
+        "with_replacement=false",
+        "mirror_images=false",
+        "replay_min=150",
+        "evaluation_games=white",
+        "best_by=win_rate",
+        "best_from=0",
+    ];
+    check_with("value", &changes, &[1, 5, 8, 16]);
 }
 
 #[test]
@@ -242,7 +357,7 @@ fn a_stop_within_a_round_does_not_shift_later_rounds() {
 
 #[test]
 fn clone_of_a_residual_network_does_not_depend_on_threads_or_interruptions() {
-    check("clone-residual", &[1, 3, 5, 9]);
+    check("clone-residual", &[1, 3, 9, 1000]);
 }
 
 #[test]
@@ -330,6 +445,12 @@ fn the_last_evaluation_of_value_is_in_the_metrics() {
         let metrics = RunReader::new(&path).metrics().unwrap().0;
         let generations = metrics.iter().filter_map(|record| match record {
             Record::Progress(progress) if progress.values.contains_key("evaluation.score") => {
+                let games = ["wins", "draws", "losses"]
+                    .map(|name| progress.values[&format!("evaluation_games.{name}")]);
+                assert_eq!(games.iter().sum::<f64>(), 4.0);
+                let score = (games[0] + games[1] / 2.0) / 4.0;
+                assert_eq!(progress.values["evaluation.score"], score);
+                assert_eq!(progress.values["evaluation.win_rate"], games[0] / 4.0);
                 Some(progress.generation)
             }
             _ => None,
@@ -360,6 +481,30 @@ fn games_played_to_make_a_challenger_are_counted() {
     let round = round.unwrap();
     // Two probes of a pair of games each, and the trial.
     assert_eq!(round.games as f64, 4.0 + round.values["trial_games"]);
+}
+
+#[test]
+fn a_tuned_player_opens_with_its_book_unless_told_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    run_to(&folder.path().join("t"), "tune", 2, 2);
+    let mut registry = Registry::standard();
+    players::register(&mut registry, folder.path(), Arc::new(|_| {}));
+    let identity = |text: &str| registry.resolve(text).unwrap().identity().unwrap().unwrap();
+    assert!(identity("run:t").contains("book blake3 "), "{}", identity("run:t"));
+    assert!(!identity("run:t,book=off").contains("book"), "{}", identity("run:t,book=off"));
+    let opens = |text: &str, seed: u64| {
+        let spec = registry.parse(text).unwrap();
+        let mut player = registry.build(&spec, Seed::new(seed)).unwrap();
+        let limit = Limit { depth: Some(1), ..Limit::default() };
+        let choice = player.choose(&Game::new(), &limit).unwrap();
+        (choice.played, choice.nodes)
+    };
+    // A book move is not searched.
+    for seed in 0..10 {
+        assert_eq!(opens("run:t", seed).1, None);
+        assert_eq!(opens("run:t", seed), opens("run:t", seed));
+    }
+    assert!(opens("run:t,book=off", 0).1.is_some());
 }
 
 #[test]

@@ -90,7 +90,7 @@ pub(crate) fn encode<H: Serialize>(
 }
 
 /// The architecture in a file's header; empty when the header has none.
-pub(crate) fn architecture(bytes: &[u8]) -> Result<String, WeightsError> {
+pub fn architecture(bytes: &[u8]) -> Result<String, WeightsError> {
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(format)?;
     let header = header(metadata.metadata().as_ref())?;
     let name = header.get("architecture").and_then(serde_json::Value::as_str);

@@ -12,7 +12,9 @@ mod network;
 mod trainer;
 
 pub use evaluator::NetworkEvaluator;
+pub(crate) use evaluator::{MAX_VALUE, NO_INDEX_LOGIT};
+pub(crate) use gradient::{Goal, Touched, add, add_policy_gradient, mask_inactive};
 pub use gradient::{LossWeights, Losses, Sample, Target, gradient, loss};
-pub(crate) use network::CANONICAL;
+pub(crate) use network::{CANONICAL, MOVES, dot};
 pub use network::{Forward, MlpConfig, MlpConfigError, Network};
 pub use trainer::Trainer;

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::file::{self, WeightsError, WeightsInfo};
-use crate::{mlp, residual, sparse};
+use crate::small::Shape;
+use crate::{conv, mlp, residual, sparse};
 
 /// The weights of a network. [`Model::load`] reads a weight file of either architecture.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +14,8 @@ pub enum Model {
     Residual(residual::Weights),
     /// Of a small network that sees the canonical board of an ending.
     Mlp(Arc<mlp::Network>),
+    /// Of a small convolutional network for endings.
+    Conv(Arc<conv::Network>),
 }
 
 impl Model {
@@ -25,6 +28,10 @@ impl Model {
             mlp::CANONICAL => {
                 let (network, info) = mlp::Network::decode_as(bytes, mlp::CANONICAL)?;
                 Ok((Model::Mlp(network.into()), info))
+            }
+            conv::ConvConfig::ARCHITECTURE => {
+                let (network, info) = conv::Network::decode(bytes)?;
+                Ok((Model::Conv(network.into()), info))
             }
             _ => {
                 let (weights, info) = sparse::decode(bytes)?;
@@ -43,6 +50,7 @@ impl Model {
             Model::Sparse(weights) => weights.config().parameters(),
             Model::Residual(weights) => weights.config().parameters(),
             Model::Mlp(network) => network.parameters(),
+            Model::Conv(network) => network.parameters(),
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn encode(model: &Model) -> Result<Vec<u8>, WeightsError> {
     let graph = match model {
         Model::Residual(weights) => residual::graph(weights),
         Model::Sparse(weights) => sparse::graph(weights),
-        Model::Mlp(_) => return Err(unsupported()),
+        Model::Mlp(_) | Model::Conv(_) => return Err(unsupported()),
     };
     Ok(graph.into_file())
 }

@@ -28,9 +28,7 @@ mod weights;
 mod winograd;
 
 pub use batch::{Batch, BatchError};
-pub use config::{
-    Config, ConfigError, MOVES, NORM_EPSILON, NORM_MOMENTUM, VALUE_HIDDEN, ValueHead,
-};
+pub use config::{Config, ConfigError, MOVES, NORM_EPSILON, NORM_MOMENTUM, ValueHead};
 pub use evaluator::NetworkEvaluator;
 pub(crate) use file::ARCHITECTURE;
 pub use file::{decode, encode, load};

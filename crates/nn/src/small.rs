@@ -1,6 +1,6 @@
 //! Common parts of small float networks: weights in one vector, Adam, files, a trainer.
 //!
-//! [`crate::mlp`] and [`crate::valuenet`] use them. These networks are much slower than
+//! [`crate::mlp`], [`crate::conv`] and [`crate::valuenet`] use them. These networks are much slower than
 //! [`crate::sparse`] and [`crate::residual`], and short enough to read in one go.
 
 mod adam;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::atomic_file;
-use crate::error::{Damage, PassedOver, RunError, there_are};
+use crate::error::{Damage, RunError, SkippedCheckpoints, there_are};
 use crate::manifest::{self, Entry, Manifest};
 use crate::reader::RunReader;
 use crate::writer::Run;
@@ -34,10 +34,10 @@ pub struct Latest {
 
 impl Latest {
     /// A warning, if damaged checkpoints were skipped.
-    pub fn passed_over(&self) -> Option<PassedOver> {
+    pub fn skipped_checkpoints(&self) -> Option<SkippedCheckpoints> {
         let used = self.checkpoint.as_ref()?.step;
         let damages = self.damages.clone();
-        (!damages.is_empty()).then_some(PassedOver { damages, used })
+        (!damages.is_empty()).then_some(SkippedCheckpoints { damages, used })
     }
 }
 

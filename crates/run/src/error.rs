@@ -51,14 +51,14 @@ pub struct Damage {
 
 /// Damaged checkpoints, and the older one that is used instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PassedOver {
+pub struct SkippedCheckpoints {
     /// Newest first.
     pub damages: Vec<Damage>,
     /// The step of the checkpoint that is used.
     pub used: u64,
 }
 
-impl fmt::Display for PassedOver {
+impl fmt::Display for SkippedCheckpoints {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let damages: Vec<String> = self.damages.iter().map(Damage::to_string).collect();
         write!(f, "{}; step {} is used instead", damages.join("; "), self.used)

@@ -36,7 +36,7 @@ mod totals;
 mod writer;
 
 pub use checkpoint::{Checkpoint, CheckpointStamp, Latest};
-pub use error::{Damage, PassedOver, RunError};
+pub use error::{Damage, RunError, SkippedCheckpoints};
 pub use follower::{Follower, MetricsUpdate};
 pub use game::{GameRecord, PositionRecord, RecordError};
 pub use journal::{Journal, OpenGames};

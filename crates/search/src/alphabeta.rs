@@ -4,7 +4,7 @@
 //! `prune` holds pruning and extensions, `quiesce` is the quiescence search, `order` and `see`
 //! order moves, `table` is the transposition table and `tables` probes tablebases. `eval` is the
 //! hand-written evaluation with its [`Weights`]; a [`StaticEvaluator`] can replace it. This module
-//! does not manage clocks (callers pass an [`AlphaBetaLimit`]) and does not speak UCI.
+//! does not manage clocks (callers pass an [`Limit`]) and does not speak UCI.
 
 mod bench;
 mod captures;
@@ -42,40 +42,10 @@ pub use static_evaluator::StaticEvaluator;
 pub use weights::{Term, WeightInfo, Weights};
 
 use crate::memory::{MemoryError, check_room};
+use crate::player::Limit;
 use static_evaluator::CachedStaticEvaluator;
 use table::Table;
 use worker::{Memory, Shared};
-
-/// When to stop and which moves to search. The default has no limit.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AlphaBetaLimit {
-    /// Stop after this many iterations.
-    pub depth: Option<u32>,
-    /// Stop after this many nodes. With one thread, the same number gives the same search.
-    pub nodes: Option<u64>,
-    /// Hard limit: the search stops in the middle of an iteration.
-    pub movetime: Option<Duration>,
-    /// Soft limit: no new iteration starts after this time.
-    pub soft_time: Option<Duration>,
-    /// The number of best lines to find; 0 means 1.
-    pub multipv: usize,
-    /// The root moves to consider; empty means all.
-    pub searchmoves: Vec<Move>,
-}
-
-impl AlphaBetaLimit {
-    pub fn depth(depth: u32) -> AlphaBetaLimit {
-        AlphaBetaLimit { depth: Some(depth), ..AlphaBetaLimit::default() }
-    }
-
-    pub fn nodes(nodes: u64) -> AlphaBetaLimit {
-        AlphaBetaLimit { nodes: Some(nodes), ..AlphaBetaLimit::default() }
-    }
-
-    pub fn movetime(time: Duration) -> AlphaBetaLimit {
-        AlphaBetaLimit { movetime: Some(time), ..AlphaBetaLimit::default() }
-    }
-}
 
 /// Progress of a running search: one report for each line of each finished iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,12 +100,13 @@ pub struct AlphaBetaResult {
 /// use std::sync::atomic::AtomicBool;
 ///
 /// use selfmate_chess::{fen, notation};
-/// use selfmate_search::alphabeta::{AlphaBeta, AlphaBetaLimit, Score, Weights};
+/// use selfmate_search::alphabeta::{AlphaBeta, Score, Weights};
+/// use selfmate_search::player::Limit;
 ///
 /// let game = fen::parse_game("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1").unwrap();
 /// let mut engine = AlphaBeta::new(Weights::default(), 1)?;
 /// let stop = AtomicBool::new(false);
-/// let result = engine.search(&game, &AlphaBetaLimit::depth(3), &stop, &mut |_| {});
+/// let result = engine.search(&game, &Limit::depth(3), &stop, &mut |_| {});
 ///
 /// assert_eq!(notation::uci(game.position(), result.best.unwrap()), "a1a8");
 /// assert_eq!(result.score, Score::Mate(1));
@@ -242,11 +213,12 @@ impl AlphaBeta {
     }
 
     /// Searches for the best move until the limit is reached or `stop` is set. Calls `report` for
-    /// each finished iteration.
+    /// each finished iteration. The clock of the limit is not used: managing time is the player's
+    /// task, and so is passing on the stop flag of the limit.
     pub fn search(
         &mut self,
         game: &Game,
-        limit: &AlphaBetaLimit,
+        limit: &Limit,
         stop: &AtomicBool,
         report: &mut dyn FnMut(&Report),
     ) -> AlphaBetaResult {

@@ -11,6 +11,7 @@ pub mod math;
 pub mod mcts;
 pub mod memory;
 mod packed_move;
+pub mod phase;
 pub mod player;
 mod server;
 mod terminal;

@@ -29,8 +29,8 @@ pub use driver::{StopCondition, run, run_in, run_parallel};
 pub use halving::considered_visits;
 pub use lockstep::{Lockstep, SearchSlot};
 pub use params::{
-    Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Puct, RootRule,
-    SearchParams, Temperature,
+    Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, PolicyTarget, Puct,
+    PuctFormula, RootRule, SearchParams, Temperature,
 };
 pub use result::{Decision, MoveStatistics, Proof, SearchResult};
 pub use search::Search;

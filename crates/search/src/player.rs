@@ -41,14 +41,21 @@ pub trait Player: Send {
 }
 
 /// How long to search for a move. Without any limit a player uses its own default.
+///
+/// Flags, UCI's `go`, requests to the page and stored matches each have a form of their own, which
+/// is converted to this type once.
 #[derive(Clone, Debug, Default)]
 pub struct Limit {
     /// Simulations (tree search) or nodes (alpha-beta, other engines).
     pub nodes: Option<u64>,
     /// The deepest iteration of alpha-beta and other engines.
     pub depth: Option<u32>,
-    /// The time for this move.
+    /// The time for this move. The search stops even in the middle of an iteration.
     pub movetime: Option<Duration>,
+    /// Alpha-beta starts no new iteration after this time.
+    pub soft_time: Option<Duration>,
+    /// Alpha-beta starts no new iteration after this many nodes.
+    pub soft_nodes: Option<u64>,
     /// The clocks, for players that manage their own time.
     pub clock: Option<Clock>,
     /// Ends the search early when set; the player returns its best move so far.

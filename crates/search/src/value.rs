@@ -49,12 +49,13 @@ impl Wdl {
         Wdl { win: half(1.0 - draw + value), draw, loss: half(1.0 - draw - value) }
     }
 
-    /// The result of a finished game for `side`. A truncated game counts as drawn.
-    pub fn of_outcome(outcome: Outcome, side: Color) -> Wdl {
+    /// The result of a game for `side`; `None` for a truncated game.
+    pub fn of_outcome(outcome: Outcome, side: Color) -> Option<Wdl> {
         match outcome.winner {
-            None => Wdl::DRAW,
-            Some(winner) if winner == side => Wdl::WIN,
-            Some(_) => Wdl::LOSS,
+            Some(winner) if winner == side => Some(Wdl::WIN),
+            Some(_) => Some(Wdl::LOSS),
+            None if outcome.is_truncated() => None,
+            None => Some(Wdl::DRAW),
         }
     }
 

@@ -1,6 +1,6 @@
 //! How games of self-play are played.
 
-use selfmate_search::mcts::Expansion;
+use selfmate_search::mcts::{Expansion, PuctFormula};
 use selfmate_search::memory::{MemoryError, check_limit, check_rooms};
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,9 @@ pub struct SelfPlayConfig {
     /// At which visit a node of the tree gets its children.
     pub expansion: Expansion,
     pub root_rule: RootRuleName,
+    /// The policy that the network learns.
+    #[serde(default)]
+    pub policy_target: PolicyTargetName,
     /// See [`selfmate_search::mcts::Dirichlet`].
     pub dirichlet_alpha: f64,
     /// See [`selfmate_search::mcts::Dirichlet`].
@@ -35,8 +38,19 @@ pub struct SelfPlayConfig {
     pub c_scale: f64,
     /// The exploration constant below the root.
     pub c_puct: f64,
-    /// The value of an unvisited move is that of its parent minus this.
+    /// The exploration constant grows by ln((N + this + 1) / this) with the visits N of a node; with 0 it
+    /// stays the same.
+    #[serde(default = "default_c_puct_base")]
+    pub c_puct_base: f64,
+    /// The exploration term below the root, and at the root of `puct` and `greedy`.
+    #[serde(default)]
+    pub puct_formula: PuctFormula,
+    /// The value of an unvisited move is that of its parent minus this times the root of the prior
+    /// mass already tried …
     pub first_play_urgency: f64,
+    /// … unless it has a value of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unvisited_value: Option<f64>,
     /// The factor by which a value shrinks with every ply, in the search and in the result.
     pub discount: f64,
     /// Plies with Gumbel noise; the best move found is played after them.
@@ -102,6 +116,20 @@ pub enum RootRuleName {
     Puct,
     /// PUCT without noise; the most visited move is played.
     Greedy,
+}
+
+/// See [`selfmate_search::mcts::PolicyTarget`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyTargetName {
+    /// What belongs to the root rule: the improved policy to `gumbel` and `top_k`, visits to `puct`
+    /// and `greedy`.
+    #[default]
+    RootRule,
+    /// The share of each move in the visits.
+    Visits,
+    /// The softmax of log prior and completed value, by `c_visit` and `c_scale`.
+    Improved,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -195,6 +223,11 @@ impl SelfPlayConfig {
 /// because what is kept of one search is still there in the next.
 const SIMULATION_BYTES: usize = 4 << 10;
 
+/// The published constant. Runs of earlier versions do not name it.
+fn default_c_puct_base() -> f64 {
+    19_652.0
+}
+
 impl Default for SelfPlayConfig {
     fn default() -> SelfPlayConfig {
         SelfPlayConfig {
@@ -204,13 +237,17 @@ impl Default for SelfPlayConfig {
             games_at_once: 1,
             expansion: Expansion::SecondVisit,
             root_rule: RootRuleName::Gumbel,
+            policy_target: PolicyTargetName::RootRule,
             dirichlet_alpha: 0.3,
             dirichlet_epsilon: 0.25,
             candidates: 16,
             c_visit: 50.0,
             c_scale: 0.2,
             c_puct: 1.5,
+            c_puct_base: default_c_puct_base(),
+            puct_formula: PuctFormula::AlphaZero,
             first_play_urgency: 0.3,
+            unvisited_value: None,
             discount: 0.998,
             noise_plies: 30,
             temperature_plies: 30,

@@ -1,7 +1,7 @@
 //! Evaluators for self-play, made from a network file and from the settings.
 
 use selfmate_nn::device::Evaluators;
-use selfmate_nn::{Model, mlp, residual, sparse};
+use selfmate_nn::{Model, conv, mlp, residual, sparse};
 use selfmate_search::{Cached, Evaluation, Evaluator, Leaf};
 
 use crate::config::{Priors, SelfPlayConfig};
@@ -21,6 +21,10 @@ pub fn evaluators(model: &Model) -> Evaluators {
         Model::Mlp(network) => {
             let network = network.clone();
             Box::new(move || Box::new(mlp::NetworkEvaluator::new(network.clone())))
+        }
+        Model::Conv(network) => {
+            let network = network.clone();
+            Box::new(move || Box::new(conv::NetworkEvaluator::new(network.clone())))
         }
     }
 }

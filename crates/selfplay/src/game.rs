@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use selfmate_chess::{Game, Move, MoveList, Outcome, Reason, Rng, Seed, fen, notation};
 use selfmate_run::{GameRecord, LiveGame, PositionRecord};
 use selfmate_search::mcts::{
-    Dirichlet, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, Proof, Puct,
-    RootRule, SearchParams, SearchSlot, Temperature,
+    Dirichlet, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, PolicyTarget, Proof,
+    Puct, RootRule, SearchParams, SearchSlot, Temperature,
 };
 use selfmate_search::{Evaluator, white_value};
 
-use crate::config::{RootRuleName, SelfPlayConfig};
+use crate::config::{PolicyTargetName, RootRuleName, SelfPlayConfig};
 use crate::evaluator::configured;
 use crate::live_feed::LiveFeed;
 use crate::resign::ResignCounter;
@@ -345,8 +345,12 @@ pub fn search_params(config: &SelfPlayConfig) -> SearchParams {
         root: root_rule(config, config.noise_plies > 0),
         interior: InteriorRule::Puct(Puct {
             c_puct: config.c_puct as f32,
-            first_play_urgency: FirstPlayUrgency::Reduced(config.first_play_urgency as f32),
-            ..Puct::default()
+            c_base: (config.c_puct_base > 0.0).then_some(config.c_puct_base as f32),
+            first_play_urgency: match config.unvisited_value {
+                Some(value) => FirstPlayUrgency::Absolute(value as f32),
+                None => FirstPlayUrgency::Reduced(config.first_play_urgency as f32),
+            },
+            formula: config.puct_formula,
         }),
         expansion: config.expansion,
         policy_temperature: 1.0,
@@ -356,6 +360,14 @@ pub fn search_params(config: &SelfPlayConfig) -> SearchParams {
         temperature: match config.root_rule {
             RootRuleName::Puct => Temperature { value: 1.0, plies: config.temperature_plies },
             _ => Temperature { value: 0.0, plies: 0 },
+        },
+        policy_target: match config.policy_target {
+            PolicyTargetName::RootRule => None,
+            PolicyTargetName::Visits => Some(PolicyTarget::Visits),
+            PolicyTargetName::Improved => Some(PolicyTarget::Improved {
+                c_visit: config.c_visit as f32,
+                c_scale: config.c_scale as f32,
+            }),
         },
         memory_mb: config.memory_mb,
     }

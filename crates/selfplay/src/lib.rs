@@ -22,7 +22,7 @@ mod watch;
 
 pub use cancel::{CancelToken, Watchdog};
 pub use check::{RecordMismatch, check};
-pub use config::{Bootstrap, Priors, RootRuleName, SelfPlayConfig};
+pub use config::{Bootstrap, PolicyTargetName, Priors, RootRuleName, SelfPlayConfig};
 pub use error::SelfPlayError;
 pub use evaluator::evaluators;
 pub use game::{FinishedGame, Generation, Recomputed, SelfPlayer, search_params};

@@ -90,5 +90,5 @@ impl GenerationStats {
 }
 
 fn entropy(policy: &[f32]) -> f64 {
-    policy.iter().map(|&p| f64::from(p)).filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum()
+    policy.iter().map(|&p| f64::from(p)).filter(|&p| p > 0.0).map(|p| -p * libm::log(p)).sum()
 }

@@ -93,6 +93,7 @@ pub type NamedBounds = (&'static str, Bounds);
 /// The settings of more than one learner.
 const COMMON: &[NamedBounds] = &[
     ("plan_games", Bounds::new(1.0, 1e12)),
+    ("plan_steps", SOME),
     // The shape of networks.
     ("network.hidden", UNITS),
     ("network.value_hidden", UNITS),
@@ -118,6 +119,8 @@ const COMMON: &[NamedBounds] = &[
     ("c_visit", WEIGHT),
     ("c_scale", WEIGHT),
     ("c_puct", WEIGHT),
+    ("c_puct_base", Bounds::new(0.0, 1e9)),
+    ("unvisited_value", Bounds::new(-1.0, 1.0)),
     ("first_play_urgency", WEIGHT),
     ("discount", SHARE),
     ("noise_plies", PLIES),
@@ -144,6 +147,7 @@ const COMMON: &[NamedBounds] = &[
     ("learning.replay_share", Bounds::above_zero(1000.0)),
     ("learning.replay_min", Bounds::new(0.0, 1e9)),
     ("learning.rate_decay_steps", Bounds::above_zero(1e15)),
+    ("learning.min_buffer", Bounds::new(0.0, 1e9)),
     ("learning.lambda", SHARE),
     ("result_weight", SHARE),
     ("result_weight.from", SHARE),
@@ -187,6 +191,7 @@ const COMMON: &[NamedBounds] = &[
     ("evaluation.every_rounds", COUNT),
     ("evaluation.games", MATCH),
     ("games.nodes", NODES),
+    ("games.game_nodes", Bounds::new(0.0, 1e12)),
     ("games.hash_mb", MEGABYTES),
     ("games.resign_centipawns", CENTIPAWNS),
     ("games.draw_centipawns", CENTIPAWNS),

@@ -14,6 +14,10 @@ pub struct SelfPlayLearnerConfig<N, T, E = NoEvaluation> {
     /// The number of games at which the ramps end. Learning rate, simulations and targets depend on
     /// the share of these games that have been played, never on time.
     pub plan_games: u64,
+    /// The run is complete after this many steps, and the ramps depend on the share of these steps
+    /// instead of games.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_steps: Option<u64>,
     pub network: N,
     pub selfplay: SelfPlayConfig,
     pub learning: LearningConfig<T>,
@@ -51,6 +55,9 @@ pub struct LearningConfig<T> {
     pub replay_share: f64,
     /// The smallest capacity.
     pub replay_min: usize,
+    /// Learning starts when the replay buffer has this many positions.
+    #[serde(default)]
+    pub min_buffer: usize,
     /// The weight of the game's result in the value target; the rest is the value of searches.
     pub result_weight: Ramp,
     /// The λ of λ-returns over the following searches as the value of searches; without it, the
@@ -146,6 +153,7 @@ impl<T: Default> Default for LearningConfig<T> {
             replay_max: 3_000_000,
             replay_share: 0.5,
             replay_min: 0,
+            min_buffer: 0,
             result_weight: Ramp::new(1.0, 0.5, 0.05, 0.2),
             lambda: None,
             trainer: T::default(),

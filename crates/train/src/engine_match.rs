@@ -1,4 +1,5 @@
-//! Games between two alpha-beta engines with different weights, for `evolve` and `tune`.
+//! Games between two players with different weights, mostly alpha-beta engines, for `evolve` and
+//! `tune`.
 //!
 //! Games come in pairs from the same opening with colours swapped. They are limited by nodes, never
 //! by time, so the same engines always play the same games.
@@ -12,6 +13,7 @@ use selfmate_arena::game::{PlayedGame, Side, play_game};
 use selfmate_arena::players::AlphaBetaPlayer;
 use selfmate_arena::{GameSettings, MatchError, Opening, OpeningSource, Openings, Tuning};
 use selfmate_chess::Seed;
+use selfmate_search::Player;
 use selfmate_search::player::Limit;
 use selfmate_selfplay::CancelToken;
 use serde::{Deserialize, Serialize};
@@ -21,8 +23,11 @@ use crate::error::TrainingError;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EngineMatchConfig {
-    /// Nodes per move.
+    /// Nodes per move; not used with `game_nodes`.
     pub nodes: u64,
+    /// Nodes of each side for a whole game, divided by its time manager; 0 for `nodes` per move. Only
+    /// then do games depend on the constants of the time manager.
+    pub game_nodes: u64,
     /// The size of an engine's transposition table.
     pub hash_mb: usize,
     /// A game ends as a win when both sides have seen a score of at least this many centipawns for
@@ -39,11 +44,31 @@ impl Default for EngineMatchConfig {
     fn default() -> EngineMatchConfig {
         EngineMatchConfig {
             nodes: 1500,
+            game_nodes: 0,
             hash_mb: 1,
             resign_centipawns: 600,
             draw_centipawns: 10,
             max_plies: 200,
         }
+    }
+}
+
+/// Weights that can play the games of a match.
+pub trait MatchWeights: Sync {
+    /// # Panics
+    ///
+    /// When there is no memory for the player's table.
+    fn player(&self, name: &str, config: &EngineMatchConfig) -> Box<dyn Player>;
+}
+
+impl MatchWeights for Tuning {
+    fn player(&self, name: &str, config: &EngineMatchConfig) -> Box<dyn Player> {
+        let engine = self.engine(config.hash_mb).unwrap_or_else(|error| panic!("{error}"));
+        let player = |own| AlphaBetaPlayer::new(name, engine, own);
+        Box::new(match config.game_nodes {
+            0 => player(Limit { nodes: Some(config.nodes), ..Limit::default() }),
+            nodes => player(Limit::default()).with_game_nodes(nodes),
+        })
     }
 }
 
@@ -65,35 +90,24 @@ impl EngineMatchConfig {
         GameSettings { adjudication, ..GameSettings::default() }
     }
 
-    /// An engine as a player.
-    ///
-    /// # Panics
-    ///
-    /// When there is no memory for its table.
-    pub fn player(&self, name: &str, tuning: &Tuning) -> AlphaBetaPlayer {
-        let own = Limit { nodes: Some(self.nodes), ..Limit::default() };
-        let engine = tuning.engine(self.hash_mb).unwrap_or_else(|error| panic!("{error}"));
-        AlphaBetaPlayer::new(name, engine, own)
-    }
-
     /// Plays one game; `None` when it was stopped.
-    pub fn play(
+    pub fn play<W: MatchWeights>(
         &self,
-        white: &Tuning,
-        black: &Tuning,
+        white: &W,
+        black: &W,
         opening: &Opening,
         stop: &Arc<AtomicBool>,
     ) -> Option<PlayedGame> {
-        let mut white = self.player("white", white);
-        let mut black = self.player("black", black);
-        play_game(&mut white, &mut black, opening, &self.settings(), None, stop)
+        let mut white = white.player("white", self);
+        let mut black = black.player("black", self);
+        play_game(white.as_mut(), black.as_mut(), opening, &self.settings(), None, stop)
     }
 
     /// The points of `a` in a game against `b`, and the nodes of both.
-    fn points(
+    fn points<W: MatchWeights>(
         &self,
-        a: &Tuning,
-        b: &Tuning,
+        a: &W,
+        b: &W,
         opening: &Opening,
         a_plays: Side,
         stop: &Arc<AtomicBool>,
@@ -101,16 +115,16 @@ impl EngineMatchConfig {
         let (white, black) = if a_plays == Side::White { (a, b) } else { (b, a) };
         let game = self.play(white, black, opening, stop)?;
         let points = game.white_points();
-        let nodes = game.thoughts.iter().filter_map(|thought| thought.nodes).sum();
+        let nodes = game.evals.iter().filter_map(|eval| eval.nodes).sum();
         Some((if a_plays == Side::White { points } else { 1.0 - points }, nodes))
     }
 
     /// The score of `a` in a pair of games from each opening, against the opponents in turn, and
     /// the nodes of all games; `None` when there was no time.
-    pub fn share(
+    pub fn share<W: MatchWeights>(
         &self,
-        a: &Tuning,
-        opponents: &[Tuning],
+        a: &W,
+        opponents: &[W],
         openings: &[Opening],
         cancel: CancelToken<'_>,
     ) -> Option<(f64, u64)> {

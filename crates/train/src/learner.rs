@@ -174,6 +174,8 @@ pub struct RoundContext<'a> {
     pub(crate) began: Instant,
     /// The time budget, if there is one.
     pub(crate) minutes: Option<f64>,
+    /// The budget of steps of the whole run.
+    pub(crate) max_steps: Option<u64>,
 }
 
 impl RoundContext<'_> {

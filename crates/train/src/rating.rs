@@ -11,7 +11,7 @@ use selfmate_arena::adjudicate::{Adjudication, ResignRule, ResignSides};
 use selfmate_arena::players::net;
 use selfmate_arena::rate::{DEPTH_RUNGS, OWN_RUNGS};
 use selfmate_arena::{
-    GameSettings, MatchError, MatchRun, MoveLimit, PlayerKind, RateConfig, RateReport, Registry,
+    GameSettings, MatchError, MatchLimit, MatchRun, PlayerKind, RateConfig, RateReport, Registry,
     Rung, run_rate,
 };
 use selfmate_nn::Model;
@@ -47,7 +47,7 @@ pub fn rate(
         max_plies: Some(MAX_PLIES),
         ..Adjudication::default()
     };
-    let limit = MoveLimit::nodes(config.nodes);
+    let limit = MatchLimit::nodes(config.nodes);
     let config = RateConfig {
         settings: GameSettings { limit, adjudication, ..GameSettings::default() },
         seed,

@@ -29,6 +29,10 @@ use crate::targets::Targets;
 /// The checkpoint file of the [`State`] as JSON.
 const STATE: &str = "selfplay.json";
 
+/// The checkpoint file of the [`Times`] as JSON: apart, because all other files are the same however
+/// long the training took and however often it was interrupted.
+const TIMES: &str = "times.json";
+
 type Config<M> = SelfPlayLearnerConfig<
     <M as TrainableModel>::Shape,
     <M as TrainableModel>::Training,
@@ -50,7 +54,9 @@ struct State {
     /// The generations of the replay buffer, oldest first.
     replay: Vec<ReplayEntry>,
     /// The time and simulations of all attempts at the current generation so far.
+    #[serde(default, skip_serializing)]
     play_s: f64,
+    #[serde(default, skip_serializing)]
     simulations: u64,
     /// The generation that is being learned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,14 +78,49 @@ struct ReplayEntry {
 struct GenerationProgress {
     stats: GenerationStats,
     /// Simulations and seconds of playing it.
+    #[serde(default, skip_serializing)]
     simulations: u64,
+    #[serde(default, skip_serializing)]
     play_s: f64,
+    #[serde(default, skip_serializing)]
     learn_s: f64,
     batches: u64,
     /// Sums over these batches.
     value_loss: f64,
     policy_loss: f64,
     gradient_norm: f64,
+}
+
+/// Seconds and simulations of the current generation; see [`State`] and [`GenerationProgress`]. Searches
+/// that a kill ended are not counted.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Times {
+    all_play_s: f64,
+    all_simulations: u64,
+    play_s: f64,
+    learn_s: f64,
+    simulations: u64,
+}
+
+impl State {
+    fn times(&self) -> Times {
+        let learning = self.learning;
+        Times {
+            all_play_s: self.play_s,
+            all_simulations: self.simulations,
+            simulations: learning.map_or(0, |generation| generation.simulations),
+            play_s: learning.map_or(0.0, |generation| generation.play_s),
+            learn_s: learning.map_or(0.0, |generation| generation.learn_s),
+        }
+    }
+
+    fn set_times(&mut self, times: Times) {
+        (self.play_s, self.simulations) = (times.all_play_s, times.all_simulations);
+        if let Some(generation) = &mut self.learning {
+            (generation.play_s, generation.learn_s) = (times.play_s, times.learn_s);
+            generation.simulations = times.simulations;
+        }
+    }
 }
 
 impl<M: TrainableModel> Learner for SelfPlayLearner<M> {
@@ -109,7 +150,12 @@ impl<M: TrainableModel> Learner for SelfPlayLearner<M> {
         let trainer = read_bytes(checkpoint, TRAINER)?;
         let model = M::restore(trainer, &config.learning.trainer, hardware)?;
         check_shape(checkpoint, TRAINER, &model.shape(), &config.network)?;
-        Ok(SelfPlayLearner::from_parts(model, read_json(checkpoint, STATE)?))
+        let mut state: State = read_json(checkpoint, STATE)?;
+        // Checkpoints of earlier versions have the times in the state.
+        if checkpoint.files.contains_key(TIMES) {
+            state.set_times(read_json(checkpoint, TIMES)?);
+        }
+        Ok(SelfPlayLearner::from_parts(model, state))
     }
 
     fn prepare(
@@ -125,7 +171,13 @@ impl<M: TrainableModel> Learner for SelfPlayLearner<M> {
 
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TrainingError> {
         let state = serde_json::to_vec(&self.state).expect("the state is plain data");
-        Ok(vec![(MODEL, self.model.model_file()?), (TRAINER, self.model.state()?), (STATE, state)])
+        let times = serde_json::to_vec(&self.state.times()).expect("times are plain numbers");
+        Ok(vec![
+            (MODEL, self.model.model_file()?),
+            (TRAINER, self.model.state()?),
+            (STATE, state),
+            (TIMES, times),
+        ])
     }
 
     fn step(&self) -> Option<u64> {
@@ -162,8 +214,12 @@ impl<M: TrainableModel> Learner for SelfPlayLearner<M> {
         Ok(Some(round))
     }
 
-    fn end(&self, _: &Self::Config) -> Option<End> {
-        self.collapsed.clone().map(End::Collapsed)
+    fn end(&self, config: &Self::Config) -> Option<End> {
+        if let Some(reason) = &self.collapsed {
+            return Some(End::Collapsed(reason.clone()));
+        }
+        let plan = config.plan_steps.filter(|steps| self.model.step() >= *steps)?;
+        Some(End::Done(format!("all {plan} planned steps are done")))
     }
 
     fn rated_model(&self) -> Result<Option<Model>, TrainingError> {
@@ -331,7 +387,11 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
         let LearningConfig { batch, reuse, .. } = config.learning;
         let progress = progress(config, context.totals);
         let positions = context.totals.positions + generation.stats.positions;
-        let due = (positions as f64 * reuse / batch as f64) as u64;
+        let mut due = (positions as f64 * reuse / batch as f64) as u64;
+        if self.replay.len() < config.learning.min_buffer {
+            due = self.model.step();
+        }
+        due = due.min(config.plan_steps.unwrap_or(u64::MAX));
         let first = self.model.step() - generation.batches;
         let seed = context.seed.derive("batches");
         if self.replay.is_empty() && self.model.step() < due {
@@ -342,7 +402,7 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
             return Ok(true);
         }
         for step in self.model.step()..due {
-            if context.cancel.is_cancelled() {
+            if context.cancel.is_cancelled() || context.max_steps.is_some_and(|most| step >= most) {
                 return Ok(false);
             }
             let samples = self.replay.draw(batch, &mut seed.index(step).rng());
@@ -453,7 +513,10 @@ impl<M: TrainableModel> SelfPlayLearner<M> {
 
 /// The share of the plan that was done before the current round.
 fn progress<N, T, E>(config: &SelfPlayLearnerConfig<N, T, E>, totals: Totals) -> f64 {
-    totals.games as f64 / config.plan_games as f64
+    match config.plan_steps {
+        Some(steps) => totals.steps as f64 / steps as f64,
+        None => totals.games as f64 / config.plan_games as f64,
+    }
 }
 
 fn simulations_per_move<N, T, E>(config: &SelfPlayLearnerConfig<N, T, E>, totals: Totals) -> u64 {

@@ -34,17 +34,17 @@ impl Targets {
             Reason::Adjudication => record.positions.last().map_or(1.0, |last| last.value.abs()),
             _ => 1.0,
         };
-        let weight = if outcome.is_truncated() { 0.0 } else { self.result_weight };
         let returns = self.lambda.map(|lambda| self.lambda_returns(record, lambda));
         let target = |(index, position): (usize, &PositionRecord)| {
             let ply = usize::from(position.ply);
-            let result = Wdl::of_outcome(outcome, record.turn(ply));
-            let worth = worth * self.discount.powi((record.moves.len() - ply) as i32);
-            let (win, loss) = (result.win * worth, result.loss * worth);
             let searched = match &returns {
                 Some(returns) => Wdl::new(returns[index], 1.0 - returns[index].abs()),
                 None => Wdl::new(position.value, position.draw),
             };
+            let Some(result) = Wdl::of_outcome(outcome, record.turn(ply)) else { return searched };
+            let worth = worth * self.discount.powi((record.moves.len() - ply) as i32);
+            let (win, loss) = (result.win * worth, result.loss * worth);
+            let weight = self.result_weight;
             let mix = |result: f32, searched: f32| weight * result + (1.0 - weight) * searched;
             Wdl {
                 win: mix(win, searched.win),
@@ -64,11 +64,9 @@ impl Targets {
         for (index, position) in record.positions.iter().enumerate().rev() {
             let (ply, value) = next.unwrap_or_else(|| {
                 let end = record.moves.len();
-                match record.outcome.is_truncated() {
-                    true => (position.ply, position.value),
-                    false => {
-                        (end as u16, Wdl::of_outcome(record.outcome, record.turn(end)).value())
-                    }
+                match Wdl::of_outcome(record.outcome, record.turn(end)) {
+                    Some(result) => (end as u16, result.value()),
+                    None => (position.ply, position.value),
                 }
             });
             returns[index] = self.for_earlier_ply(value, ply - position.ply);

@@ -66,6 +66,7 @@ pub fn train<L: Learner>(
             elapsed_s,
             began: Instant::now(),
             minutes: options.budget.minutes,
+            max_steps: options.budget.steps,
         };
         if let Some(end) = end {
             let values = match end {
@@ -115,7 +116,9 @@ fn end<L: Learner>(
     } else if session.is_cancelled() {
         Some(End::Finished)
     } else if learner.is_mid_round() {
-        None
+        // A learner that counts its own steps can stop between any two of them.
+        let is_spent = learner.step().is_some_and(|step| session.is_spent(0, step));
+        is_spent.then_some(End::Finished)
     } else if let Some(end) = learner.end(config) {
         Some(end)
     } else {

@@ -24,9 +24,25 @@ pub struct TimeBudget {
     pub maximum_ms: u64,
 }
 
-/// The assumed number of moves left in a game. Small enough to spend most of the time while the
-/// game is still undecided, as Stockfish and others do.
-const MOVES_LEFT: u64 = 40;
+/// The constants of the time manager.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeConstants {
+    /// The assumed number of moves left in a game. Small enough to spend most of the time while the
+    /// game is still undecided, as Stockfish and others do.
+    pub moves_left: u64,
+    /// The maximum of a move in percent of its optimum.
+    pub maximum: u64,
+    /// The largest optimum in percent of the available time.
+    pub optimum_cap: u64,
+    /// The largest maximum in percent of the available time, at most 100.
+    pub maximum_cap: u64,
+}
+
+impl Default for TimeConstants {
+    fn default() -> TimeConstants {
+        TimeConstants { moves_left: 40, maximum: 400, optimum_cap: 25, maximum_cap: 50 }
+    }
+}
 
 impl Clock {
     /// The budget for this move.
@@ -40,9 +56,15 @@ impl Clock {
     /// assert_eq!(blitz.budget().optimum_ms, 6440);
     /// ```
     pub fn budget(self) -> TimeBudget {
+        self.budget_with(&TimeConstants::default())
+    }
+
+    /// The budget for this move with these constants. The unit is arbitrary: nodes work as well.
+    pub fn budget_with(self, constants: &TimeConstants) -> TimeBudget {
         let available = self.remaining_ms.saturating_sub(self.overhead_ms);
+        let moves_left = constants.moves_left.max(1);
         let moves =
-            self.moves_to_go.map_or(MOVES_LEFT, |moves| u64::from(moves).clamp(1, MOVES_LEFT));
+            self.moves_to_go.map_or(moves_left, |moves| u64::from(moves).clamp(1, moves_left));
         if moves == 1 {
             // New time is added after this move, so all of it may be used.
             return TimeBudget { optimum_ms: portion(available, 80), maximum_ms: available };
@@ -52,12 +74,13 @@ impl Clock {
         let lost = self.overhead_ms.saturating_mul(moves - 1);
         let total = available.saturating_add(gained).saturating_sub(lost);
         // If overheads use up everything, take half a share of the available time. The increment comes
-        // only after the move, so a move gets at most a quarter of the available time. In games that
-        // depend on the increment this keeps a reserve of three increments for a machine that is slow
-        // to respond.
-        let share = (total / moves).max(available / (2 * moves));
-        let optimum_ms = share.min(portion(available, 25));
-        let maximum_ms = optimum_ms.saturating_mul(4).min(portion(available, 50)).max(optimum_ms);
+        // only after the move, so a move gets at most a quarter (`optimum_cap`) of the available time. In
+        // games that depend on the increment this keeps a reserve of three increments for a machine
+        // that is slow to respond.
+        let share = (total / moves).max(available / moves.saturating_mul(2));
+        let cap = portion(available, constants.maximum_cap.min(100));
+        let optimum_ms = share.min(portion(available, constants.optimum_cap)).min(cap);
+        let maximum_ms = portion(optimum_ms, constants.maximum).min(cap).max(optimum_ms);
         TimeBudget { optimum_ms, maximum_ms }
     }
 }
@@ -78,8 +101,8 @@ impl TimeBudget {
 }
 
 fn portion(value: u64, percent: u64) -> u64 {
-    // The result always fits into a u64; u128 keeps the product from overflowing.
-    u64::try_from(u128::from(value) * u128::from(percent) / 100).unwrap_or(value)
+    // u128 keeps the product from overflowing.
+    u64::try_from(u128::from(value) * u128::from(percent) / 100).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -105,6 +128,15 @@ mod tests {
         let long = clock(60_000, 1000, None).budget();
         let sudden = clock(60_000, 0, None).budget();
         assert!((900..1000).contains(&(long.optimum_ms - sudden.optimum_ms)));
+    }
+
+    #[test]
+    fn constants_change_the_shares() {
+        let clock = clock(60_010, 0, None);
+        let constants = TimeConstants { moves_left: 20, maximum: 200, ..TimeConstants::default() };
+        let (usual, other) = (clock.budget(), clock.budget_with(&constants));
+        assert!(other.optimum_ms > 3 * usual.optimum_ms / 2, "{other:?}");
+        assert_eq!(other.maximum_ms, 2 * other.optimum_ms);
     }
 
     #[test]
@@ -149,6 +181,22 @@ mod tests {
             let budget = Clock { remaining_ms, increment_ms, moves_to_go, overhead_ms }.budget();
             prop_assert!(budget.optimum_ms <= budget.maximum_ms);
             prop_assert!(budget.maximum_ms <= remaining_ms.saturating_sub(overhead_ms));
+        }
+
+        #[test]
+        fn no_constants_make_a_budget_exceed_the_available_time(
+            remaining_ms: u64,
+            increment_ms: u64,
+            moves_left: u64,
+            maximum: u64,
+            optimum_cap: u64,
+            maximum_cap: u64,
+        ) {
+            let constants = TimeConstants { moves_left, maximum, optimum_cap, maximum_cap };
+            let clock = Clock { remaining_ms, increment_ms, moves_to_go: None, overhead_ms: 0 };
+            let budget = clock.budget_with(&constants);
+            prop_assert!(budget.optimum_ms <= budget.maximum_ms);
+            prop_assert!(budget.maximum_ms <= remaining_ms);
         }
     }
 }

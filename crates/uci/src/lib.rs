@@ -19,7 +19,7 @@ pub mod program;
 pub mod reply;
 mod worker;
 
-pub use clock::{Clock, TimeBudget};
+pub use clock::{Clock, TimeBudget, TimeConstants};
 pub use command::Command;
 pub use engine::{BestMove, Control, UciEngine, serve};
 pub use go::Go;

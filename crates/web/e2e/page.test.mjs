@@ -29,9 +29,9 @@ async function newGame({ player, side = 'white', fen = '', strength = 'sims:16' 
 async function bestMove(fen, moves) {
   return page.evaluate(
     async ([start, played]) => {
-      const body = JSON.stringify({ player: 'alphabeta', fen: start, moves: played, effort: { depth: 4 } });
+      const body = JSON.stringify({ player: 'alphabeta', fen: start, moves: played, limit: { depth: 4 } });
       const headers = { 'Content-Type': 'application/json' };
-      const answer = await fetch('/api/think', { method: 'POST', headers, body });
+      const answer = await fetch('/api/search', { method: 'POST', headers, body });
       const lines = (await answer.text()).trim().split('\n').map((line) => JSON.parse(line));
       return lines.at(-1).played.uci;
     },
@@ -87,13 +87,13 @@ test('a training is started, watched and stopped', async () => {
   await page.getByLabel('Extra settings').fill('guards.patience=1000000');
   await page.getByRole('button', { name: 'Start', exact: true }).click();
   await page.locator('.state-training').waitFor();
-  const loss = page.locator('figure', { hasText: 'Loss' });
+  const loss = page.locator('figure', { hasText: 'Value loss' });
   await loss.waitFor();
   const latest = loss.locator('.chart-latest');
   const first = await latest.textContent();
   // The curve is updated without user action.
   await page.waitForFunction(
-    ([text]) => [...document.querySelectorAll('figure')].some((figure) => figure.textContent.includes('Loss') && figure.querySelector('.chart-latest').textContent !== text),
+    ([text]) => [...document.querySelectorAll('figure')].some((figure) => figure.textContent.includes('Value loss') && figure.querySelector('.chart-latest').textContent !== text),
     [first],
   );
   await page.locator('.glance piece').first().waitFor();

@@ -18,7 +18,7 @@ const lab = labForTests((opened) => {
 const status = () => page.locator('.game-status');
 const moves = () => page.locator('.move-text');
 const bar = () => page.locator('.eval-bar');
-const table = () => page.locator('table.thoughts');
+const table = () => page.locator('table.search-info');
 const dialog = () => page.getByRole('dialog');
 const yourMove = () => status().filter({ hasText: 'Your move' }).waitFor();
 const button = (name) => page.getByRole('button', { name, exact: true });
@@ -40,7 +40,7 @@ async function type(move) {
 function searchRequests() {
   const bodies = [];
   const listen = (request) => {
-    if (request.url().endsWith('/api/think')) bodies.push(request.postDataJSON());
+    if (request.url().endsWith('/api/search')) bodies.push(request.postDataJSON());
   };
   page.on('request', listen);
   return { bodies, stop: () => page.off('request', listen) };
@@ -120,11 +120,11 @@ test('a game is saved in its tab and replaced only after confirmation', async ()
 
 test('a failed request for a move can be repeated', async () => {
   await fresh({ player: 'random' });
-  await page.route('**/api/think', (route) => route.abort());
+  await page.route('**/api/search', (route) => route.abort());
   await type('e4');
   await page.getByRole('alert').filter({ hasText: 'The server does not answer' }).waitFor();
   await status().filter({ hasText: 'random did not move' }).waitFor();
-  await page.unroute('**/api/think');
+  await page.unroute('**/api/search');
   await button('Try again').click();
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
   // A move that did not reach the server is not played.
@@ -142,7 +142,7 @@ test('a failed request for a move can be repeated', async () => {
 test('the opponent can move after a failed take back', async () => {
   await fresh({ player: 'random' });
   // The opponent searches until the page aborts the request.
-  await page.route('**/api/think', () => {});
+  await page.route('**/api/search', () => {});
   await type('e4');
   await status().filter({ hasText: 'random is thinking' }).waitFor();
   await page.route('**/api/position', (route) => route.abort());
@@ -150,7 +150,7 @@ test('the opponent can move after a failed take back', async () => {
   await status().filter({ hasText: 'It is random’s turn.' }).waitFor();
   await button('Try again').waitFor();
   await page.unroute('**/api/position');
-  await page.unroute('**/api/think');
+  await page.unroute('**/api/search');
   await button('Let the opponent move').click();
   await moves().filter({ hasText: /1\. e4 \S+/ }).waitFor();
   await yourMove();
@@ -166,7 +166,7 @@ test('a hint requested while a move is being sent is not shown in the next posit
     await route.continue();
   });
   await type('e4');
-  const asked = page.waitForRequest('**/api/think');
+  const asked = page.waitForRequest('**/api/search');
   await button('Hint').click();
   const over = ended(await asked);
   await table().waitFor();
@@ -268,7 +268,7 @@ test('the opponent searches one line and its move comes first in the table', asy
   assert.notEqual(play.seed, beside.seed);
   assert.equal(await row().getAttribute('class'), 'chosen');
   assert.equal(await row().locator('th').textContent(), await last());
-  await inspect(page, 'play-thoughts');
+  await inspect(page, 'play-search');
   // With the table hidden there is no second request.
   asked.bodies.length = 0;
   await page.getByLabel('Show the opponent’s search').uncheck();

@@ -57,7 +57,7 @@ pub fn router(app: Arc<App>, answer_timeout: Duration) -> Router {
         .route("/runs/{run}/games/{generation}/{number}", get(game::show))
         .route("/position", post(play::position))
         .route("/player", post(play::player))
-        .route("/think", post(play::think))
+        .route("/search", post(play::choose_move))
         .route("/review", post(play::review))
         .route("/pgn", post(play::pgn))
         .route("/inside", post(inside::grow))

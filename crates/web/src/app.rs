@@ -78,13 +78,13 @@ impl App {
 
     /// A warning when the newest checkpoint of a player's run is damaged. There is none for players
     /// that name their step.
-    pub fn passed_over(&self, player: &PlayerSpec) -> Option<String> {
+    pub fn skipped_checkpoints(&self, player: &PlayerSpec) -> Option<String> {
         let run = player.argument.as_deref().filter(|name| !name.contains('@'))?;
         if player.kind != "run" {
             return None;
         }
         // If the run cannot be read, building the player has already failed.
-        self.runs.passed_over(run).ok().flatten()
+        self.runs.skipped_checkpoints(run).ok().flatten()
     }
 
     /// An internal error, without the path of the runs folder.

@@ -12,12 +12,12 @@ use std::thread;
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::rating::{Meeting, Rated, place_anchors, rating_list};
 use selfmate_arena::stats::Tally;
-use selfmate_arena::{GameRecord, GameSettings, MatchConfig, MatchReport, MoveLimit, Registry};
+use selfmate_arena::{GameRecord, GameSettings, MatchConfig, MatchLimit, MatchReport, Registry};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::error::{ApiError, int64};
-use crate::player::{Effort, Players};
+use crate::player::{LimitRequest, Players};
 use crate::run::lock;
 use match_queue::{MatchQueue, PendingMatches, Stored};
 
@@ -236,9 +236,9 @@ fn configs(players: &Players, order: &MatchOrder) -> Result<Vec<MatchConfig>, Ap
     if !(1..=MAX_GAMES).contains(&order.games) {
         return malformed("games: expected 1 to 10000");
     }
-    Effort { sims: order.sims, depth: None, movetime_ms: order.movetime_ms }.limit()?;
+    LimitRequest { sims: order.sims, depth: None, movetime_ms: order.movetime_ms }.limit()?;
     let limit =
-        MoveLimit { nodes: order.sims, movetime_ms: order.movetime_ms, ..MoveLimit::default() };
+        MatchLimit { nodes: order.sims, movetime_ms: order.movetime_ms, ..MatchLimit::default() };
     // Weak players shuffle pieces forever; a game this long is a draw.
     let adjudication = Adjudication { max_plies: Some(400), ..Adjudication::default() };
     let mut configs = Vec::new();

@@ -24,7 +24,7 @@ pub struct ClusterView {
     /// Games waiting at the broker; `None` when unknown.
     pub waiting: Option<u64>,
     /// Rejected games by reason.
-    pub refused: BTreeMap<String, u64>,
+    pub rejected: BTreeMap<String, u64>,
     /// Workers seen since the learner started.
     pub members: u64,
     /// The most recently seen workers.
@@ -49,7 +49,7 @@ pub struct WorkerView {
     /// Games that another worker had already sent.
     pub duplicates: u64,
     /// Rejected games by reason.
-    pub refused: BTreeMap<String, u64>,
+    pub rejected: BTreeMap<String, u64>,
     /// Games that were replayed for verification.
     pub audited: u64,
     /// Games it is playing now.

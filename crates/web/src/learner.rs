@@ -3,11 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use selfmate_arena::Registry;
+use selfmate_arena::{PlayerSpec, Registry};
+pub use selfmate_methods::charts::Chart;
 pub use selfmate_methods::table::SearchKind;
+use selfmate_methods::tune::{MISTAKES, Mistakes};
 use selfmate_methods::{LEARNERS, Settings};
+use selfmate_run::Checkpoint;
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::view::{MistakeView, MistakesView};
 
 /// A learner that can be trained.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -44,9 +49,31 @@ pub fn check_settings(
     settings.check().map_err(|error| error.to_string())
 }
 
+/// The charts of a learner's curves.
+pub fn charts(learner: &str) -> &'static [Chart] {
+    selfmate_methods::learner(learner).map_or(&[], |info| info.charts)
+}
+
 /// How the players of a learner choose their moves.
 pub fn search_kind(learner: &str) -> SearchKind {
     selfmate_methods::learner(learner).map_or(SearchKind::NoTree, |info| info.search)
+}
+
+/// How a player chooses its moves.
+pub fn search_kind_of(registry: &Registry, spec: &PlayerSpec, runs: &Path) -> SearchKind {
+    selfmate_methods::players::search_kind(registry, spec, runs)
+}
+
+/// The moves that lost games, if the learner counts them.
+pub fn mistakes(checkpoint: &Checkpoint) -> Option<MistakesView> {
+    let Mistakes { games, rows } = Mistakes::parse(checkpoint.files.get(MISTAKES)?).ok()?;
+    let rows = rows.iter().map(|row| MistakeView {
+        kind: row.kind.name(),
+        opening: row.opening,
+        middlegame: row.middlegame,
+        endgame: row.endgame,
+    });
+    Some(MistakesView { games, rows: rows.collect() })
 }
 
 /// Adds trained players to a registry, including those of runs in this folder. Skipped checkpoints

@@ -29,7 +29,7 @@ use crate::api::{about, cluster, endgame, feed, game, inside, matches, play, run
         game::live,
         play::position,
         play::player,
-        play::think,
+        play::choose_move,
         play::review,
         play::pgn,
         inside::grow,

@@ -20,7 +20,7 @@ use crate::run::lock;
 /// Kinds that run a program or read a file of this machine.
 const HIDDEN: [&str; 2] = ["uci", "net"];
 /// Allowed options. Other options may name files, so a new option must be added here explicitly.
-const OFFERED: [&str; 18] = [
+const OFFERED: [&str; 21] = [
     "sims",
     "nodes",
     "depth",
@@ -30,6 +30,9 @@ const OFFERED: [&str; 18] = [
     "threads",
     "root",
     "c_puct",
+    "c",
+    "playout",
+    "plies",
     "policy_temperature",
     "temperature",
     "search",
@@ -43,16 +46,17 @@ const OFFERED: [&str; 18] = [
 /// Players kept between moves.
 const KEPT: usize = 8;
 /// Options that set a search limit; a request with its own limit replaces them.
-const EFFORT: [&str; 4] = ["sims", "nodes", "depth", "movetime"];
+const LIMITS: [&str; 4] = ["sims", "nodes", "depth", "movetime"];
 /// Maximum values of options that cost time or memory. The maximum of `threads` is the number of
 /// cores.
-const CEILINGS: [(&str, u64); 6] = [
+const CEILINGS: [(&str, u64); 7] = [
     ("sims", 1_000_000),
     ("nodes", 100_000_000),
     ("depth", 40),
     ("movetime", 60_000),
     ("memory", 1024),
     ("hash", 1024),
+    ("plies", 500),
 ];
 /// Default tree size in megabytes; several trees may be open at the same time.
 const TREE_MEMORY: u64 = 64;
@@ -89,7 +93,7 @@ pub struct KindView {
 /// Search limit of a request. Without any field the player's own limit applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Effort {
+pub struct LimitRequest {
     /// Simulations (tree search) or nodes (alpha-beta, other engines).
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub sims: Option<u64>,
@@ -101,7 +105,7 @@ pub struct Effort {
     pub movetime_ms: Option<u64>,
 }
 
-impl Effort {
+impl LimitRequest {
     /// The limit of one move. Fails if a number is 0 or too large.
     pub fn limit(self) -> Result<Limit, ApiError> {
         let asked = [
@@ -205,19 +209,6 @@ impl Players {
         kind.is_some_and(|kind| kind.options().any(|(option, _)| option == name))
     }
 
-    /// How a player chooses its moves. For runs it depends on the learner.
-    pub fn search_kind(&self, spec: &PlayerSpec) -> SearchKind {
-        if spec.kind == "run" {
-            let learner = self.run(spec).ok().and_then(|run| learner_of(&run));
-            return learner.map_or(SearchKind::NoTree, |name| learner::search_kind(&name));
-        }
-        match (self.has(spec, "search"), self.has(spec, "root")) {
-            (true, _) => SearchKind::Either,
-            (false, true) => SearchKind::Tree,
-            (false, false) => SearchKind::NoTree,
-        }
-    }
-
     /// The run of a `run:` player.
     fn run(&self, spec: &PlayerSpec) -> Result<RunReader, RunError> {
         let name = spec.argument.as_deref().unwrap_or_default();
@@ -225,17 +216,26 @@ impl Players {
         RunReader::find(&self.runs, name)
     }
 
+    /// How a player chooses its moves.
+    pub fn search_kind(&self, spec: &PlayerSpec) -> SearchKind {
+        learner::search_kind_of(&self.registry, spec, &self.runs)
+    }
+
     /// Parses a spec and the limit of a request. If the request has a limit, the limits of the spec
     /// are removed.
-    pub fn parse_for(&self, text: &str, effort: Effort) -> Result<(PlayerSpec, Limit), ApiError> {
+    pub fn parse_for(
+        &self,
+        text: &str,
+        asked: LimitRequest,
+    ) -> Result<(PlayerSpec, Limit), ApiError> {
         let mut spec = self.parse(text)?;
-        let limit = effort.limit()?;
-        if effort == Effort::default() {
+        let limit = asked.limit()?;
+        if asked == LimitRequest::default() {
             return Ok((spec, limit));
         }
         // `sims` also means that a network plays by tree search.
-        let in_tree = spec.option("sims").is_some() || effort.sims.is_some();
-        spec.options.retain(|(name, _)| !EFFORT.contains(&name.as_str()));
+        let in_tree = spec.option("sims").is_some() || asked.sims.is_some();
+        spec.options.retain(|(name, _)| !LIMITS.contains(&name.as_str()));
         if in_tree
             && self.search_kind(&spec) == SearchKind::Either
             && spec.option("search").is_none()
@@ -283,12 +283,6 @@ impl Players {
     fn bad(&self, error: &dyn Display) -> ApiError {
         ApiError::Bad(without_paths(error, &self.runs))
     }
-}
-
-/// The learner named in a run's config.
-fn learner_of(run: &RunReader) -> Option<String> {
-    let config: toml::Table = run.config().ok()??.parse().ok()?;
-    Some(config.get("learner")?.as_str()?.to_owned())
 }
 
 /// The number of threads of a player.
@@ -356,20 +350,24 @@ mod tests {
         ] {
             assert_eq!(players.parse_opponent(asked).unwrap().to_string(), given);
         }
-        assert!(Effort { movetime_ms: Some(10_000_000), ..Effort::default() }.limit().is_err());
-        assert!(Effort { depth: Some(0), ..Effort::default() }.limit().is_err());
+        assert!(
+            LimitRequest { movetime_ms: Some(10_000_000), ..LimitRequest::default() }
+                .limit()
+                .is_err()
+        );
+        assert!(LimitRequest { depth: Some(0), ..LimitRequest::default() }.limit().is_err());
     }
 
     #[test]
     fn the_limit_of_a_request_replaces_that_of_the_spec() {
         let players = players();
-        let effort = Effort { sims: Some(32), ..Effort::default() };
-        let (spec, _) = players.parse_for("default:sims=800", effort).unwrap();
+        let limit = LimitRequest { sims: Some(32), ..LimitRequest::default() };
+        let (spec, _) = players.parse_for("default:sims=800", limit).unwrap();
         assert_eq!(spec.to_string(), "default:memory=64,search=mcts");
-        let (spec, _) = players.parse_for("material:sims=9", Effort::default()).unwrap();
+        let (spec, _) = players.parse_for("material:sims=9", LimitRequest::default()).unwrap();
         assert_eq!(spec.to_string(), "material:sims=9,memory=64");
         let mut nodes = 0;
-        let (spec, limit) = players.parse_for("material", effort).unwrap();
+        let (spec, limit) = players.parse_for("material", limit).unwrap();
         for _ in 0..2 {
             let choice = players.with(&spec, 1, |player| player.choose(&Game::new(), &limit));
             nodes = choice.unwrap().nodes.unwrap();

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant, SystemTime};
 use selfmate_run::{CheckpointStamp, Damage, Follower, GameRecord, Record, RunError, RunReader};
 
 use crate::error::without_paths;
+use crate::learner;
 use crate::training_process::Trainings;
+use crate::view::MistakesView;
 
 /// Files are read again when the last read is older than this.
 const FRESH: Duration = Duration::from_millis(400);
@@ -29,10 +31,12 @@ pub struct Runs {
 }
 
 /// The result of reading the newest checkpoint of a run completely.
+#[derive(Clone)]
 struct CheckedCheckpoint {
     /// While this is unchanged, the checkpoint need not be read again.
     stamp: CheckpointStamp,
-    passed_over: Option<String>,
+    skipped_checkpoints: Option<String>,
+    mistakes: Option<MistakesView>,
 }
 
 /// The metrics of one run as read so far.
@@ -112,8 +116,8 @@ impl Runs {
     pub fn warnings(&self, name: &str) -> Vec<String> {
         let clean = |text: &dyn std::fmt::Display| without_paths(text, &self.folder);
         let mut warnings = Vec::new();
-        match self.passed_over(name) {
-            Ok(passed_over) => warnings.extend(passed_over),
+        match self.skipped_checkpoints(name) {
+            Ok(skipped) => warnings.extend(skipped),
             Err(error) => warnings.push(clean(&error)),
         }
         match self.followed(name, |followed| followed.damages.clone()) {
@@ -126,26 +130,34 @@ impl Runs {
     }
 
     /// A warning if the newest checkpoint of a run is damaged.
-    pub fn passed_over(&self, name: &str) -> Result<Option<String>, RunError> {
+    pub fn skipped_checkpoints(&self, name: &str) -> Result<Option<String>, RunError> {
+        Ok(self.checked(name)?.skipped_checkpoints)
+    }
+
+    /// The moves that lost games of a run, if its learner counts them.
+    pub fn mistakes(&self, name: &str) -> Result<Option<MistakesView>, RunError> {
+        Ok(self.checked(name)?.mistakes)
+    }
+
+    fn checked(&self, name: &str) -> Result<CheckedCheckpoint, RunError> {
         let reader = self.find(name)?;
         let stamp = reader.checkpoint_stamp()?;
-        let known = {
-            let kept = lock(&self.checkpoints);
-            let known = kept.get(name).filter(|known| known.stamp == stamp);
-            known.map(|known| known.passed_over.clone())
-        };
-        if let Some(passed_over) = known {
-            return Ok(passed_over);
+        let known = lock(&self.checkpoints).get(name).filter(|known| known.stamp == stamp).cloned();
+        if let Some(known) = known {
+            return Ok(known);
         }
         let latest = reader.latest_checkpoint(&[])?;
-        let passed_over = latest.passed_over().map(|passed| passed.to_string()).or_else(|| {
-            let damage = latest.damages.first()?;
-            Some(format!("{damage}; there is no older checkpoint"))
-        });
-        let passed_over = passed_over.map(|passed| without_paths(&passed, &self.folder));
-        let checked = CheckedCheckpoint { stamp, passed_over: passed_over.clone() };
-        lock(&self.checkpoints).insert(name.to_owned(), checked);
-        Ok(passed_over)
+        let skipped_checkpoints =
+            latest.skipped_checkpoints().map(|skipped| skipped.to_string()).or_else(|| {
+                let damage = latest.damages.first()?;
+                Some(format!("{damage}; there is no older checkpoint"))
+            });
+        let skipped_checkpoints =
+            skipped_checkpoints.map(|skipped| without_paths(&skipped, &self.folder));
+        let mistakes = latest.checkpoint.as_ref().and_then(learner::mistakes);
+        let checked = CheckedCheckpoint { stamp, skipped_checkpoints, mistakes };
+        lock(&self.checkpoints).insert(name.to_owned(), checked.clone());
+        Ok(checked)
     }
 
     /// Reads something from the metrics of a run, less than a second old.
@@ -312,6 +324,21 @@ mod tests {
         let warnings = runs.warnings("first");
         assert!(warnings[1].starts_with("runs/first/metrics.jsonl: line 1 "), "{warnings:?}");
         assert_eq!(runs.metrics("first").unwrap().records.len(), 1);
+    }
+
+    #[test]
+    fn mistakes_are_read_from_the_newest_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = Run::open(&folder.path().join("first")).unwrap();
+        run.write_config("learner = \"tune\"").unwrap();
+        let runs = Runs::new(folder.path());
+        run.save_checkpoint(1, &[("weights.toml", b"")]).unwrap();
+        assert_eq!(runs.mistakes("first").unwrap(), None);
+        let json = br#"{"games":5,"rows":[{"kind":"hanging_piece","opening":1,"middlegame":2,"endgame":0}]}"#;
+        run.save_checkpoint(2, &[("mistakes.json", json)]).unwrap();
+        let mistakes = runs.mistakes("first").unwrap().unwrap();
+        assert_eq!((mistakes.games, mistakes.rows.len()), (5, 1));
+        assert_eq!((mistakes.rows[0].kind, mistakes.rows[0].middlegame), ("hanging piece", 2));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use selfmate_arena::players::stockfish_program;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -213,6 +214,9 @@ impl Trainings {
         // Trainings and their child processes must not get the token.
         command.env_remove(TOKEN_VARIABLE);
         command.arg("--runs").arg(&self.runs).args(order.arguments());
+        if let Some(program) = stockfish_program() {
+            command.arg("--stockfish").arg(program);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         // A Ctrl-C in the server's terminal must not reach the trainings directly; the server
         // interrupts them once.

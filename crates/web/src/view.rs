@@ -2,9 +2,11 @@
 //! otherwise.
 
 mod game;
+mod mistakes;
 mod position;
-mod thought;
+mod search_info;
 
 pub use game::{GameView, matched, selfplay};
+pub use mistakes::{MistakeView, MistakesView};
 pub use position::{Line, MoveView, OutcomeView, PositionView};
-pub use thought::{ChoiceView, ThoughtView};
+pub use search_info::{ChoiceView, SearchInfoView};

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use client::{Lines, Socket, config, get, post, serve};
 use selfmate_chess::notation::parse_uci;
 use selfmate_chess::{Color, Game, Outcome, Reason, Seed};
-use selfmate_methods::endgame::EndgameConfig;
+use selfmate_methods::endgame::{EndgameConfig, EndgameShape};
 use selfmate_methods::{RunConfig, Settings};
-use selfmate_nn::mlp::Network;
+use selfmate_nn::mlp::{MlpConfig, Network};
 use selfmate_nn::sparse::WeightsInfo;
 use selfmate_run::{Budget, GameRecord, LiveGame, PositionRecord, Progress, Rating, Record, Run};
 use selfmate_web::{ClusterView, ClusterWatcher, Config, Server, WorkerView};
@@ -156,18 +156,18 @@ fn a_search_is_streamed_and_ends_with_a_move() {
     let server = serve(folder.path());
     let body = json!({
         "player": "material", "fen": "6rk/6pp/8/6N1/8/8/8/K7 w - - 0 1",
-        "effort": { "sims": 200 }, "lines": 3,
+        "limit": { "sims": 200 }, "lines": 3,
     });
-    let answer = post(server.address(), "/api/think", &body.to_string());
+    let answer = post(server.address(), "/api/search", &body.to_string());
     assert_eq!(answer.status, 200, "{answer:?}");
     let lines = answer.lines();
-    let (choice, thoughts) = lines.split_last().unwrap();
+    let (choice, infos) = lines.split_last().unwrap();
     assert_eq!((&choice["kind"], &choice["played"]["san"]), (&json!("choice"), &json!("Nf7#")));
     assert_eq!(choice["score"], json!({ "mate": 1 }));
-    assert!(thoughts.iter().all(|thought| thought["kind"] == "thought"));
+    assert!(infos.iter().all(|info| info["kind"] == "info"));
     let over = json!({ "player": "random", "moves": ["f3", "e5", "g4", "Qh4#"] });
-    assert_eq!(post(server.address(), "/api/think", &over.to_string()).status, 422);
-    let review = json!({ "player": "material", "moves": ["f3", "e5", "g4", "Qh4#"], "effort": { "sims": 400 } });
+    assert_eq!(post(server.address(), "/api/search", &over.to_string()).status, 422);
+    let review = json!({ "player": "material", "moves": ["f3", "e5", "g4", "Qh4#"], "limit": { "sims": 400 } });
     let verdicts = post(server.address(), "/api/review", &review.to_string()).lines();
     assert_eq!(verdicts.len(), 5);
     assert_eq!((&verdicts[4]["value"], &verdicts[4]["best"]), (&json!(-1.0), &json!(null)));
@@ -187,38 +187,36 @@ fn players_can_be_checked_before_a_game() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
     let ask = |body: Value| post(server.address(), "/api/player", &body.to_string());
-    for (player, effort, has_tree) in [
+    for (player, limit, has_tree) in [
         ("default", json!({ "sims": 16 }), true),
         ("default", json!({ "movetime_ms": 100 }), false),
         ("material", json!({}), true),
         ("alphabeta:depth=3", json!({}), false),
         ("random", json!({ "movetime_ms": 100 }), false),
     ] {
-        let answer = ask(json!({ "player": player, "effort": effort }));
+        let answer = ask(json!({ "player": player, "limit": limit }));
         assert_eq!(answer.status, 200, "{player}: {answer:?}");
-        assert_eq!(answer.json()["searches_tree"], has_tree, "{player} {effort}");
+        assert_eq!(answer.json()["searches_tree"], has_tree, "{player} {limit}");
     }
     for player in ["nonsense", "", "run:nobody", "uci:sh", "alphabeta:depth=x"] {
         let answer = ask(json!({ "player": player }));
         assert_eq!(answer.status, 422, "{player}: {answer:?}");
     }
-    assert_eq!(ask(json!({ "player": "random", "effort": { "sims": 0 } })).status, 400);
+    assert_eq!(ask(json!({ "player": "random", "limit": { "sims": 0 } })).status, 400);
 }
 
 #[test]
 fn a_move_without_visits_has_no_score() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(folder.path());
-    let body = json!({ "player": "material", "effort": { "sims": 2 }, "lines": 20 });
-    let lines = post(server.address(), "/api/think", &body.to_string()).lines();
-    let thoughts = lines.iter().filter(|line| line["kind"] == "thought");
+    let body = json!({ "player": "material", "limit": { "sims": 2 }, "lines": 20 });
+    let lines = post(server.address(), "/api/search", &body.to_string()).lines();
+    let infos = lines.iter().filter(|line| line["kind"] == "info");
     let (visited, unvisited): (Vec<&Value>, Vec<&Value>) =
-        thoughts.partition(|thought| thought["visits"].as_u64() > Some(0));
+        infos.partition(|info| info["visits"].as_u64() > Some(0));
     assert!(!visited.is_empty() && !unvisited.is_empty(), "{lines:?}");
-    assert!(visited.iter().all(|thought| thought["score"].is_object()));
-    assert!(
-        unvisited.iter().all(|thought| thought["score"].is_null() && thought["value"].is_null())
-    );
+    assert!(visited.iter().all(|info| info["score"].is_object()));
+    assert!(unvisited.iter().all(|info| info["score"].is_null() && info["value"].is_null()));
 }
 
 #[test]
@@ -275,7 +273,7 @@ fn errors_do_not_contain_a_relative_path_of_the_runs_folder() {
         let answers = [
             get(address, "/api/runs/nobody"),
             get(address, "/api/endgames/nobody/values?place=Kg6,kg8"),
-            post(address, "/api/think", &json!({ "player": "run:nobody" }).to_string()),
+            post(address, "/api/search", &json!({ "player": "run:nobody" }).to_string()),
         ];
         for answer in answers {
             assert!(answer.status >= 400, "{answer:?}");
@@ -303,7 +301,8 @@ fn an_ending_is_shown_beside_its_tablebase() {
     let mut run = Run::open(&folder.path().join("rook")).unwrap();
     let settings = Settings::preset("krk", "tiny").unwrap();
     let config = settings.downcast::<EndgameConfig>().unwrap();
-    let network = Network::random(config.network, Seed::new(1)).unwrap();
+    let EndgameShape { first, second, .. } = config.network;
+    let network = Network::random(MlpConfig { first, second }, Seed::new(1)).unwrap();
     let model = network.encode_canonical(WeightsInfo { step: 20 }).unwrap();
     run.write_config(&RunConfig::new(1, settings.clone()).to_toml()).unwrap();
     let server = serve(folder.path());
@@ -320,21 +319,21 @@ fn an_ending_is_shown_beside_its_tablebase() {
     let found = get(address, values).json();
     assert_eq!((&found["piece"], &found["step"]), (&json!("R"), &json!(20)));
     assert_eq!(
-        (&found["plies"][0], &found["truth"][0]),
+        (&found["plies"][0], &found["tablebase"][0]),
         (&json!(1), &json!(config.selfplay.discount))
     );
-    assert_eq!((&found["learned"][56], &found["truth"][56]), (&json!(null), &json!(null)));
+    assert_eq!((&found["learned"][56], &found["tablebase"][56]), (&json!(null), &json!(null)));
     assert!(numbers(&found["learned"]).iter().all(|value| value.abs() <= 1.0));
-    assert_eq!(numbers(&found["learned"]).len(), numbers(&found["truth"]).len());
+    assert_eq!(numbers(&found["learned"]).len(), numbers(&found["tablebase"]).len());
     // With Black to move the values are still White's.
     let black = get(address, "/api/endgames/rook/values?place=Kg6,Ra1&turn=black&step=20").json();
-    assert!(numbers(&black["truth"]).iter().all(|value| *value >= 0.0));
+    assert!(numbers(&black["tablebase"]).iter().all(|value| *value >= 0.0));
     let position = get(address, "/api/endgames/rook/position?place=Kg6,kg8,Ra1").json();
     let best = &position["moves"][0];
     assert_eq!((&best["san"], &best["is_best"]), (&json!("Ra8#"), &json!(true)));
     assert_eq!((&position["turn"], &position["outcome"]), (&json!("white"), &json!(null)));
     let over = get(address, "/api/endgames/rook/position?place=Kg6,kg8,Ra8&turn=black").json();
-    assert_eq!((&over["truth"], &over["moves"]), (&json!(1.0), &json!([])));
+    assert_eq!((&over["tablebase"], &over["moves"]), (&json!(1.0), &json!([])));
     for (asked, status) in [
         ("rook/values", 400),
         ("rook/values?place=Kg6", 422),
@@ -359,7 +358,8 @@ fn runs_of_all_learners_play_and_tree_searches_can_be_shown() {
     let mut run = Run::open(&folder.path().join("rook")).unwrap();
     let settings = Settings::preset("krk", "tiny").unwrap();
     let config = settings.downcast::<EndgameConfig>().unwrap();
-    let network = Network::random(config.network, Seed::new(1)).unwrap();
+    let EndgameShape { first, second, .. } = config.network;
+    let network = Network::random(MlpConfig { first, second }, Seed::new(1)).unwrap();
     let model = network.encode_canonical(WeightsInfo { step: 20 }).unwrap();
     run.write_config(&RunConfig::new(1, settings.clone()).to_toml()).unwrap();
     run.save_checkpoint(20, &[("model.safetensors", &model)]).unwrap();
@@ -369,8 +369,8 @@ fn runs_of_all_learners_play_and_tree_searches_can_be_shown() {
     let server = serve(folder.path());
     // An ending's network always uses tree search, without an option.
     let fen = "6k1/8/6K1/8/8/8/8/R7 w - - 0 1";
-    let think = json!({ "player": "run:rook", "fen": fen, "effort": { "sims": 64 } }).to_string();
-    let lines = post(server.address(), "/api/think", &think).lines();
+    let think = json!({ "player": "run:rook", "fen": fen, "limit": { "sims": 64 } }).to_string();
+    let lines = post(server.address(), "/api/search", &think).lines();
     assert_eq!(lines.last().unwrap()["played"]["san"], "Ra8#");
     // The root rule of the request counts, not that of the run.
     let quiet = "8/8/4k3/8/3R4/4K3/8/8 w - - 0 1";
@@ -647,7 +647,7 @@ fn a_watched_cluster_is_shown() {
     let view = ClusterView {
         run: "big".to_owned(),
         generation: Some(3),
-        refused: [("late".to_owned(), 2)].into(),
+        rejected: [("late".to_owned(), 2)].into(),
         workers: vec![worker],
         ..ClusterView::default()
     };
@@ -655,7 +655,7 @@ fn a_watched_cluster_is_shown() {
     let server = Server::start(Config { cluster, ..config(folder.path()) }).unwrap();
     let seen = get(server.address(), "/api/cluster").json();
     assert_eq!((&seen["run"], &seen["generation"]), (&json!("big"), &json!(3)));
-    assert_eq!((&seen["refused"]["late"], &seen["workers"][0]["games"]), (&json!(2), &json!(7)));
+    assert_eq!((&seen["rejected"]["late"], &seen["workers"][0]["games"]), (&json!(2), &json!(7)));
     assert_eq!(get(server.address(), "/api/about").json()["watches_cluster"], true);
 
     let cluster = Some(ClusterWatcher::new(|| Err("no learner answers".to_owned())));

@@ -93,9 +93,9 @@ fn paths_cannot_reach_files() {
     let answer = get(server.address(), "/api/runs/nothing");
     assert!(answer.status == 404 && !answer.text().contains(here), "{answer:?}");
     for (path, body) in [
-        ("/api/think", r#"{"player": "run:none"}"#),
+        ("/api/search", r#"{"player": "run:none"}"#),
         // A run without a checkpoint: found when the player is built.
-        ("/api/think", r#"{"player": "run:first"}"#),
+        ("/api/search", r#"{"player": "run:first"}"#),
         ("/api/matches", r#"{"players": ["random", "run:first"], "games": 2}"#),
         ("/openenv/reset", r#"{"opponent": "run:first"}"#),
     ] {
@@ -152,7 +152,7 @@ fn invalid_requests_get_an_error_and_the_server_keeps_running() {
         "x",
     ] {
         let body = format!("{{\"player\": \"{player}\"}}");
-        let answer = post(address, "/api/think", &body);
+        let answer = post(address, "/api/search", &body);
         assert_eq!(answer.status, 422, "{player}");
         assert!(!answer.text().contains(&folder.path().display().to_string()), "{answer:?}");
     }
@@ -219,7 +219,7 @@ fn a_slow_body_times_out() {
     let mut config = config(folder.path());
     config.limits = Limits { answer_timeout: Duration::from_millis(100), ..Limits::default() };
     let server = Server::start(config).unwrap();
-    for path in ["/api/position", "/api/think", "/api/runs", "/openenv/reset", "/openenv/mcp"] {
+    for path in ["/api/position", "/api/search", "/api/runs", "/openenv/reset", "/openenv/mcp"] {
         // The rest of the body never comes, and the client does not close.
         let text = format!(
             "POST {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\

@@ -9,7 +9,7 @@ use selfmate_chess::{Chess, Game, Move, Position, Seed, polyglot::polyglot_key};
 use serde::{Deserialize, Serialize};
 
 use super::{BookError, PolyglotBook};
-use crate::limit::MoveLimit;
+use crate::limit::MatchLimit;
 use crate::openings::file::read_pgn_games;
 use crate::registry::Registry;
 
@@ -19,7 +19,7 @@ pub struct BookConfig {
     /// A Polyglot book (`.bin`) or PGN games, plain or zipped.
     pub file: PathBuf,
     pub player: String,
-    pub limit: MoveLimit,
+    pub limit: MatchLimit,
     /// Only positions after fewer plies than this are used.
     pub plies: usize,
     /// The maximum number of positions per ply; they are drawn at random.
@@ -37,7 +37,7 @@ impl BookConfig {
         BookConfig {
             file: file.to_owned(),
             player: player.to_owned(),
-            limit: MoveLimit::default(),
+            limit: MatchLimit::default(),
             plies: 12,
             positions_per_ply: 20,
             seed: 1,

@@ -12,7 +12,10 @@ use crate::resolved_player::content_hash;
 use crate::spec::{SpecError, SpecOptions};
 
 /// An option of every kind of player.
-pub(crate) const OPTION: (&str, &str) = ("book", "a Polyglot book to open with");
+pub(crate) const OPTION: (&str, &str) =
+    ("book", "a Polyglot book to open with, or off for none, not even the book of a run");
+/// The value of the option for no book.
+const OFF: &str = "off";
 
 /// Plays book moves first. The drawn move depends only on the seed and on the game so far.
 pub struct BookedPlayer {
@@ -29,29 +32,43 @@ impl BookedPlayer {
 
 /// A loaded book and its content hash.
 #[derive(Clone, Debug)]
-pub(crate) struct LoadedBook {
+pub struct LoadedBook {
     book: Arc<PolyglotBook>,
     identity: String,
 }
 
 impl LoadedBook {
+    pub fn new(book: PolyglotBook) -> LoadedBook {
+        let identity = content_hash(&book.to_bytes());
+        LoadedBook { book: Arc::new(book), identity }
+    }
+
     /// The hash of the book's content.
-    pub(crate) fn identity(&self) -> &str {
+    pub fn identity(&self) -> &str {
         &self.identity
     }
 
     /// Wraps a player so that it opens with this book.
-    pub(crate) fn wrap(&self, player: Box<dyn Player>, seed: Seed) -> Box<dyn Player> {
+    pub fn wrap(&self, player: Box<dyn Player>, seed: Seed) -> Box<dyn Player> {
         Box::new(BookedPlayer::new(player, Arc::clone(&self.book), seed))
     }
 }
 
-pub(crate) fn load(options: &SpecOptions<'_>) -> Result<Option<LoadedBook>, SpecError> {
-    let Some(path) = options.spec.option(OPTION.0) else { return Ok(None) };
-    let book = PolyglotBook::read(Path::new(path))
-        .map_err(|error| SpecError::Other { spec: options.label(), reason: error.to_string() })?;
-    let identity = content_hash(&book.to_bytes());
-    Ok(Some(LoadedBook { book: Arc::new(book), identity }))
+/// The book that a player opens with: the one of its spec, otherwise its own.
+pub(crate) fn choose(
+    options: &SpecOptions<'_>,
+    own: Option<LoadedBook>,
+) -> Result<Option<LoadedBook>, SpecError> {
+    match options.spec.option(OPTION.0) {
+        None => Ok(own),
+        Some(OFF) => Ok(None),
+        Some(path) => match PolyglotBook::read(Path::new(path)) {
+            Ok(book) => Ok(Some(LoadedBook::new(book))),
+            Err(error) => {
+                Err(SpecError::Other { spec: options.label(), reason: error.to_string() })
+            }
+        },
+    }
 }
 
 impl Player for BookedPlayer {
@@ -69,6 +86,10 @@ impl Player for BookedPlayer {
         limit: &Limit,
         observe: &mut dyn FnMut(&SearchInfo),
     ) -> Result<Choice, PlayerError> {
+        // Several lines are an analysis, which a book move does not answer.
+        if limit.lines > 1 {
+            return self.player.choose_observed(game, limit, observe);
+        }
         let mut rng = seed_of(self.seed, game).rng();
         match self.book.draw(game.position(), &mut rng) {
             Some(m) if limit.only.is_empty() || limit.only.contains(&m) => Ok(Choice::bare(m)),
@@ -109,9 +130,14 @@ mod tests {
                 game.moves().take(3).map(|m| m.to_uci(game.castling_mode()).to_string()).collect();
             assert_eq!(moves, ["a2a4", "h7h5", "b2b4"], "{kind}");
         }
+        let spec = registry.parse(&format!("alphabeta:depth=1,book={}", path.display())).unwrap();
+        let mut player = registry.build(&spec, Seed::new(1)).unwrap();
+        let analysis = Limit { lines: 2, ..Limit::default() };
+        assert!(player.choose(&Game::new(), &analysis).unwrap().score.is_some());
         let spec = format!("random:book={}", path.display());
         let identity = registry.resolve(&spec).unwrap().identity().unwrap().unwrap();
         assert!(identity.starts_with("book blake3 "), "{identity}");
+        assert_eq!(registry.resolve("random:book=off").unwrap().identity(), Ok(None));
         let spec = registry.parse("random:book=nowhere.bin").unwrap();
         let error = registry.build(&spec, Seed::new(1)).map(drop).unwrap_err().to_string();
         assert!(error.contains("nowhere.bin"), "{error}");

@@ -1,5 +1,6 @@
 //! One ply of look-ahead: mate, or the move that wins the most by exchanges on its target square.
 
+use selfmate_chess::material::piece_value;
 use selfmate_chess::{Chess, Game, Move, Position, Role, Seed, Square};
 use selfmate_search::player::{Limit, Score, SearchInfo};
 use selfmate_search::{Choice, Player, PlayerError};
@@ -55,15 +56,18 @@ impl Player for GreedyPlayer {
 
 /// The most the side to move can win at once by an exchange, in centipawns.
 pub fn best_exchange(position: &Chess) -> i32 {
-    let gains = position.capture_moves().into_iter().map(|m| {
-        let mut after = position.clone();
-        after.play_unchecked(m);
-        gain(position, m, &after)
-    });
+    let gains = position.capture_moves().into_iter().map(|m| exchange_gain(position, m));
     gains.max().unwrap_or(0).max(0)
 }
 
-/// The material a move wins after all recaptures on its target square, in centipawns.
+/// The material a move wins or loses after all recaptures on its target square, in centipawns.
+pub fn exchange_gain(position: &Chess, m: Move) -> i32 {
+    let mut after = position.clone();
+    after.play_unchecked(m);
+    gain(position, m, &after)
+}
+
+/// [`exchange_gain`] with the position after the move.
 fn gain(position: &Chess, m: Move, after: &Chess) -> i32 {
     debug_assert_eq!(position.turn(), !after.turn());
     let promoted = m.promotion().map_or(0, |role| worth(role) - worth(Role::Pawn));
@@ -82,15 +86,13 @@ fn exchange(position: &Chess, square: Square) -> i32 {
     (m.capture().map_or(0, worth) - exchange(&after, square)).max(0)
 }
 
-/// In centipawns. The king captures last in an exchange.
+/// In centipawns. A bishop is worth a little more than a knight, and the king captures last in an
+/// exchange.
 fn worth(role: Role) -> i32 {
     match role {
-        Role::Pawn => 100,
-        Role::Knight => 300,
         Role::Bishop => 310,
-        Role::Rook => 500,
-        Role::Queen => 900,
         Role::King => 10_000,
+        _ => piece_value(role),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::limit;
 use crate::registry::PlayerKind;
 use crate::spec::{SpecError, SpecOptions};
 use crate::tablebase_cache;
+use selfmate_uci::TimeConstants;
 
 /// Used when neither the spec nor the match sets a limit.
 const DEFAULT_SIMS: u64 = 400;
@@ -222,7 +223,8 @@ const FIRST_REPORT: Duration = Duration::from_millis(100);
 
 /// The time for a move: the move time or the share of the clock, whichever is shorter.
 fn move_time(limit: &Limit) -> Option<Duration> {
-    let budget = limit.clock.map(|clock| super::budget_of(&clock).optimum_ms);
+    let budget =
+        limit.clock.map(|clock| super::budget_of(&clock, &TimeConstants::default()).optimum_ms);
     [limit.movetime, budget.map(Duration::from_millis)].into_iter().flatten().min()
 }
 

@@ -8,9 +8,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use selfmate_nn::residual::{self, NetworkEvaluator};
+use selfmate_nn::device::evaluators;
 use selfmate_nn::sparse::{Network, NetworkStaticEvaluator, WeightsError};
-use selfmate_nn::{Model, mlp};
+use selfmate_nn::{Device, Model, conv, mlp};
 use selfmate_search::alphabeta::{self, AlphaBeta};
 use selfmate_search::mcts::{
     Expansion, FirstPlayUrgency, Gumbel, InteriorRule, Puct, RootRule, SearchParams,
@@ -56,6 +56,7 @@ pub fn loaded(spec: PlayerSpec, bytes: &[u8], model: Model) -> Loaded {
         spec,
         identity: content_hash(bytes),
         build: Arc::new(move |options| build(options, &model)),
+        book: None,
         network: Some(bytes.into()),
     }
 }
@@ -67,6 +68,7 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
         "search",
         "alphabeta, or mcts as in self-play (default: alphabeta, or mcts if sims, root… are given)",
     ))
+    .option("device", "cpu, or a device of Burn, for residual networks (cpu)")
     .option("depth", "plies of search, for alphabeta (6)")
     .option("nodes", "nodes for each move, for alphabeta")
     .option("scale", "centipawns for each unit of log odds, for alphabeta (370)")
@@ -77,6 +79,16 @@ pub fn declare(kind: PlayerKind) -> PlayerKind {
 pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>, SpecError> {
     let wants_mcts = ONLY_MCTS.iter().any(|name| options.spec.option(name).is_some());
     let search = options.choice("search", &["mcts", "alphabeta"])?;
+    let device = match options.spec.option("device") {
+        None => None,
+        Some(text) if !matches!(model, Model::Residual(_)) => {
+            return Err(options.bad("device", text, "it only for residual networks"));
+        }
+        Some(text) => Some(
+            text.parse::<Device>()
+                .map_err(|error| options.bad("device", text, &error.to_string()))?,
+        ),
+    };
     match model {
         Model::Sparse(weights) => {
             let network = Network::new(weights);
@@ -91,24 +103,39 @@ pub fn build(options: &SpecOptions<'_>, model: &Model) -> Result<Box<dyn Player>
                 let expected = "mcts, because a residual network is too slow for alpha-beta";
                 return Err(options.bad("search", "alphabeta", expected));
             }
-            let network = residual::Network::new(weights);
-            let make = move |_| Box::new(NetworkEvaluator::new(&network)) as Box<dyn Evaluator>;
-            mcts(options, Expansion::FirstVisit, make)
+            let device = device.unwrap_or(Device::Cpu);
+            let evaluators = evaluators(weights, device)
+                .map_err(|error| options.bad("device", &device.to_string(), &error.to_string()))?;
+            mcts(options, Expansion::FirstVisit, move |_| evaluators())
         }
         Model::Mlp(network) => {
-            if search == Some(1) {
-                let expected = "mcts, as the network of an ending has no alpha-beta";
-                return Err(options.bad("search", "alphabeta", expected));
-            }
             let network = Arc::clone(network);
-            let make = move |_| {
+            ending(options, search, move |_| {
                 Box::new(mlp::NetworkEvaluator::new(Arc::clone(&network))) as Box<dyn Evaluator>
-            };
-            reject(options, &ONLY_ALPHABETA, "search=alphabeta")?;
-            let settings = MctsOptions::read(options, ending_params())?;
-            Ok(Box::new(settings.player(&options.label(), options.seed, make)?))
+            })
+        }
+        Model::Conv(network) => {
+            let network = Arc::clone(network);
+            ending(options, search, move |_| {
+                Box::new(conv::NetworkEvaluator::new(Arc::clone(&network))) as Box<dyn Evaluator>
+            })
         }
     }
+}
+
+/// A player with the network of an ending.
+fn ending(
+    options: &SpecOptions<'_>,
+    search: Option<usize>,
+    make: impl Fn(usize) -> Box<dyn Evaluator> + Send + 'static,
+) -> Result<Box<dyn Player>, SpecError> {
+    if search == Some(1) {
+        let expected = "mcts, as the network of an ending has no alpha-beta";
+        return Err(options.bad("search", "alphabeta", expected));
+    }
+    reject(options, &ONLY_ALPHABETA, "search=alphabeta")?;
+    let settings = MctsOptions::read(options, ending_params())?;
+    Ok(Box::new(settings.player(&options.label(), options.seed, make)?))
 }
 
 /// The search of the endgame learners, without noise. The discount makes a nearer mate better.

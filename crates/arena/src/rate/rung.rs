@@ -13,9 +13,9 @@ use crate::players::EloRange;
 /// rungs.
 pub const OWN_RUNGS: [(&str, f64); 9] = [
     ("random", 0.0),
-    ("rollout:sims=50", 95.0),
+    ("rollout:playout=material,plies=40,sims=50", 95.0),
     ("alphabeta:depth=1,blunder=50", 490.0),
-    ("rollout:sims=400", 525.0),
+    ("rollout:playout=material,plies=40,sims=400", 525.0),
     ("greedy", 640.0),
     ("alphabeta:depth=1,blunder=30", 810.0),
     ("alphabeta:depth=1,blunder=15", 1055.0),

@@ -112,7 +112,7 @@ fn an_engine_that_cannot_be_restarted_loses_the_remaining_games() {
 fn an_engine_that_exceeds_its_time_loses_the_game() {
     // It answers only to `stop`, which comes after its time is over.
     let settings =
-        GameSettings { limit: MoveLimit::movetime(10), margin_ms: 100, ..GameSettings::default() };
+        GameSettings { limit: MatchLimit::movetime(10), margin_ms: 100, ..GameSettings::default() };
     let folder = tempfile::tempdir().unwrap();
     let mock = mock("read -r stop; echo bestmove a7a6", "exit 0", &folder.path().join("p"));
     let openings = OpeningSource::Random { plies: 1 };

@@ -19,7 +19,7 @@ use crate::common::play;
 fn records(path: &Path) -> Vec<GameRecord> {
     let mut records = crate::common::records(path);
     for record in &mut records {
-        record.played.thoughts.iter_mut().for_each(|thought| thought.ms = 0);
+        record.played.evals.iter_mut().for_each(|eval| eval.ms = 0);
     }
     records
 }
@@ -87,7 +87,7 @@ fn a_match_file_truncated_anywhere_resumes_to_the_same_result() {
     assert_eq!(play(&config, &run).unwrap().games, 6);
     let longer = MatchConfig { games: 8, ..config.clone() };
     assert_eq!(play(&longer, &run).unwrap().games, 8);
-    let other = MatchConfig { settings: settings_with(MoveLimit::nodes(7)), ..config };
+    let other = MatchConfig { settings: settings_with(MatchLimit::nodes(7)), ..config };
     match play(&other, &run) {
         Err(MatchError::Store(error @ StoreError::Different { .. })) => {
             assert!(error.to_string().contains("settings.limit.nodes null, not 7"), "{error}");
@@ -145,7 +145,7 @@ fn a_match_does_not_resume_with_a_changed_opening_file() {
     assert!(error.contains("openings_hash \"blake3 "), "{error}");
 }
 
-fn settings_with(limit: MoveLimit) -> GameSettings {
+fn settings_with(limit: MatchLimit) -> GameSettings {
     GameSettings { limit, ..GameSettings::default() }
 }
 
@@ -247,7 +247,7 @@ fn games_are_written_as_pgn_with_scores_and_times() {
     let path = folder.path().join("games.pgn");
     let settings = GameSettings {
         adjudication: Adjudication { max_plies: Some(30), ..Adjudication::default() },
-        ..settings_with(MoveLimit { depth: Some(2), ..MoveLimit::default() })
+        ..settings_with(MatchLimit { depth: Some(2), ..MatchLimit::default() })
     };
     let config = MatchConfig { settings, ..MatchConfig::new("alphabeta", "random", 4) };
     let run = MatchRun { pgn: Some(path.clone()), ..MatchRun::default() };
@@ -270,7 +270,7 @@ fn games_are_written_as_pgn_with_scores_and_times() {
 
 #[test]
 fn players_keep_to_their_clocks() {
-    let limit = MoveLimit { clock: Some("0.4+0.01".parse().unwrap()), ..MoveLimit::default() };
+    let limit = MatchLimit { clock: Some("0.4+0.01".parse().unwrap()), ..MatchLimit::default() };
     let settings = GameSettings {
         adjudication: Adjudication { max_plies: Some(60), ..Adjudication::default() },
         ..settings_with(limit)

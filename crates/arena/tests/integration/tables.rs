@@ -156,7 +156,7 @@ fn players_use_and_share_tablebases() {
         let spec = registry.parse(text).unwrap();
         let mut player = registry.build(&spec, Seed::new(1)).unwrap();
         let mut last = 0;
-        let observe = &mut |thought: &SearchInfo| last = thought.tablebase_hits;
+        let observe = &mut |eval: &SearchInfo| last = eval.tablebase_hits;
         player.choose_observed(&game, &Limit::default(), observe).unwrap();
         assert_eq!(last > 0, hits, "{text}: {last}");
         assert_eq!(player.name(), text);

@@ -1,16 +1,17 @@
 //! `selfmate ablate`: compares settings in many small runs of an endgame.
 
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use selfmate_methods::Settings;
 use selfmate_methods::endgame::ablate::{
-    self, Axis, Plan, Progress, Summary, results_csv, speed_csv, summarise,
+    self, Axis, Design, Outcome, Plan, Progress, STUDY, Summary, axes_markdown, by_axis,
+    results_csv, speed_csv, summarise,
 };
 use selfmate_methods::endgame::{EndgameConfig, TablebaseEvaluationConfig};
 use selfmate_selfplay::Ending;
@@ -24,10 +25,18 @@ pub struct Args {
     /// The endgame: krk, kqk or kpk
     #[arg(value_parser = Ending::ALL.map(Ending::name))]
     ending: String,
-    /// A setting and the values to compare: root_rule, sims, c_puct, max_plies, priors, units,
-    /// transpositions, or the path of a setting [default: four root rules, three numbers of simulations]
+    /// A setting and the values to compare, in every combination with the others: encoder, units,
+    /// root_rule, puct_formula, expansion, policy_target, lambda, result_weight, max_plies, c_puct,
+    /// sims, priors, transpositions, or the path of a setting [default: four root rules, three numbers
+    /// of simulations]
     #[arg(long = "grid", value_name = "NAME=A,B,C")]
     axes: Vec<Axis>,
+    /// The same, one setting at a time with all others as they are; `all` compares all of the above
+    #[arg(long, value_name = "NAME=A,B,C|all", conflicts_with = "axes")]
+    each: Vec<String>,
+    /// Only estimate the time
+    #[arg(long)]
+    estimate: bool,
     /// Runs per combination
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     seeds: u64,
@@ -47,7 +56,7 @@ pub struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// Name of a preset
-    #[arg(long, value_name = "P", default_value = "default", value_parser = ["default", "tiny"])]
+    #[arg(long, value_name = "P", default_value = "default", value_parser = ["default", "spec", "tiny"])]
     preset: String,
     /// The output folder; if it exists, the ablation resumes [default: ablate-ENDING]
     #[arg(long, value_name = "DIR")]
@@ -61,6 +70,14 @@ pub struct Args {
 const GRID: [&str; 2] = ["root_rule=greedy,puct,top_k,gumbel", "sims=16,32,64"];
 
 #[derive(Serialize)]
+struct EstimateReport {
+    combinations: usize,
+    runs: u64,
+    core_seconds: f64,
+    threads: usize,
+}
+
+#[derive(Serialize)]
 struct Report {
     ending: String,
     folder: String,
@@ -71,13 +88,22 @@ struct Report {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let plan = args.plan()?;
-    plan.cells().context("--grid")?;
+    plan.cells().context(if plan.design == Design::Grid { "--grid" } else { "--each" })?;
     let folder = args.out.clone().unwrap_or_else(|| format!("ablate-{}", args.ending).into());
     let threads = args.threads.map_or_else(
         || thread::available_parallelism().map_or(1, NonZeroUsize::get),
         NonZeroUsize::get,
     );
     let stop = stop_on_signal()?;
+    let cancel = || stop.load(Relaxed);
+    let estimate = ablate::estimate(&plan, &cancel)?.context("stopped")?;
+    let ablate::Estimate { combinations, runs, core_seconds } = estimate;
+    if args.estimate {
+        let report = EstimateReport { combinations, runs, core_seconds, threads };
+        return output
+            .report(&report, |_, out| writeln!(out, "{}", estimate_text(&estimate, threads)));
+    }
+    eprintln!("{}", estimate_text(&estimate, threads));
     let (started, printing) = (Instant::now(), Mutex::new(()));
     let print_progress = |progress: &Progress<'_>| {
         let _one_at_a_time = printing.lock();
@@ -95,10 +121,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         bail!("stopped; run the same command again to complete the missing runs");
     };
     let summary = summarise(&outcomes);
-    let mut files = summary.pictures(&args.ending);
+    let table = table(plan.design, &args.ending, &outcomes);
+    let mut files = pictures(plan.design, &args.ending, &outcomes);
     files.push(("results.csv".to_owned(), results_csv(&outcomes)));
     files.push(("speed.csv".to_owned(), speed_csv(&outcomes)));
-    files.push(("table.md".to_owned(), summary.markdown()));
+    files.push(("table.md".to_owned(), table.clone()));
     for (name, text) in files {
         ablate::write(&folder.join(name), text.as_bytes())?;
     }
@@ -108,7 +135,38 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         runs: outcomes.len(),
         summary,
     };
-    output.report(&report, print)
+    output.report(&report, |report, out| {
+        write!(out, "{table}")?;
+        writeln!(out, "\n{} results of {}; files in {}", report.runs, report.ending, report.folder)
+    })
+}
+
+fn estimate_text(estimate: &ablate::Estimate, threads: usize) -> String {
+    let ablate::Estimate { combinations, runs, core_seconds } = *estimate;
+    let minutes = core_seconds / threads as f64 / 60.0;
+    format!(
+        "{combinations} combinations, {runs} runs: about {minutes:.1} minutes on {threads} threads"
+    )
+}
+
+fn table(design: Design, ending: &str, outcomes: &[Outcome]) -> String {
+    match design {
+        Design::Grid => summarise(outcomes).markdown(),
+        Design::Each => axes_markdown(ending, outcomes),
+    }
+}
+
+/// File names and SVG.
+fn pictures(design: Design, ending: &str, outcomes: &[Outcome]) -> Vec<(String, String)> {
+    match design {
+        Design::Grid => summarise(outcomes).pictures(ending),
+        Design::Each => by_axis(outcomes)
+            .flat_map(|(axis, own)| {
+                let pictures = summarise(own).pictures(ending).into_iter();
+                pictures.map(move |(name, svg)| (format!("{axis}-{name}"), svg))
+            })
+            .collect(),
+    }
 }
 
 impl Args {
@@ -117,10 +175,15 @@ impl Args {
         let settings = settings.set(&self.settings).context("--set")?;
         settings.check().context("--set")?;
         let config = settings.downcast::<EndgameConfig>().context("a known ending")?.clone();
-        let axes = match &self.axes[..] {
-            [] => GRID.iter().map(|text| text.parse()).collect::<Result<_, _>>()?,
-            axes => axes.to_vec(),
+        let parsed = |texts: &[&str]| texts.iter().map(|text| text.parse()).collect();
+        let each: Vec<&str> = self.each.iter().map(String::as_str).collect();
+        let (design, axes): (_, Result<Vec<Axis>, _>) = match (&self.axes[..], &each[..]) {
+            ([], []) => (Design::Grid, parsed(&GRID)),
+            (axes, []) => (Design::Grid, Ok(axes.to_vec())),
+            (_, ["all"]) => (Design::Each, parsed(&STUDY)),
+            (_, each) => (Design::Each, parsed(each)),
         };
+        let axes = axes.context("--each")?;
         Ok(Plan {
             evaluation: TablebaseEvaluationConfig {
                 every_rounds: 0,
@@ -130,14 +193,10 @@ impl Args {
             },
             config,
             axes,
+            design,
             seeds: self.seeds,
             budget: self.budget,
             evaluations: self.evaluations,
         })
     }
-}
-
-fn print(report: &Report, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "{}", report.summary.markdown())?;
-    writeln!(out, "\n{} runs of {}; files in {}", report.runs, report.ending, report.folder)
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{fen_argument, game_after};
 use crate::limit::LimitArgs;
 use crate::output::{Output, score_text, wdl_text};
-use crate::player;
+use crate::player::{self, DeviceArgs, with_flags};
 use crate::tables::TablesArgs;
 
 #[derive(clap::Args)]
@@ -30,6 +30,8 @@ pub struct Args {
     lines: u16,
     #[command(flatten)]
     limit: LimitArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
     #[command(flatten)]
     tables: TablesArgs,
     /// Seed of the player's randomness
@@ -70,7 +72,8 @@ struct MoveReport {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let game = game_after(&args.fen, &args.moves)?;
-    let (_, mut player) = player::build(&args.player, args.seed, &args.tables)?;
+    let text = with_flags(&player::registry(), &args.player, &args.limit, args.device)?;
+    let (_, mut player) = player::build(&text, args.seed, &args.tables)?;
     let mut report = Report {
         player: player.name().to_owned(),
         fen: selfmate_chess::fen::to_fen(game.position()),

@@ -3,6 +3,7 @@
 //! The signature changes exactly when rules, encodings or search behave differently; it does not
 //! depend on speed.
 
+mod endgame;
 mod nets;
 mod search;
 mod zero;
@@ -59,20 +60,11 @@ struct Part {
     unit: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_per_simulation: Option<f64>,
+    /// Shares of the time, which sum to 1, by what it is spent on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    shares: Option<Shares>,
+    shares: Option<BTreeMap<&'static str, f64>>,
     #[serde(skip)]
     label: &'static str,
-}
-
-/// Shares of the time of a search; they sum to 1.
-#[derive(Clone, Copy, Serialize)]
-struct Shares {
-    network: f64,
-    /// Playing moves, detecting the end of the game, generating legal moves.
-    rules: f64,
-    /// Everything else: selection, expansion, backup.
-    tree: f64,
 }
 
 /// Measures one part for about this time.
@@ -98,6 +90,8 @@ const PARTS: &[(&str, Measure)] = &[
     ("zero_trees", zero::trees),
     ("zero_selfplay", zero::selfplay),
     ("zero_training", zero::training),
+    ("krk_selfplay", endgame::default),
+    ("krk_spec_selfplay", endgame::spec),
 ];
 
 /// The reason why allocations of single parts cannot fail.
@@ -125,9 +119,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             if let Some(bytes) = part.bytes_per_simulation {
                 write!(out, ", {bytes:.0} bytes each")?;
             }
-            if let Some(Shares { network, rules, tree }) = part.shares {
-                let [network, rules, tree] = [network, rules, tree].map(|share| 100.0 * share);
-                write!(out, ", network {network:.0} %, rules {rules:.0} %, tree {tree:.0} %")?;
+            for (name, share) in part.shares.iter().flatten() {
+                write!(out, ", {name} {:.0} %", 100.0 * share)?;
             }
             writeln!(out)?;
         }

@@ -49,7 +49,7 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "network {network}, on {current} of {} workers", report.members)?;
     let waiting = report.waiting.map_or("?".to_owned(), thousands);
     writeln!(out, "{} games accepted, {waiting} waiting at the broker", thousands(report.games))?;
-    for (kind, count) in &report.refused {
+    for (kind, count) in &report.rejected {
         writeln!(out, "rejected, {kind}: {}", thousands(*count))?;
     }
     if !report.workers.is_empty() {
@@ -70,7 +70,7 @@ fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             member.games_per_second,
             member.held,
             member.audited,
-            member.refused.values().sum::<u64>(),
+            member.rejected.values().sum::<u64>(),
             member.silent_s,
         )?;
     }
@@ -96,7 +96,7 @@ mod tests {
             generation: Some(12),
             missing: 340,
             games: 1684,
-            refused: BTreeMap::from([("late".to_owned(), 3)]),
+            rejected: BTreeMap::from([("late".to_owned(), 3)]),
             waiting: Some(2),
             members: 1,
             workers: vec![Member {
@@ -106,7 +106,7 @@ mod tests {
                 sent: 1700,
                 games: 1684,
                 duplicates: 1,
-                refused: BTreeMap::from([("late".to_owned(), 3)]),
+                rejected: BTreeMap::from([("late".to_owned(), 3)]),
                 audited: 35,
                 diverged: 0,
                 held: 16,

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use selfmate_arena::players::stockfish_program;
 use selfmate_chess::tablebase::{Syzygy, Tablebase};
 use selfmate_nn::{Device, DeviceError};
 use serde::Serialize;
@@ -109,7 +110,8 @@ fn memory() -> Check {
 }
 
 fn stockfish() -> Check {
-    let path = find_program("stockfish");
+    let program = stockfish_program().map_or("stockfish".into(), |path| path.to_string_lossy());
+    let path = find_program(&program);
     Check {
         name: "stockfish",
         found: path.is_some(),

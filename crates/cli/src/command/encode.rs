@@ -1,7 +1,9 @@
 //! `selfmate encode`: prints a position as a network sees it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use anyhow::Context;
 use selfmate_chess::env::ActionSpace;
 use selfmate_chess::notation::uci;
 use selfmate_chess::{Chess, Game, Position};
@@ -20,6 +22,9 @@ pub struct Args {
     /// planes119, planes13, planes12, planes_krk, sparse768, az4672 or from_to4096
     #[arg(long, default_value = "planes119")]
     encoding: String,
+    /// Print the whole map from moves to indices of az4672 or from_to4096 instead
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["fen", "encoding", "moves"])]
+    mapping: Option<String>,
     /// Moves played from the position, for the history planes (UCI or SAN, separated by commas)
     #[arg(long, value_delimiter = ',')]
     moves: Vec<String>,
@@ -33,6 +38,17 @@ enum Report {
     Moves { encoding: &'static str, version: u32, moves: Vec<IndexedMove> },
 }
 
+/// The whole map of a move encoding.
+#[derive(Serialize)]
+struct Mapping {
+    mapping: &'static str,
+    version: u32,
+    /// The number of indices.
+    size: usize,
+    /// The index of each move.
+    moves: BTreeMap<String, usize>,
+}
+
 #[derive(Serialize)]
 struct IndexedMove {
     #[serde(rename = "move")]
@@ -41,6 +57,15 @@ struct IndexedMove {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
+    if let Some(name) = &args.mapping {
+        let space = MoveSpace::by_name(name).context("--mapping")?;
+        let moves = space.uci_indices().into_iter().collect();
+        let (version, size) = (space.version(), space.size());
+        let mapping = Mapping { mapping: space.name(), version, size, moves };
+        return output.report(&mapping, |mapping, out| {
+            mapping.moves.iter().try_for_each(|(uci, index)| writeln!(out, "{uci:6}{index}"))
+        });
+    }
     let game = game_after(&args.fen, &args.moves)?;
     output.report(&report(&args.encoding, &game)?, |report, out| match report {
         Report::Planes { encoding, planes, values, .. } => {

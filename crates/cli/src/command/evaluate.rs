@@ -53,9 +53,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
     let trained = Trained::load(&run, None)?;
     let ending = trained.ending();
-    let Trained { config, step, network, passed_over } = trained;
-    if let Some(passed_over) = passed_over {
-        runs::warn(&passed_over);
+    let Trained { config, step, network, skipped_checkpoints } = trained;
+    if let Some(skipped) = skipped_checkpoints {
+        runs::warn(&skipped);
     }
     let evaluation = TablebaseEvaluationConfig {
         every_rounds: 0,

@@ -58,9 +58,10 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         anyhow::bail!("{}: this binary was built without the feature `parquet`", path.display());
     }
     let Some(onnx_file) = &args.onnx else { return Ok(()) };
-    let model =
-        players::model(&args.network, runs::folder(), &|passed_over| runs::warn(passed_over))
-            .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
+    let model = players::model(&args.network, runs::folder(), &|skipped| {
+        runs::warn(skipped);
+    })
+    .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
     let write = |path: &PathBuf, bytes: Vec<u8>| {
         file::write(path, &bytes)?;
         eprintln!("{}: {} bytes", path.display(), thousands(bytes.len() as u64));

@@ -7,9 +7,7 @@ use anyhow::Context;
 use selfmate_arena::adjudicate::{Adjudication, DrawRule, ResignRule, ResignSides};
 use selfmate_arena::remote::RemoteGames;
 use selfmate_arena::tablebase_cache::TablebaseRule;
-use selfmate_arena::{
-    GameSettings, MatchRun, MoveLimit, OpeningSource, PlayerSpec, Registry, TimeControl,
-};
+use selfmate_arena::{GameSettings, MatchLimit, MatchRun, OpeningSource, Registry, TimeControl};
 use selfmate_chess::tablebase::Syzygy;
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::{RemoteMatch, Storage, remote_match};
@@ -18,12 +16,15 @@ use crate::broker::AccessArgs;
 use crate::file::check_distinct;
 use crate::limit::LimitArgs;
 use crate::number::whole_numbers;
+use crate::player::{DeviceArgs, with_flags};
 use crate::progress::CleanStop;
 
 #[derive(clap::Args)]
 pub struct GameArgs {
     #[command(flatten)]
     limit: LimitArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// A clock: seconds and increment, such as 10+0.1, 1:30+1 or 40/60
     #[arg(long, value_name = "TC")]
     tc: Option<TimeControl>,
@@ -67,8 +68,8 @@ pub struct GameArgs {
 
 impl GameArgs {
     /// The settings of each game; `default` is the limit when none is given.
-    pub fn settings(&self, default: MoveLimit) -> anyhow::Result<GameSettings> {
-        let limit = self.limit.to_move_limit(self.tc, default);
+    pub fn settings(&self, default: MatchLimit) -> anyhow::Result<GameSettings> {
+        let limit = self.limit.to_match_limit(self.tc, default);
         let tables = match &self.tb {
             Some(folders) => {
                 Some(TablebaseRule::new(Arc::new(Syzygy::open(folders).context("--tb")?)).0)
@@ -84,27 +85,19 @@ impl GameArgs {
         Ok(GameSettings { limit, adjudication, ..GameSettings::default() })
     }
 
-    /// A player's spec, with the tables given for all players.
+    /// A player's spec with what the flags set for all players.
     pub fn player(&self, registry: &Registry, text: &str) -> anyhow::Result<String> {
+        let text = with_flags(registry, text, &self.limit, self.device)?;
         match &self.syzygy {
-            Some(folders) => Ok(registry.with_option(text, "syzygy", folders)?),
-            None => Ok(text.to_owned()),
+            Some(folders) => Ok(registry.with_option(&text, "syzygy", folders)?),
+            None => Ok(text),
         }
     }
 
-    /// Prints a note that `--sims` sets nodes for UCI engines.
-    pub fn note_nodes<'a>(&self, registry: &Registry, players: impl Iterator<Item = &'a String>) {
-        let Some(sims) = self.limit.sims else { return };
-        let follows =
-            |player: &&String| registry.parse(player).is_ok_and(|spec| follows_match_limit(&spec));
-        let engines: Vec<&str> = players.filter(follows).map(String::as_str).collect();
-        if !engines.is_empty() {
-            eprintln!(
-                "note: --sims {sims} gives {} {sims} nodes per move, because UCI engines do not count \
-                 simulations; nodes=, depth= or movetime= in a spec sets another limit",
-                engines.join(" and ")
-            );
-        }
+    /// True if `--sims` is the only limit.
+    pub fn has_only_sims(&self) -> bool {
+        self.limit.sims.is_some()
+            && self.limit.to_match_limit(self.tc, MatchLimit::default()) == MatchLimit::default()
     }
 
     pub fn openings(&self) -> OpeningSource {
@@ -149,20 +142,6 @@ impl GameArgs {
             note: |text| eprintln!("{text}"),
         })?;
         Ok(Some(Arc::new(remote_match)))
-    }
-}
-
-/// True for a UCI engine without its own limit.
-fn follows_match_limit(spec: &PlayerSpec) -> bool {
-    const OWN: [&str; 3] = ["nodes", "depth", "movetime"];
-    match spec.kind.as_str() {
-        "stockfish" => OWN.iter().all(|name| spec.option(name).is_none()),
-        "uci" => {
-            let words = spec.argument.as_deref().unwrap_or_default().split_whitespace();
-            let mut names = words.filter_map(|word| Some(word.split_once('=')?.0));
-            !names.any(|name| OWN.contains(&name))
-        }
-        _ => false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use selfmate_arena::rating::Rated;
 use selfmate_arena::{
-    LadderConfig, LadderEvent, LadderFormat, LadderReport, MatchEvent, MoveLimit, rating_svg,
+    LadderConfig, LadderEvent, LadderFormat, LadderReport, MatchEvent, MatchLimit, rating_svg,
     run_ladder,
 };
 
@@ -49,12 +49,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         players: args.players.iter().map(named).collect::<anyhow::Result<_>>()?,
         format: if args.gauntlet { LadderFormat::Gauntlet } else { LadderFormat::RoundRobin },
         games: args.games,
-        settings: args.game.settings(MoveLimit::default())?,
+        settings: args.game.settings(MatchLimit::default())?,
         openings: args.game.openings(),
         seed: args.game.seed,
         anchors: args.anchor.iter().map(anchored).collect::<anyhow::Result<_>>()?,
     };
-    args.game.note_nodes(&registry, args.players.iter());
     let mut progress = Progress::new();
     let mut place = String::new();
     let run = args.game.run(&registry)?;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use selfmate_arena::{MatchConfig, MatchEvent, MatchReport, MoveLimit, Sprt, run_match};
+use selfmate_arena::{MatchConfig, MatchEvent, MatchLimit, MatchReport, Sprt, run_match};
 
 use super::game_args::GameArgs;
 use crate::output::{Output, or_unknown};
@@ -34,12 +34,11 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         a: args.game.player(&registry, &args.a)?,
         b: args.game.player(&registry, &args.b)?,
         games: args.games,
-        settings: args.game.settings(MoveLimit::default())?,
+        settings: args.game.settings(MatchLimit::default())?,
         openings: args.game.openings(),
         seed: args.game.seed,
         sprt: args.sprt,
     };
-    args.game.note_nodes(&registry, [&args.a, &args.b].into_iter());
     let mut progress = Progress::new();
     let run = args.game.run(&registry)?;
     let report = run_match(&config, &run, &registry, &mut |event| match event {
@@ -85,7 +84,7 @@ fn bound(report: &MatchReport) -> String {
 }
 
 /// Prints the result in the format of match runners such as fastchess.
-fn print(report: &MatchReport, limit: &MoveLimit, out: &mut dyn Write) -> io::Result<()> {
+fn print(report: &MatchReport, limit: &MatchLimit, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Results of {} vs {} ({limit}):", report.a, report.b)?;
     writeln!(
         out,

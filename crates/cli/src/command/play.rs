@@ -1,5 +1,7 @@
 //! `selfmate play`: a game against a player in the terminal.
 
+mod ending;
+
 use std::io::{self, BufRead, Write};
 
 use selfmate_arena::PlayerSpec;
@@ -14,7 +16,7 @@ use super::fen_argument;
 use crate::board::board_text;
 use crate::limit::LimitArgs;
 use crate::output::{score_text, wdl_text};
-use crate::player;
+use crate::player::{self, DeviceArgs, with_flags};
 use crate::runs;
 use crate::tables::TablesArgs;
 
@@ -24,15 +26,18 @@ pub struct Args {
     /// The opponent [default: the network that ships with selfmate]
     #[arg(default_value = "default", hide_default_value = true)]
     player: String,
-    /// Your colour
-    #[arg(long, value_enum, default_value_t = Side::White)]
-    color: Side,
-    /// The start position [default: the standard one; for a run of an endgame, one of that endgame,
-    /// drawn by the seed]
+    /// Your colour [default: white; without it, a run of an endgame plays White against the exact
+    /// defender]
+    #[arg(long, value_enum)]
+    color: Option<Side>,
+    /// The start position [default: the standard one; for a run of an endgame, a won position of that
+    /// endgame, drawn by the seed]
     #[arg(long, value_parser = fen_argument)]
     fen: Option<Chess>,
     #[command(flatten)]
     limit: LimitArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
     #[command(flatten)]
     tables: TablesArgs,
     /// Seed of the opponent's randomness, of a random colour and of an endgame's position
@@ -50,27 +55,33 @@ enum Side {
 const HELP: &str = "Enter a move (e4, Nf3, e2e4), or: moves, undo, hint, board, fen, resign, quit.";
 
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let (spec, player) = player::build(&args.player, args.seed, &args.tables)?;
+    let text = with_flags(&player::registry(), &args.player, &args.limit, args.device)?;
+    let (spec, mut player) = player::build(&text, args.seed, &args.tables)?;
     let human = match args.color {
-        Side::White => Color::White,
-        Side::Black => Color::Black,
-        Side::Random if Seed::new(args.seed).rng().chance(0.5) => Color::White,
-        Side::Random => Color::Black,
+        None | Some(Side::White) => Color::White,
+        Some(Side::Black) => Color::Black,
+        Some(Side::Random) if Seed::new(args.seed).rng().chance(0.5) => Color::White,
+        Some(Side::Random) => Color::Black,
     };
     let mut out = io::stdout().lock();
     let game = match &args.fen {
         Some(position) => Game::from_position(position.clone()),
         None => match ending_of(&spec)? {
             Some(ending) => {
-                let game =
-                    Oracle::solve(ending)?.draw(&mut Seed::new(args.seed).derive("play").rng());
+                let (oracle, seed) = (Oracle::solve(ending)?, Seed::new(args.seed).derive("play"));
+                let game = oracle.draw_won(&mut seed.rng());
                 writeln!(
                     out,
                     "This run was trained only on {}, so the game starts from: {}\n\
-                     Use --seed for another position, --fen for any position, --color black for the other side.",
+                     Use --seed for another position, --color black or --color white to play against it, \
+                     --fen for any position.",
                     ending.name(),
                     selfmate_chess::fen::to_fen(game.position()),
                 )?;
+                if args.color.is_none() {
+                    let (limit, seed) = (args.limit.to_limit(), seed.derive("defence"));
+                    return ending::play(game, &mut *player, &limit, &oracle, seed, &mut out);
+                }
                 game
             }
             None => Game::new(),

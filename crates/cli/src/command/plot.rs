@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use selfmate_arena::svg::{Curve, Panel, Point, Size, Unit, curves_svg};
+use selfmate_methods::charts::{self, Chart};
+use selfmate_methods::learner;
 use selfmate_methods::tune::{IMPORTANCE, Row, picture};
 use selfmate_run::{Progress, Record, RunReader};
 use serde::Serialize;
@@ -42,7 +44,8 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     }
     let metrics = runs::metrics(&run)?;
     let config = runs::config(&run)?;
-    let mut panels = panels(&metrics, args.all);
+    let info = config.get("learner").and_then(toml::Value::as_str).and_then(learner);
+    let mut panels = panels(&metrics, info.map_or(&[], |info| info.charts), args.all);
     anyhow::ensure!(!panels.is_empty(), "run '{}' has no curves yet", run.name());
     if panels[0].title == ELO
         && let Some(limit) = rating_limit(&config)
@@ -81,8 +84,8 @@ fn write(
 
 fn importance(args: &Args, run: &RunReader, output: &Output) -> anyhow::Result<()> {
     let latest = run.latest_checkpoint(&[IMPORTANCE])?;
-    if let Some(passed_over) = latest.passed_over() {
-        runs::warn(&passed_over);
+    if let Some(skipped) = latest.skipped_checkpoints() {
+        runs::warn(&skipped);
     }
     let bytes = latest.checkpoint.as_ref().and_then(|checkpoint| checkpoint.files.get(IMPORTANCE));
     let bytes = bytes.with_context(|| {
@@ -119,71 +122,6 @@ fn rating_limit(config: &toml::Table) -> Option<String> {
 
 const ELO: &str = "Elo, with 95 % intervals";
 
-/// A panel for known curves: metric names and labels.
-struct Plan {
-    title: &'static str,
-    unit: Unit,
-    size: Size,
-    curves: &'static [(&'static str, &'static str)],
-}
-
-const BEFORE_SPEED: [Plan; 5] = [
-    Plan {
-        title: "Value loss",
-        unit: Unit::Number,
-        size: Size::Half,
-        curves: &[("loss.value", "")],
-    },
-    Plan {
-        title: "Policy (nats)",
-        unit: Unit::Number,
-        size: Size::Half,
-        curves: &[
-            ("loss.policy", "loss"),
-            ("target_entropy", "entropy"),
-            ("policy_divergence", "divergence"),
-        ],
-    },
-    Plan {
-        title: "Games",
-        unit: Unit::Share,
-        size: Size::Half,
-        curves: &[
-            ("draw_share", "drawn"),
-            ("truncated_share", "truncated"),
-            ("resigned_share", "resigned"),
-            ("wrong_resignations", "wrong"),
-        ],
-    },
-    Plan {
-        title: "Plies per game",
-        unit: Unit::Amount,
-        size: Size::Half,
-        curves: &[("plies", "")],
-    },
-    Plan {
-        title: "Value spread",
-        unit: Unit::Amount,
-        size: Size::Half,
-        curves: &[("value_spread", "")],
-    },
-];
-
-const AFTER_SPEED: [Plan; 2] = [
-    Plan {
-        title: "Simulations per move",
-        unit: Unit::Amount,
-        size: Size::Small,
-        curves: &[("simulations_per_move", "")],
-    },
-    Plan {
-        title: "Learning rate",
-        unit: Unit::Amount,
-        size: Size::Small,
-        curves: &[("learning_rate", "")],
-    },
-];
-
 /// Curves that are drawn only with `--all`: they say little by themselves, or the same as another.
 const ONLY_WITH_ALL: [&str; 7] = [
     "games_per_second",
@@ -195,8 +133,8 @@ const ONLY_WITH_ALL: [&str; 7] = [
     "replay_positions",
 ];
 
-/// The panels for the curves of a run.
-fn panels(metrics: &[Record], all: bool) -> Vec<Panel> {
+/// The panels for the curves of a run: ratings, the charts of its learner, and everything else.
+fn panels(metrics: &[Record], charts: &[Chart], all: bool) -> Vec<Panel> {
     let progress: Vec<&Progress> = metrics
         .iter()
         .filter_map(|record| match record {
@@ -205,28 +143,29 @@ fn panels(metrics: &[Record], all: bool) -> Vec<Panel> {
         })
         .collect();
     let mut curves = learner_curves(&progress);
+    // Speeds over whole generations have fewer outliers than those of single rounds.
+    curves.insert("simulations_per_second", speed(&progress, |progress| progress.simulations));
+    curves.insert("games_per_second", speed(&progress, |progress| progress.games));
+    let mut of_chart = |chart: &Chart| {
+        let curve = |curve: &charts::Curve| {
+            Some(Curve { name: curve.label.into(), points: curves.remove(curve.metric)? })
+        };
+        let size = if chart.is_schedule { Size::Small } else { Size::Half };
+        panel(chart.title, chart.unit, size, chart.curves.iter().filter_map(curve).collect())
+    };
+    let (schedules, main): (Vec<&Chart>, Vec<&Chart>) =
+        charts.iter().partition(|chart| chart.is_schedule);
+    let main: Vec<Panel> = main.into_iter().map(&mut of_chart).collect();
+    let schedules: Vec<Panel> = schedules.into_iter().map(&mut of_chart).collect();
     let mut only_with_all = Vec::new();
     for name in ONLY_WITH_ALL {
         only_with_all.extend(curves.remove_entry(name));
     }
-    let mut planned = |plan: &Plan| {
-        let curve = |&(key, name): &(&str, &str)| {
-            Some(Curve { name: name.into(), points: curves.remove(key)? })
-        };
-        panel(plan.title, plan.unit, plan.size, plan.curves.iter().filter_map(curve).collect())
-    };
-    let before = BEFORE_SPEED.map(|plan| planned(&plan));
-    let after = AFTER_SPEED.map(|plan| planned(&plan));
     let unnamed = |points| vec![Curve { name: String::new(), points }];
-
     let mut panels = vec![panel(ELO, Unit::Number, Size::Wide, unnamed(ratings(metrics)))];
-    panels.extend(before);
-    let simulations = unnamed(speed(&progress, |progress| progress.simulations));
-    panels.push(panel("Simulations per second", Unit::Amount, Size::Half, simulations));
+    panels.extend(main);
     panels.extend(other_panels(curves));
-    let games = unnamed(speed(&progress, |progress| progress.games));
-    panels.push(panel("Games per second", Unit::Amount, Size::Small, games));
-    panels.extend(after);
+    panels.extend(schedules);
     if all {
         panels.extend(only_with_all.into_iter().map(|(name, points)| {
             panel(&capitalised(name), Unit::Amount, Size::Small, unnamed(points))

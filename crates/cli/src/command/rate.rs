@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use selfmate_arena::{MoveLimit, RateConfig, RateReport, run_rate};
+use selfmate_arena::{MatchLimit, RateConfig, RateReport, run_rate};
 
 use super::game_args::GameArgs;
 use crate::number;
@@ -28,16 +28,19 @@ pub struct Args {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let registry = player::registry();
+    // With --sims, the player has its limit, and Stockfish's levels have 100 ms by themselves.
+    let default_limit = match args.game.has_only_sims() {
+        true => MatchLimit::default(),
+        false => MatchLimit::movetime(100),
+    };
     let config = RateConfig {
-        settings: args.game.settings(MoveLimit::movetime(100))?,
+        settings: args.game.settings(default_limit)?,
         openings: args.game.openings(),
         seed: args.game.seed,
         max_games: args.games,
         max_error: args.error,
         ..RateConfig::new(&args.game.player(&registry, &args.player)?)
     };
-    // The levels of the scale are played by Stockfish.
-    args.game.note_nodes(&registry, [&args.player, &"stockfish".to_owned()].into_iter());
     let mut progress = Progress::new();
     let run = args.game.run(&registry)?;
     let report = run_rate(&config, &run, &registry, &mut |_, report| {

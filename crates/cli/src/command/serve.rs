@@ -104,7 +104,8 @@ fn watched(access: Access) -> ClusterWatcher {
 }
 
 fn view(report: Report) -> ClusterView {
-    let Report { run, generation, network, missing, games, refused, waiting, members, .. } = report;
+    let Report { run, generation, network, missing, games, rejected, waiting, members, .. } =
+        report;
     ClusterView {
         run,
         generation,
@@ -112,7 +113,7 @@ fn view(report: Report) -> ClusterView {
         missing,
         games,
         waiting,
-        refused,
+        rejected,
         members,
         workers: report.workers.into_iter().map(worker).collect(),
         bans: report.bans.into_iter().map(|(name, why)| (name.to_string(), why)).collect(),
@@ -127,7 +128,7 @@ fn worker(member: Member) -> WorkerView {
         games: member.games,
         games_per_second: member.games_per_second,
         duplicates: member.duplicates,
-        refused: member.refused,
+        rejected: member.rejected,
         audited: member.audited,
         held: member.held,
         silent_s: member.silent_s,

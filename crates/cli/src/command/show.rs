@@ -33,9 +33,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let config = runs::config(&run)?;
     let metrics = runs::metrics(&run)?;
     let summary = runs::summary(&run, &config, &metrics)?;
-    let RunDescription { lines: knows, passed_over } = describe(&run)?;
-    if let Some(passed_over) = passed_over {
-        runs::warn(&passed_over);
+    let RunDescription { lines: knows, skipped_checkpoints } = describe(&run)?;
+    if let Some(skipped) = skipped_checkpoints {
+        runs::warn(&skipped);
     }
     let RunTotals { ratings, alarms, notes, .. } = RunTotals::new(&run, &metrics)?;
     let report = Report { summary, ratings, alarms, notes, knows, config };

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use selfmate_arena::{
-    BookConfig, BookReport, MoveLimit, SuiteConfig, SuiteReport, book_agreement, run_suite,
+    BookConfig, BookReport, MatchLimit, SuiteConfig, SuiteReport, book_agreement, run_suite,
 };
 
 use crate::limit::LimitArgs;
 use crate::output::Output;
-use crate::player;
+use crate::player::{self, DeviceArgs, with_flags};
 use crate::progress::{CleanStop, Progress};
 
 #[derive(clap::Args)]
@@ -24,6 +24,8 @@ pub struct Args {
     book: bool,
     #[command(flatten)]
     limit: LimitArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Seed of the player's randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -33,7 +35,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    let limit = args.limit.to_move_limit(None, MoveLimit::movetime(1000));
+    let registry = player::registry();
+    let text = with_flags(&registry, &args.player, &args.limit, args.device)?;
+    let default = match args.limit.sims {
+        Some(_) => MatchLimit::default(),
+        None => MatchLimit::movetime(1000),
+    };
+    let limit = args.limit.to_match_limit(None, default);
     let CleanStop { stop, begun } = CleanStop::on_signal()?;
     let mut progress = Progress::new();
     if args.book {
@@ -42,9 +50,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
             seed: args.seed,
             stop,
             begun,
-            ..BookConfig::new(&args.file, &args.player)
+            ..BookConfig::new(&args.file, &text)
         };
-        let report = book_agreement(&config, &player::registry(), &mut |ply| {
+        let report = book_agreement(&config, &registry, &mut |ply| {
             progress.show(&format!("ply {}: {} of {}", ply.ply, ply.agreed, ply.total));
         })?;
         progress.finish();
@@ -56,10 +64,10 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
         stop,
         begun,
         concurrency: usize::from(args.concurrency),
-        ..SuiteConfig::new(&args.file, &args.player)
+        ..SuiteConfig::new(&args.file, &text)
     };
     let (mut solved, mut total) = (0, 0);
-    let report = run_suite(&config, &player::registry(), &mut |position| {
+    let report = run_suite(&config, &registry, &mut |position| {
         total += 1;
         solved += u32::from(position.is_solved);
         progress.show(&format!("{solved} of {total} solved"));

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context, bail, ensure};
+use clap::builder::PossibleValuesParser;
 use selfmate_cluster::lease::Terms;
 use selfmate_cluster::source as cluster;
 use selfmate_cluster::{Cluster, Detached, Storage};
@@ -20,14 +21,16 @@ use crate::number;
 use crate::output::{Output, wrong_usage};
 use crate::progress::stop_on_signal;
 use crate::runs;
+use flags::SettingFlags;
 
+mod flags;
 mod lines;
 mod view;
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The learner
-    #[arg(default_value = "zero", value_parser = LEARNERS.each_ref().map(|info| info.name))]
+    #[arg(default_value = "zero", value_parser = PossibleValuesParser::new(LEARNERS.iter().map(|info| info.name)))]
     learner: String,
     /// Name of the run; an existing run is resumed [default: the learner's name]
     #[arg(long, value_name = "NAME")]
@@ -53,7 +56,7 @@ pub struct Args {
     /// Name of a preset
     #[arg(long, value_name = "P")]
     preset: Option<String>,
-    /// A setting, such as selfplay.sims.to=200; --settings lists all
+    /// A setting, such as selfplay.simulations.to=200; --settings lists all
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
     /// List the learner's settings with these flags applied, without training; `show RUN` lists
@@ -77,6 +80,8 @@ pub struct Args {
     /// Print plain lines instead of the live view, also on a terminal
     #[arg(long)]
     plain: bool,
+    #[command(flatten)]
+    flags: SettingFlags,
 }
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
@@ -161,7 +166,7 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     }
     let has_learned = run.steps()?.iter().any(|&step| step > 0);
     let seconds = runs::metrics(&run)?.last().and_then(Record::elapsed_s).unwrap_or_default();
-    lines::print_line(&lines::closing(name, &end, seconds, has_learned));
+    lines::print_line(&lines::closing(&args.learner, name, &end, seconds, has_learned));
     Ok(())
 }
 
@@ -226,7 +231,8 @@ impl Args {
                 .with_context(|| format!("{} is not a text file", path.display()))?;
             settings = settings.merge(&path.display().to_string(), &text)?;
         }
-        let settings = settings.set(&self.settings)?;
+        let flags = self.flags.settings(&self.learner, &settings.to_table());
+        let settings = settings.set(&flags)?.set(&self.settings)?;
         settings.check()?;
         Ok(settings)
     }
@@ -278,8 +284,14 @@ impl Args {
 
     fn plans_itself(&self) -> bool {
         self.config.is_some()
+            || self.has_planned_steps()
             || self.preset.as_deref() == Some("tiny")
             || self.settings.iter().any(|setting| setting.starts_with("plan_games="))
+    }
+
+    /// True if the run is planned in steps, which need no measurement.
+    fn has_planned_steps(&self) -> bool {
+        self.asked().is_ok_and(|settings| settings.to_table().contains_key("plan_steps"))
     }
 
     /// Rejects flags that differ from a stored run.
@@ -297,7 +309,8 @@ impl Args {
                 "run '{name}' has seed {seed}, not {asked}: choose another --run"
             );
         }
-        if self.preset.is_none() && self.settings.is_empty() && self.config.is_none() {
+        let is_plain = self.preset.is_none() && self.config.is_none() && self.flags.is_empty();
+        if is_plain && self.settings.is_empty() {
             return Ok(());
         }
         let mut asked = self.asked()?;
@@ -314,6 +327,14 @@ impl Args {
             None => Ok(()),
         }
     }
+}
+
+/// A tip for a flag of `train` that does not exist.
+pub fn tip(words: &[String], flag: &str) -> String {
+    let named = words.iter().find_map(|word| learner(word)).unwrap_or(&LEARNERS[0]);
+    let table = Settings::preset(named.name, "default").map(|settings| settings.to_table());
+    let settings: Vec<String> = table.iter().flat_map(flat).map(|(name, _)| name).collect();
+    flags::tip(named.name, flag, &settings)
 }
 
 /// Writes the config of a new run.

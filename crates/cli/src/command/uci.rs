@@ -28,8 +28,8 @@ pub struct Args {
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let warnings: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&warnings);
-    let registry = player::registry_with(Arc::new(move |passed_over| {
-        heard.lock().unwrap_or_else(PoisonError::into_inner).push(passed_over.to_string());
+    let registry = player::registry_with(Arc::new(move |skipped_checkpoints| {
+        heard.lock().unwrap_or_else(PoisonError::into_inner).push(skipped_checkpoints.to_string());
     }));
     let (spec, player) = player::build_from(&registry, &args.player, args.seed)?;
     let mut engine = Engine {
@@ -166,9 +166,9 @@ impl Engine {
             depth,
             movetime: go.movetime.filter(|_| !go.ponder).map(milliseconds),
             clock: clock.filter(|_| !go.ponder && !go.infinite),
-            stop: None,
             only: if go.searchmoves.is_empty() { Vec::new() } else { go.root_moves(game) },
             lines: self.lines,
+            ..Limit::default()
         }
     }
 }

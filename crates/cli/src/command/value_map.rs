@@ -30,9 +30,9 @@ pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let run = runs::find(&args.run)?;
     let trained = Trained::load(&run, None)?;
     let ending = trained.ending();
-    let Trained { config, step, network, passed_over } = trained;
-    if let Some(passed_over) = passed_over {
-        runs::warn(&passed_over);
+    let Trained { config, step, network, skipped_checkpoints } = trained;
+    if let Some(skipped) = skipped_checkpoints {
+        runs::warn(&skipped);
     }
     let oracle = Oracle::solve(ending)?;
     let turn = Color::from_white(!args.black);
@@ -53,7 +53,7 @@ fn print(map: &ValueMap, out: &mut dyn Write) -> io::Result<()> {
             line.map(|value| value.map_or("     ·".to_owned(), |value| format!("{value:6.2}")))
                 .collect()
         };
-        writeln!(out, "{}{}   {}", rank + 1, line(&map.learned), line(&map.truth))?;
+        writeln!(out, "{}{}   {}", rank + 1, line(&map.learned), line(&map.tablebase))?;
     }
     let files: String = ('a'..='h').map(|file| format!("{file:>6}")).collect();
     writeln!(out, " {files}   {files}")?;

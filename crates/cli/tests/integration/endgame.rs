@@ -70,14 +70,14 @@ fn a_run_is_judged_and_drawn() {
     let message = refused(folder, &["value-map", "krk", "--place", "Kg6,Qa1"]);
     assert!(message.contains("expected all pieces of KRK but one"), "{message}");
     assert!(refused(folder, &["evaluate", "nobody"]).contains("nobody"));
-    // A game against it starts where it knows something.
-    let play = |seed: &str| {
-        let mut command = selfmate(folder, &["play", "run:krk,sims=4", "--seed", seed]);
+    // A game of it starts where it knows something.
+    let play = |more: &[&str]| {
+        let mut command = selfmate(folder, &[&["play", "run:krk,sims=4"], more].concat());
         let output = command.write_stdin("fen\nquit\n").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    let (first, again, second) = (play("1"), play("1"), play("2"));
+    let (first, again, second) = (play(&["--seed", "1"]), play(&[]), play(&["--seed", "2"]));
     let start = "This run was trained only on krk, so the game starts from: ";
     let fen = first.lines().next().unwrap().strip_prefix(start).unwrap();
     let board = fen.split(' ').next().unwrap();
@@ -85,6 +85,18 @@ fn a_run_is_judged_and_drawn() {
     pieces.sort_unstable();
     assert_eq!(pieces, ['K', 'R', 'k'], "{first}");
     assert_eq!(first, again);
+    // White, to move, wins; it plays to the end against the exact defender, or against the user.
+    assert!(fen.contains(" w "), "{fen}");
+    let probed = json(folder, &["tablebase", "probe", "--fen", fen]);
+    assert!(probed.to_string().contains("win"), "{probed}");
+    let (start_of_game, end) = first.rsplit_once('\n').unwrap().0.rsplit_once('\n').unwrap();
+    assert!(start_of_game.contains("1. … "), "{first}");
+    assert!(end.contains(" moves of White; best play mates in "), "{end}");
+    let black = play(&["--seed", "1", "--color", "black"]);
+    assert!(
+        black.starts_with(&format!("{start}{fen}")) && black.contains("You play Black"),
+        "{black}"
+    );
     assert!(!second.starts_with(&format!("{start}{fen}")), "{second}");
     let given = ["play", "run:krk,sims=4", "--fen", "startpos"];
     let output = selfmate(folder, &given).write_stdin("fen\nquit\n").output().unwrap();
@@ -135,6 +147,21 @@ fn an_ablation_is_the_same_on_any_number_of_threads() {
     }
     assert_eq!(fs::read_to_string(folder.join("one/results.csv")).unwrap().lines().count(), 9);
     assert_eq!(fs::read_to_string(folder.join("one/speed.csv")).unwrap().lines().count(), 9);
+    let each =
+        ["ablate", "krk", "--preset", "tiny", "--each", "sims=4,8", "--each", "c_puct=1.5,3"];
+    let few = ["--seeds", "1", "--budget", "100", "--positions", "2", "--evaluation-sims", "4"];
+    let each = [&each[..], &few, &["--out", "each", "--threads", "1"]].concat();
+    // The default is among the values of both axes and is run once.
+    let estimate = json(folder, &[&each[..], &["--estimate"]].concat());
+    assert_eq!((estimate["combinations"].as_u64(), estimate["runs"].as_u64()), (Some(3), Some(3)));
+    assert!(estimate["core_seconds"].as_f64().unwrap() > 0.0 && !folder.join("each").exists());
+    assert_eq!(json(folder, &each)["rows"].as_array().unwrap().len(), 4);
+    let table = fs::read_to_string(folder.join("each/table.md")).unwrap();
+    assert!(table.contains("### `sims`") && table.contains("(c_puct-mate_share.svg)"), "{table}");
+    assert!(folder.join("each/c_puct-mate_share.svg").exists());
+    let message = refused(folder, &["ablate", "krk", "--each", "sims=4", "--grid", "sims=8"]);
+    assert!(message.contains("--each"), "{message}");
+    assert!(refused(folder, &["ablate", "krk", "--each", "colour"]).contains("--each"));
     assert!(refused(folder, &["ablate", "krk", "--grid", "root_rule=slow"]).contains("slow"));
     assert!(refused(folder, &["ablate", "chess"]).contains("krk"));
     let message = refused(folder, &["ablate", "krk", "--out", "one"]);

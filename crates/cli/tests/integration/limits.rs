@@ -93,7 +93,7 @@ fn memory_that_the_machine_does_not_have_is_one_line() {
         "default:search=mcts,memory=1048576",
     ] {
         let message = refused(&["analyse", player, "--sims", "2"]);
-        assert!(message.contains(&format!("player '{player}': 1048576 MB")), "{message}");
+        assert!(message.contains(&format!("player '{player},sims=2': 1048576 MB")), "{message}");
     }
 }
 

@@ -183,8 +183,8 @@ fn plot_draws_every_curve() {
         "Plies per game",
         "Value spread",
         "Simulations per second",
-        "Wins",
         "Games per second",
+        "Wins",
         "Simulations per move",
     ];
     assert_eq!(report["panels"], Value::from(&titles[..]));

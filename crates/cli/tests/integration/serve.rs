@@ -95,8 +95,8 @@ fn a_training_begins_moves_its_curve_and_stops() {
     let detail: Value = serde_json::from_str(&body).unwrap();
     assert!(!detail["checkpoints"].as_array().unwrap().is_empty(), "{detail}");
     // What was trained can play.
-    let think = json!({ "player": "run:first", "effort": { "sims": 10 } });
-    let (status, body) = lab.ask("POST", "/api/think", &think);
+    let think = json!({ "player": "run:first", "limit": { "sims": 10 } });
+    let (status, body) = lab.ask("POST", "/api/search", &think);
     assert!(status == 200 && body.contains("\"kind\":\"choice\""), "{body}");
 }
 

@@ -149,7 +149,7 @@ fn learned(run: &Path) -> BTreeMap<String, Vec<u8>> {
     files
         .map(|file| file.unwrap().path())
         .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path))
-        .filter(|(name, _)| !["totals.json", "learner.json", "MANIFEST"].contains(&name.as_str()))
+        .filter(|(name, _)| !["totals.json", "times.json", "MANIFEST"].contains(&name.as_str()))
         .map(|(name, path)| (name, fs::read(path).unwrap()))
         .collect()
 }
@@ -227,7 +227,7 @@ fn a_preset_that_the_learner_has_not_is_wrong_usage() {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{text}");
-    assert!(text.contains("--preset 'huge': alphazero has cpu, toy, paper, tiny"), "{text}");
+    assert!(text.contains("--preset 'huge': alphazero has cpu, toy, paper, large, tiny"), "{text}");
     assert_eq!(fs::read_dir(runs.path()).unwrap().count(), 0, "a folder was left behind");
 }
 
@@ -255,7 +255,7 @@ fn the_settings_of_every_learner_are_listed_before_there_is_a_run() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
-    for learner in LEARNERS.each_ref().map(|info| info.name) {
+    for learner in LEARNERS.iter().map(|info| info.name) {
         // As a file of settings it means the defaults, whatever it is added to.
         let tiny = Settings::preset(learner, "tiny").unwrap();
         let listed = tiny.merge("listed", &list(&[learner])).unwrap();

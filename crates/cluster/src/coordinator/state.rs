@@ -172,7 +172,7 @@ impl CoordinatorState {
 
     pub fn count_rejection(&mut self, worker: &WorkerName, kind: &str, now: Duration) {
         if let Some(entry) = self.entry(worker, now) {
-            *entry.member.refused.entry(kind.to_owned()).or_default() += 1;
+            *entry.member.rejected.entry(kind.to_owned()).or_default() += 1;
         }
     }
 
@@ -198,7 +198,7 @@ impl CoordinatorState {
             Agreement::Diverged { .. } => member.diverged += 1,
             Agreement::Different(what) => {
                 let kind = Rejection::Audit(what.clone()).kind();
-                *member.refused.entry(kind.to_owned()).or_default() += 1;
+                *member.rejected.entry(kind.to_owned()).or_default() += 1;
             }
         }
         (member.audited, member.diverged)
@@ -214,11 +214,11 @@ impl CoordinatorState {
 
     pub fn report(&self, now: Duration) -> Report {
         let job = self.job();
-        let mut refused: BTreeMap<String, u64> = BTreeMap::new();
+        let mut rejected: BTreeMap<String, u64> = BTreeMap::new();
         let mut workers = Vec::new();
         for entry in self.workers.values() {
-            for (kind, count) in &entry.member.refused {
-                *refused.entry(kind.clone()).or_default() += count;
+            for (kind, count) in &entry.member.rejected {
+                *rejected.entry(kind.clone()).or_default() += count;
             }
             let held = self
                 .current
@@ -240,7 +240,7 @@ impl CoordinatorState {
         workers.truncate(MAX_LISTED);
         workers.sort_by(|a, b| a.name.cmp(&b.name));
         if self.strangers > 0 {
-            refused.insert("stranger".to_owned(), self.strangers);
+            rejected.insert("stranger".to_owned(), self.strangers);
         }
         Report {
             run: self.run.clone(),
@@ -249,7 +249,7 @@ impl CoordinatorState {
             missing: self.missing() as u64,
             games,
             members: count as u64,
-            refused,
+            rejected,
             waiting: None,
             workers,
             bans: self
@@ -274,7 +274,7 @@ impl CoordinatorState {
                 sent: 0,
                 games: 0,
                 duplicates: 0,
-                refused: BTreeMap::new(),
+                rejected: BTreeMap::new(),
                 audited: 0,
                 diverged: 0,
                 held: 0,

@@ -7,7 +7,6 @@ use std::path::Path;
 use selfmate_chess::pgn::{PgnError, PgnFault, PgnGame, PgnResult, Reader};
 use selfmate_chess::{Color, Game, Outcome, Reason};
 use selfmate_run::{GameRecord, PositionRecord};
-use selfmate_search::Wdl;
 use selfmate_selfplay::start_fen;
 use selfmate_train::TrainingError;
 use serde::{Deserialize, Serialize};
@@ -99,7 +98,7 @@ fn game_record(config: &PgnConfig, game: &PgnGame, number: u64) -> Option<GameRe
     for m in game.game.moves() {
         let legal = replayed.legal_moves();
         let policy = legal.iter().map(|&other| if other == m { 1.0 } else { 0.0 }).collect();
-        let value = Wdl::of_outcome(result, replayed.turn()).value();
+        let value = f32::from(result.reward(replayed.turn()));
         let draw = if winner.is_none() { 1.0 } else { 0.0 };
         positions.push(PositionRecord { ply: replayed.ply() as u16, value, draw, policy });
         replayed.play_unchecked(m);

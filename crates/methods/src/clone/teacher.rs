@@ -173,7 +173,7 @@ fn policy(
         }
         return policy;
     }
-    let weight = |score: f64| ((score - best) / config.temperature.max(1e-9)).exp();
+    let weight = |score: f64| libm::exp((score - best) / config.temperature.max(1e-9));
     let total: f64 = lines.iter().map(|(_, score)| weight(*score)).sum();
     for (index, score) in lines {
         policy[index] += (weight(score) / total) as f32;
@@ -208,7 +208,7 @@ fn wdl(choice: &Choice) -> Wdl {
     match (choice.wdl, choice.score) {
         (Some(wdl), _) => wdl,
         (None, Some(score)) => {
-            let expected = 1.0 / (1.0 + 10f64.powf(-centipawns(score) / 400.0));
+            let expected = 1.0 / (1.0 + libm::exp10(-centipawns(score) / 400.0));
             let value = (2.0 * expected - 1.0) as f32;
             Wdl::new(value, 0.5 * (1.0 - value.abs()))
         }

@@ -78,9 +78,9 @@ fn game_sums(record: &GameRecord, network: &Evaluators) -> Result<Sums, RecordEr
         let Some((best, _)) = best.filter(|_| logits.len() == target.len()) else { return };
         let rank = logits.iter().filter(|logit| **logit > logits[best]).count();
         let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let total: f64 = logits.iter().map(|logit| f64::from(logit - most).exp()).sum();
+        let total: f64 = logits.iter().map(|logit| libm::exp(f64::from(logit - most))).sum();
         let loss = |(share, logit): (&f32, &f32)| {
-            f64::from(*share) * (total.ln() - f64::from(logit - most))
+            f64::from(*share) * (libm::log(total) - f64::from(logit - most))
         };
         sums = sums.plus(Sums {
             positions: 1,

@@ -1,11 +1,12 @@
-//! Ablations: many small runs with every combination of some settings and several seeds each,
-//! evaluated against the exact tablebase.
+//! Ablations: many small runs that differ in some settings, with several seeds each, evaluated against
+//! the exact tablebase.
 //!
 //! Each run may spend the same number of simulations on self-play. It uses one thread and depends
 //! only on its settings and its seed; more threads run more runs at the same time. The outcome of
 //! each run is a file, so a stopped ablation continues with the missing runs. Of the tables, only
 //! `speed.csv` contains timings.
 
+mod estimate;
 mod grid;
 mod table;
 
@@ -18,18 +19,21 @@ use std::time::Instant;
 
 use selfmate_chess::Seed;
 use selfmate_nn::Device;
-use selfmate_nn::mlp::{NetworkEvaluator, Sample};
 use selfmate_nn::sparse::TrainError;
 use selfmate_run::{GameRecord, atomic_file};
 use selfmate_selfplay::{Ending, FinishedGame, Generation, SelfPlayer};
 use selfmate_train::{Hardware, ReplayBuffer, Targets, TrainableModel, TrainingError, samples};
 use serde::{Deserialize, Serialize};
 
-pub use grid::{Axis, AxisError, Cell};
-pub use table::{Mean, Metric, Row, Summary, results_csv, speed_csv, summarise};
+pub use estimate::{Estimate, estimate};
+pub use grid::{Axis, AxisError, Cell, Design, STUDY};
+pub use table::{
+    Mean, Metric, Row, Summary, axes_markdown, by_axis, results_csv, speed_csv, summarise,
+};
 
 use super::{
-    Endgame, EndgameConfig, Oracle, TablebaseEvaluationConfig, TablebaseReport, ValueMap, evaluate,
+    Endgame, EndgameConfig, EndgameSample, Oracle, TablebaseEvaluationConfig, TablebaseReport,
+    ValueMap, evaluate,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +43,7 @@ pub struct Plan {
     pub config: EndgameConfig,
     /// The settings that differ.
     pub axes: Vec<Axis>,
+    pub design: Design,
     /// The number of runs per combination, with seeds from 1.
     pub seeds: u64,
     /// Simulations of self-play per run.
@@ -103,8 +108,14 @@ pub struct Progress<'a> {
 impl Plan {
     /// All combinations with their settings.
     pub fn cells(&self) -> Result<Vec<(Cell, EndgameConfig)>, AxisError> {
-        grid::cells(&self.config, &self.axes)
+        grid::cells(&self.config, &self.axes, self.design)
     }
+}
+
+/// For each combination the first one with the same settings, which has its runs.
+fn first_equal(cells: &[(Cell, EndgameConfig)]) -> Vec<usize> {
+    let first = |config| cells.iter().position(|(_, other)| other == config);
+    cells.iter().enumerate().map(|(index, (_, config))| first(config).unwrap_or(index)).collect()
 }
 
 /// Runs the missing runs of a folder and returns all outcomes by combination, then seed. `None`
@@ -120,9 +131,11 @@ pub fn run(
     let runs_folder = folder.join("runs");
     fs::create_dir_all(&runs_folder).map_err(|error| file_error(&runs_folder, error))?;
     check_plan(plan, &folder.join("plan.json"))?;
+    let first_equal = first_equal(&cells);
     // Seed by seed, so that a partial ablation covers every combination.
+    let distinct = || (0..cells.len()).filter(|&cell| first_equal[cell] == cell);
     let jobs: Vec<(usize, u64)> =
-        (1..=plan.seeds).flat_map(|seed| (0..cells.len()).map(move |cell| (cell, seed))).collect();
+        (1..=plan.seeds).flat_map(|seed| distinct().map(move |cell| (cell, seed))).collect();
     let path = |(cell, seed): (usize, u64)| runs_folder.join(format!("{cell:03}-{seed}.json"));
     let mut missing = Vec::new();
     for &job in &jobs {
@@ -169,10 +182,10 @@ pub fn run(
         return Err(error);
     }
     let mut outcomes = Vec::new();
-    for cell in 0..cells.len() {
+    for ((cell, _), first) in cells.iter().zip(first_equal) {
         for seed in 1..=plan.seeds {
-            match read(&path((cell, seed)))? {
-                Some(outcome) => outcomes.push(outcome),
+            match read::<Outcome>(&path((first, seed)))? {
+                Some(outcome) => outcomes.push(Outcome { cell: cell.clone(), ..outcome }),
                 None => return Ok(None),
             }
         }
@@ -188,9 +201,7 @@ fn run_one(
     seed: u64,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<Option<(Outcome, String)>, AblateError> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(|error| {
-        TrainingError::from(TrainError::Threads { threads: 1, message: error.to_string() })
-    })?;
+    let pool = single_thread()?;
     let began = Instant::now();
     let ending = config.selfplay.ending.unwrap_or(Ending::Krk);
     let oracle = Oracle::solve(ending).map_err(TrainingError::from)?;
@@ -224,12 +235,19 @@ fn run_one(
     Ok(Some((outcome, picture.svg(&format!("{}: {cell}, seed {seed}", ending.name())))))
 }
 
+fn single_thread() -> Result<rayon::ThreadPool, TrainingError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .map_err(|error| TrainError::Threads { threads: 1, message: error.to_string() }.into())
+}
+
 /// Learns like [`selfmate_train::SelfPlayLearner`], on one thread and without a run folder.
 struct InMemoryLearner<'a> {
     config: &'a EndgameConfig,
     seed: u64,
     model: Endgame,
-    replay: ReplayBuffer<Sample>,
+    replay: ReplayBuffer<EndgameSample>,
     simulations: u64,
     games: u64,
     positions: u64,
@@ -253,7 +271,7 @@ impl InMemoryLearner<'_> {
             simulations: selfplay.simulations.from.round() as u64,
             network: self.model.step(),
         };
-        let evaluator = NetworkEvaluator::new(self.model.network());
+        let evaluator = self.model.network().evaluator();
         let mut player = SelfPlayer::new(selfplay, Box::new(evaluator));
         let mut numbers = self.games..self.games + selfplay.generation_games;
         let mut games = Vec::new();
@@ -340,6 +358,7 @@ mod tests {
         Plan {
             config: super::super::tiny(Ending::Krk),
             axes: axes.map(|text| text.parse().unwrap()).to_vec(),
+            design: Design::Grid,
             seeds: 2,
             budget: 400,
             evaluations: 2,
@@ -389,5 +408,32 @@ mod tests {
         fs::write(two.join("runs/002-1.json"), "{").unwrap();
         let error = run(&plan(), &two, 1, &AtomicBool::new(false), &|_| {}).unwrap_err();
         assert!(error.to_string().contains("002-1.json"), "{error}");
+    }
+
+    #[test]
+    fn equal_settings_are_run_once_and_every_axis_can_be_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let axes = STUDY.map(|text| text.parse().unwrap()).to_vec();
+        let design = Design::Each;
+        let plan = Plan { axes, design, seeds: 1, budget: 60, evaluations: 1, ..plan() };
+        let all = run(&plan, folder.path(), 2, &AtomicBool::new(false), &|_| {}).unwrap().unwrap();
+        let cells = plan.cells().unwrap();
+        assert_eq!(all.len(), cells.len());
+        assert!(all.iter().zip(&cells).all(|(outcome, (cell, _))| outcome.cell == *cell));
+        let runs = fs::read_dir(folder.path().join("runs")).unwrap().count();
+        assert_eq!(runs, estimate(&plan, &|| false).unwrap().unwrap().combinations);
+        assert!(runs < cells.len(), "{runs}");
+        let find = |axis: &str, value: &str| {
+            let is_wanted = |outcome: &&Outcome| outcome.cell.0[0] == (axis.into(), value.into());
+            &all.iter().find(is_wanted).unwrap().points
+        };
+        assert_eq!(find("encoder", "mlp"), find("puct_formula", "alphazero"));
+        assert_ne!(find("encoder", "mlp"), find("encoder", "cnn"));
+        assert_ne!(find("expansion", "first_visit"), find("expansion", "random_untried"));
+        // A cache changes nothing but the speed.
+        assert_eq!(find("transpositions", "0"), find("transpositions", "100000"));
+        let text = axes_markdown("krk", &all);
+        assert_eq!(text.matches("\n| --- ").count() + text.matches("\n|---").count(), STUDY.len());
+        assert!(text.contains("![krk: mate share by encoder](encoder-mate_share.svg)"), "{text}");
     }
 }

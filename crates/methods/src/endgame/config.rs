@@ -1,9 +1,9 @@
 //! The settings of the endgame learners.
 
-use selfmate_nn::mlp::{LossWeights, MlpConfig};
-use selfmate_nn::small::{AdamConfig, Shape};
-use selfmate_search::mcts::Expansion;
-use selfmate_selfplay::{Ending, Ramp, SelfPlayConfig};
+use selfmate_nn::mlp::LossWeights;
+use selfmate_nn::small::AdamConfig;
+use selfmate_search::mcts::{Expansion, PuctFormula};
+use selfmate_selfplay::{Ending, PolicyTargetName, Ramp, RootRuleName, SelfPlayConfig};
 use selfmate_train::bounds::{Bounds, NamedBounds};
 use selfmate_train::{
     ConfigError, GuardConfig, LearningConfig, RatingConfig, SelfPlayLearnerConfig, bounds,
@@ -11,9 +11,10 @@ use selfmate_train::{
 use serde::{Deserialize, Serialize};
 
 use super::evaluation::TablebaseEvaluationConfig;
+use super::network::{Encoder, EndgameShape};
 
 pub type EndgameConfig =
-    SelfPlayLearnerConfig<MlpConfig, EndgameTraining, TablebaseEvaluationConfig>;
+    SelfPlayLearnerConfig<EndgameShape, EndgameTraining, TablebaseEvaluationConfig>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,7 +36,7 @@ impl EndgameTraining {
     }
 }
 
-pub(super) const PRESETS: [&str; 2] = ["default", "tiny"];
+pub(super) const PRESETS: [&str; 3] = ["default", "spec", "tiny"];
 
 pub(super) const BOUNDS: &[NamedBounds] = &[
     ("evaluation.positions", bounds::MATCH),
@@ -46,6 +47,7 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
 pub fn preset(ending: Ending, name: &str) -> Option<EndgameConfig> {
     match name {
         "default" => Some(default(ending)),
+        "spec" => Some(spec(ending)),
         "tiny" => Some(tiny(ending)),
         _ => None,
     }
@@ -54,7 +56,8 @@ pub fn preset(ending: Ending, name: &str) -> Option<EndgameConfig> {
 pub fn default(ending: Ending) -> EndgameConfig {
     EndgameConfig {
         plan_games: 10_000,
-        network: MlpConfig { first: 128, second: 64 },
+        plan_steps: None,
+        network: EndgameShape::mlp(128, 64),
         selfplay: SelfPlayConfig {
             generation_games: 128,
             simulations: Ramp::constant(100.0),
@@ -94,11 +97,58 @@ pub fn default(ending: Ending) -> EndgameConfig {
     }
 }
 
+/// Plain AlphaZero for an ending: a convolutional encoder that sees the whole board, PUCT with the
+/// square root of the ratio of visits, random untried moves, visits as policy targets, results as
+/// value targets, weight decay.
+pub fn spec(ending: Ending) -> EndgameConfig {
+    let config = default(ending);
+    let optimiser = AdamConfig { weight_decay: 1e-4, ..AdamConfig::default() };
+    EndgameConfig {
+        network: EndgameShape { encoder: Encoder::Cnn, second: 128, ..config.network },
+        selfplay: SelfPlayConfig {
+            generation_games: 64,
+            // Convolutions are faster when several positions are evaluated together.
+            games_at_once: 16,
+            root_rule: RootRuleName::Puct,
+            // With this formula, visits of moves of equal value follow the square of the priors: with
+            // little noise, the policy settles on a few moves and almost all games are drawn.
+            dirichlet_alpha: 1.0,
+            dirichlet_epsilon: 0.75,
+            temperature_plies: 100,
+            c_puct: 2.0,
+            puct_formula: PuctFormula::SqrtRatio,
+            c_puct_base: 0.0,
+            expansion: Expansion::RandomUntried,
+            policy_target: PolicyTargetName::Visits,
+            max_plies: 100,
+            proven_targets: false,
+            memory_mb: 2,
+            ..config.selfplay
+        },
+        learning: LearningConfig {
+            reuse: 2.0,
+            rate: Ramp::constant(1e-3),
+            result_weight: Ramp::constant(1.0),
+            // Truncated games have no result: they count as their last search.
+            lambda: Some(1.0),
+            trainer: EndgameTraining { value_weight: 1.0, optimiser },
+            ..config.learning
+        },
+        evaluation: Some(TablebaseEvaluationConfig {
+            every_rounds: 10,
+            positions: 50,
+            simulations: 100,
+            ..TablebaseEvaluationConfig::default()
+        }),
+        ..config
+    }
+}
+
 /// A run of a few seconds that learns almost nothing, for tests.
 pub fn tiny(ending: Ending) -> EndgameConfig {
     let config = default(ending);
     EndgameConfig {
-        network: MlpConfig { first: 16, second: 16 },
+        network: EndgameShape::mlp(16, 16),
         selfplay: SelfPlayConfig {
             generation_games: 4,
             simulations: Ramp::constant(8.0),
@@ -128,8 +178,7 @@ pub fn tiny(ending: Ending) -> EndgameConfig {
 
 pub(super) fn check(config: &EndgameConfig) -> Result<(), ConfigError> {
     config.check_common(BOUNDS)?;
-    let shape = config.network.check();
-    shape.map_err(|error| ConfigError::network(&error))?;
+    config.network.check()?;
     let wrong = |field, got: &str, expected| {
         Err(ConfigError::Value { field, got: got.to_owned(), expected })
     };

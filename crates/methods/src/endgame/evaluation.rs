@@ -2,18 +2,16 @@
 //! positions, how many moves more than necessary it takes, and how far its values are from the
 //! exact ones.
 
-use std::sync::Arc;
-
 use rayon::prelude::*;
 use selfmate_chess::tablebase::Verdict;
 use selfmate_chess::{Color, Game, Seed};
-use selfmate_nn::mlp::{Network, NetworkEvaluator};
 use selfmate_search::Evaluator;
 use selfmate_search::mcts::{Batch, Search, SimulationStats, StopCondition, run_in};
 use selfmate_selfplay::{SelfPlayConfig, search_params};
 use selfmate_train::Curves;
 use serde::{Deserialize, Serialize};
 
+use super::network::EndgameNetwork;
 use super::oracle::{Defender, Oracle};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,8 +105,8 @@ impl PlainSearch {
     /// # Panics
     ///
     /// When there is no memory for its tree.
-    fn new(config: &SelfPlayConfig, network: &Arc<Network>) -> PlainSearch {
-        let evaluator: Box<dyn Evaluator> = Box::new(NetworkEvaluator::new(Arc::clone(network)));
+    fn new(config: &SelfPlayConfig, network: &EndgameNetwork) -> PlainSearch {
+        let evaluator: Box<dyn Evaluator> = Box::new(network.evaluator());
         let search = Search::new(search_params(&config.without_noise()));
         PlainSearch {
             search: search.unwrap_or_else(|error| panic!("{error}")),
@@ -129,7 +127,7 @@ pub fn evaluate(
     config: &SelfPlayConfig,
     evaluation: &TablebaseEvaluationConfig,
     oracle: &Oracle,
-    network: &Arc<Network>,
+    network: &EndgameNetwork,
     seed: Seed,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Option<TablebaseReport> {
@@ -268,11 +266,11 @@ fn value_error(
     config: &SelfPlayConfig,
     evaluation: &TablebaseEvaluationConfig,
     oracle: &Oracle,
-    network: &Arc<Network>,
+    network: &EndgameNetwork,
     seed: Seed,
 ) -> f64 {
     let mut rng = seed.derive("values").rng();
-    let mut evaluator = NetworkEvaluator::new(Arc::clone(network));
+    let mut evaluator = network.evaluator();
     let count = 10 * evaluation.positions;
     let errors = (0..count).map(|_| {
         let game = oracle.draw(&mut rng);

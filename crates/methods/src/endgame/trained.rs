@@ -1,15 +1,12 @@
 //! The network of an endgame run, loaded from its checkpoints.
 
-use std::sync::Arc;
-
 use selfmate_nn::Model;
-use selfmate_nn::mlp::Network;
 use selfmate_nn::sparse::WeightsError;
-use selfmate_run::{PassedOver, RunError, RunReader};
+use selfmate_run::{RunError, RunReader, SkippedCheckpoints};
 use selfmate_selfplay::Ending;
 use selfmate_train::{ConfigError, MODEL};
 
-use super::EndgameConfig;
+use super::{EndgameConfig, EndgameNetwork};
 use crate::settings::RunConfig;
 
 /// The network of a checkpoint, and how it was trained.
@@ -17,9 +14,9 @@ use crate::settings::RunConfig;
 pub struct Trained {
     pub config: EndgameConfig,
     pub step: u64,
-    pub network: Arc<Network>,
+    pub network: EndgameNetwork,
     /// Newer checkpoints that were skipped because they are damaged.
-    pub passed_over: Option<PassedOver>,
+    pub skipped_checkpoints: Option<SkippedCheckpoints>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -55,21 +52,21 @@ impl Trained {
             let learner = settings.learner().to_owned();
             return Err(TrainedError::Learner { run: name, learner });
         };
-        let (checkpoint, passed_over) = match step {
+        let (checkpoint, skipped_checkpoints) = match step {
             Some(step) => (Some(run.load_checkpoint(step)?), None),
             None => {
                 let latest = run.latest_checkpoint(&[MODEL])?;
-                let passed_over = latest.passed_over();
-                (latest.checkpoint, passed_over)
+                let skipped_checkpoints = latest.skipped_checkpoints();
+                (latest.checkpoint, skipped_checkpoints)
             }
         };
         let found = checkpoint
             .as_ref()
             .and_then(|checkpoint| Some((checkpoint.step, checkpoint.files.get(MODEL)?)));
         let Some((step, bytes)) = found else { return Err(TrainedError::Untrained(name)) };
-        match Model::decode(bytes) {
-            Ok((Model::Mlp(network), _)) => Ok(Trained { config, step, network, passed_over }),
-            Ok(_) => Err(TrainedError::Architecture { run: name, step }),
+        match Model::decode(bytes).map(|(model, _)| EndgameNetwork::of(model)) {
+            Ok(Some(network)) => Ok(Trained { config, step, network, skipped_checkpoints }),
+            Ok(None) => Err(TrainedError::Architecture { run: name, step }),
             Err(error) => Err(TrainedError::Network { run: name, step, error }),
         }
     }

@@ -1,15 +1,13 @@
 //! Values of the network beside those of the tablebase: for every square of one piece, with the
 //! other pieces fixed.
 
-use std::sync::Arc;
-
 use selfmate_arena::svg::{HeatBoard, heat_svg};
 use selfmate_chess::tablebase::{Verdict, position};
 use selfmate_chess::{Chess, Color, Game, Move, Piece, Position, Role, Square};
-use selfmate_nn::mlp::{Network, NetworkEvaluator};
 use selfmate_search::flip_value;
 use serde::Serialize;
 
+use super::network::EndgameNetwork;
 use super::oracle::Oracle;
 
 /// Pieces on squares, such as `Kc3,Rd4`; lowercase letters are Black's.
@@ -42,7 +40,7 @@ pub struct ValueMap {
     /// The network's values; `None` where the position is illegal.
     pub learned: Vec<Option<f64>>,
     /// The tablebase's values.
-    pub truth: Vec<Option<f64>>,
+    pub tablebase: Vec<Option<f64>>,
     /// Plies to mate; `None` for draws and illegal positions.
     pub plies: Vec<Option<u8>>,
     /// The mean absolute difference between the two.
@@ -86,7 +84,7 @@ impl std::fmt::Display for Placement {
 impl ValueMap {
     pub fn new(
         oracle: &Oracle,
-        network: &Arc<Network>,
+        network: &EndgameNetwork,
         discount: f64,
         placement: &Placement,
         turn: Color,
@@ -103,11 +101,11 @@ impl ValueMap {
         let [piece] = left[..] else { return Err(wrong()) };
         let pieces: Vec<Piece> =
             placement.0.iter().map(|(piece, _)| *piece).chain([piece]).collect();
-        let mut evaluator = NetworkEvaluator::new(Arc::clone(network));
+        let mut evaluator = network.evaluator();
         let mut value_map = ValueMap {
             piece: piece.char(),
             learned: Vec::new(),
-            truth: Vec::new(),
+            tablebase: Vec::new(),
             plies: Vec::new(),
             error: 0.0,
             pieces: placement.0.clone(),
@@ -123,17 +121,18 @@ impl ValueMap {
                 (f64::from(evaluator.value(&Game::from_position(found))), verdict)
             });
             value_map.learned.push(known.map(|(learned, _)| learned));
-            value_map.truth.push(known.map(|(_, verdict)| Oracle::value(verdict, discount)));
+            value_map.tablebase.push(known.map(|(_, verdict)| Oracle::value(verdict, discount)));
             value_map.plies.push(known.and_then(|(_, verdict): (_, Verdict)| verdict.plies()));
         }
-        let pairs = value_map.learned.iter().flatten().zip(value_map.truth.iter().flatten());
-        let errors: Vec<f64> = pairs.map(|(learned, truth)| (learned - truth).abs()).collect();
+        let pairs = value_map.learned.iter().flatten().zip(value_map.tablebase.iter().flatten());
+        let errors: Vec<f64> =
+            pairs.map(|(learned, tablebase)| (learned - tablebase).abs()).collect();
         value_map.error = errors.iter().sum::<f64>() / errors.len().max(1) as f64;
         Ok(value_map)
     }
 
     /// The black king on every square, White's pieces in the centre, White to move.
-    pub fn usual(oracle: &Oracle, network: &Arc<Network>, discount: f64) -> ValueMap {
+    pub fn usual(oracle: &Oracle, network: &EndgameNetwork, discount: f64) -> ValueMap {
         let piece = oracle.material().pieces()[2];
         let pieces = [(Role::King.of(Color::White), Square::E3), (piece, Square::D4)];
         let placement = Placement(pieces.to_vec());
@@ -148,7 +147,7 @@ impl ValueMap {
             |title: String, values: &[Option<f64>]| HeatBoard { title, values: values.to_vec() };
         let boards = [
             board(format!("learned: {} everywhere, {side} to move", self.piece), &self.learned),
-            board("tablebase".to_owned(), &self.truth),
+            board("tablebase".to_owned(), &self.tablebase),
         ];
         let pieces: Vec<(usize, char)> = self
             .pieces
@@ -186,7 +185,7 @@ impl PositionDetail {
     /// For a placement of all pieces of the ending.
     pub fn new(
         oracle: &Oracle,
-        network: &Arc<Network>,
+        network: &EndgameNetwork,
         discount: f64,
         placement: &Placement,
         turn: Color,
@@ -204,7 +203,7 @@ impl PositionDetail {
         let position = position(&pieces, &squares, turn)
             .filter(|found| found.board().occupied().count() == pieces.len())
             .ok_or_else(|| PlacementError::Position(placement.to_string()))?;
-        let mut evaluator = NetworkEvaluator::new(Arc::clone(network));
+        let mut evaluator = network.evaluator();
         let game = Game::from_position(position.clone());
         let all = if game.outcome().is_some() { Vec::new() } else { oracle.moves(&position) };
         let best = all.first().map(|(_, verdict)| verdict.rank());
@@ -234,7 +233,7 @@ fn symbol(piece: Piece) -> char {
 #[cfg(test)]
 mod tests {
     use selfmate_chess::Seed;
-    use selfmate_nn::mlp::MlpConfig;
+    use selfmate_nn::mlp::{MlpConfig, Network};
 
     use super::*;
     use selfmate_selfplay::Ending;
@@ -243,17 +242,18 @@ mod tests {
     fn a_map_has_values_for_all_legal_squares() {
         let oracle = Oracle::new(Ending::Krk).unwrap();
         let shape = MlpConfig { first: 8, second: 8 };
-        let network = Arc::new(Network::random(shape, Seed::new(1)).unwrap());
+        let network = Network::random(shape, Seed::new(1)).unwrap();
+        let network = EndgameNetwork::Mlp(network.into());
         let value_map =
             |text: &str, turn| ValueMap::new(&oracle, &network, 0.5, &text.parse().unwrap(), turn);
         // Mate in one with the rook on the files a to f, unless it is blocked.
         let rook = value_map("Kg6,kg8", Color::White).unwrap();
-        assert_eq!((rook.piece, rook.plies[0], rook.truth[0]), ('R', Some(1), Some(0.5)));
+        assert_eq!((rook.piece, rook.plies[0], rook.tablebase[0]), ('R', Some(1), Some(0.5)));
         // A rook that gives check with White to move is illegal, and so is one on a king's square.
         assert_eq!((rook.plies[56], rook.learned[56]), (None, None));
         assert_eq!(rook.learned[46], None);
         let known = rook.learned.iter().flatten().count();
-        assert_eq!(known, rook.truth.iter().flatten().count());
+        assert_eq!(known, rook.tablebase.iter().flatten().count());
         assert!(known > 40 && rook.error > 0.0);
         let svg = rook.svg("KRK");
         assert!(svg.contains('♔') && svg.contains('♚') && svg.contains("White to move"));
@@ -282,7 +282,8 @@ mod tests {
     fn the_moves_of_a_position_are_sorted_best_first() {
         let oracle = Oracle::new(Ending::Krk).unwrap();
         let shape = MlpConfig { first: 8, second: 8 };
-        let network = Arc::new(Network::random(shape, Seed::new(1)).unwrap());
+        let network = Network::random(shape, Seed::new(1)).unwrap();
+        let network = EndgameNetwork::Mlp(network.into());
         let detail = |text: &str, turn| {
             PositionDetail::new(&oracle, &network, 0.5, &text.parse().unwrap(), turn)
         };

@@ -44,8 +44,9 @@ impl Constants {
     fn new(n: usize, lambda: usize) -> Constants {
         let n = n as f64;
         let mu = (lambda / 2).max(1);
-        let raw: Vec<f64> =
-            (1..=mu).map(|i| ((lambda as f64 + 1.0) / 2.0).ln() - (i as f64).ln()).collect();
+        let raw: Vec<f64> = (1..=mu)
+            .map(|i| libm::log((lambda as f64 + 1.0) / 2.0) - libm::log(i as f64))
+            .collect();
         let sum: f64 = raw.iter().sum();
         let weights: Vec<f64> = if sum > 0.0 {
             raw.iter().map(|w| w / sum).collect()
@@ -137,7 +138,7 @@ impl Cma {
             *path = (1.0 - c.c_sigma) * *path + gain * value;
         }
         let length = self.path_sigma.iter().map(|p| p * p).sum::<f64>().sqrt();
-        let fading = 1.0 - (1.0 - c.c_sigma).powf(2.0 * self.generation as f64);
+        let fading = 1.0 - libm::pow(1.0 - c.c_sigma, 2.0 * self.generation as f64);
         let is_steady = length / fading.sqrt() < (1.4 + 2.0 / (n as f64 + 1.0)) * c.chi;
         let gain = (c.c_c * (2.0 - c.c_c) * c.mu_eff).sqrt();
         for (path, value) in self.path_covariance.iter_mut().zip(&step) {
@@ -156,7 +157,7 @@ impl Cma {
                 *value = keep * *value + c.c_1 * rank_one + c.c_mu * rank_mu;
             }
         }
-        self.sigma *= ((c.c_sigma / c.d_sigma) * (length / c.chi - 1.0)).min(1.0).exp();
+        self.sigma *= libm::exp(((c.c_sigma / c.d_sigma) * (length / c.chi - 1.0)).min(1.0));
         // The eigenvectors change slowly, and computing them every generation costs more than it
         // gains.
         self.stale += 1;

@@ -1,6 +1,6 @@
 //! The settings of the `evolve` learner.
 
-use selfmate_arena::Tuning;
+use selfmate_arena::players::OnePlyWeights;
 use selfmate_train::ConfigError;
 use selfmate_train::SavingConfig;
 use selfmate_train::bounds::{self, Bounds, NamedBounds};
@@ -8,31 +8,37 @@ use selfmate_train::engine_match::EngineMatchConfig;
 use selfmate_train::evaluation::EvaluationConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::tuning::{Genome, start_weights};
+use super::space::Space;
+use crate::tuning::PlayerWeights;
 
 /// The bounds of settings that no other learner has.
 pub(super) const BOUNDS: &[NamedBounds] = &[
     ("sigma", Bounds::above_zero(1000.0)),
     ("population", Bounds::new(2.0, 10_000.0)),
     ("parents", Bounds::new(1.0, 10_000.0)),
+    ("generations", bounds::COUNT),
     ("pairs", Bounds::new(1.0, 10_000.0)),
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvolveConfig {
-    /// The first weights: `plain`, `default` or a file of weights.
+    /// The first weights: `plain`, `default` or a file of weights for the alpha-beta engine;
+    /// `four_weights` for the one-ply player `oneply`.
     pub start: String,
-    /// The weights that evolve: prefixes of names such as `piece_value` or `shelter.mg`.
+    /// The weights that evolve: prefixes of names such as `piece_value` or `shelter.mg`; of the
+    /// one-ply player `material`, `centre`, `king_safety` and `development`.
     pub genes: Vec<String>,
     pub strategy: Strategy,
     /// The initial step size, in units of each gene: a tenth of its range, at most a quarter of a
-    /// pawn.
+    /// pawn; 0.1 for the one-ply player.
     pub sigma: f64,
-    /// Children per generation.
+    /// Children per generation; parents and children together for `truncation`.
     pub population: usize,
-    /// Parents of the simple strategy.
+    /// Parents of the strategies `simple` and `truncation`.
     pub parents: usize,
+    /// The generation after which the training ends; 0 for none.
+    pub generations: u64,
     /// Pairs of games per candidate.
     pub pairs: usize,
     /// The pool has the first weights and this many earlier bests.
@@ -49,6 +55,9 @@ pub struct EvolveConfig {
 pub enum Strategy {
     /// (μ + λ): the best of parents and children are the next parents.
     Simple,
+    /// Truncation selection: a whole population from the start, of which the best are the parents of
+    /// the next.
+    Truncation,
     /// CMA-ES: a normal distribution that adapts its covariance.
     Cma,
 }
@@ -96,6 +105,7 @@ impl Default for EvolveConfig {
             sigma: 0.3,
             population: 24,
             parents: 6,
+            generations: 0,
             pairs: 8,
             pool: 4,
             pool_every: 10,
@@ -112,7 +122,7 @@ impl Default for EvolveConfig {
 
 impl EvolveConfig {
     /// The names that [`EvolveConfig::preset`] accepts.
-    pub const PRESETS: [&str; 3] = ["default", "simple", "tiny"];
+    pub const PRESETS: [&str; 4] = ["default", "simple", "spec", "tiny"];
 
     pub fn preset(name: &str) -> Option<EvolveConfig> {
         match name {
@@ -120,8 +130,23 @@ impl EvolveConfig {
             "simple" => {
                 Some(EvolveConfig { strategy: Strategy::Simple, ..EvolveConfig::default() })
             }
+            "spec" => Some(EvolveConfig::spec()),
             "tiny" => Some(EvolveConfig::tiny()),
             _ => None,
+        }
+    }
+
+    /// The four weights of the one-ply player: 50 generations of 20, of which the better half stay.
+    fn spec() -> EvolveConfig {
+        EvolveConfig {
+            start: "four_weights".to_owned(),
+            genes: OnePlyWeights::NAMES.map(str::to_owned).to_vec(),
+            strategy: Strategy::Truncation,
+            sigma: 1.0,
+            population: 20,
+            parents: 10,
+            generations: 50,
+            ..EvolveConfig::default()
         }
     }
 
@@ -145,23 +170,32 @@ impl EvolveConfig {
         }
     }
 
-    pub fn start_weights(&self) -> Result<Tuning, ConfigError> {
-        start_weights(&self.start)
+    pub fn start_weights(&self) -> Result<PlayerWeights, ConfigError> {
+        PlayerWeights::named(&self.start)
     }
 
-    pub(super) fn genome(&self) -> Result<Genome, ConfigError> {
-        Genome::new(&self.start_weights()?, &self.genes).map_err(|unknown| ConfigError::Value {
+    /// The space of the weights that evolve, and its first point.
+    pub(super) fn space(&self) -> Result<(Space, Vec<f64>), ConfigError> {
+        let start = self.start_weights()?;
+        Space::new(&start, &self.genes).map_err(|unknown| ConfigError::Value {
             field: "genes",
             got: unknown,
-            expected: "the beginning of a weight's name, such as piece_value",
+            expected: match start {
+                PlayerWeights::Engine(_) => "the beginning of a weight's name, such as piece_value",
+                PlayerWeights::OnePly(_) => "material, centre, king_safety or development",
+            },
         })
     }
 
     pub fn check(&self) -> Result<(), ConfigError> {
         bounds::check(self, BOUNDS)?;
-        if self.genome()?.is_empty() {
+        if self.space()?.0.len() == 0 {
             let (got, expected) = ("empty".to_owned(), "at least one weight");
             return Err(ConfigError::Value { field: "genes", got, expected });
+        }
+        if self.strategy == Strategy::Truncation && self.parents >= self.population {
+            let (got, expected) = (self.parents.to_string(), "fewer than population");
+            return Err(ConfigError::Value { field: "parents", got, expected });
         }
         self.evaluation.check()
     }

@@ -39,6 +39,23 @@ impl Simple {
         Simple { parents, sigma, mu, lambda }
     }
 
+    /// Starts with a whole population: all parents but the first are mutated.
+    pub fn with_parents(
+        point: Vec<f64>,
+        sigma: f64,
+        mu: usize,
+        lambda: usize,
+        rng: &mut Rng,
+    ) -> Simple {
+        let mut simple = Simple::new(point, sigma, mu, lambda);
+        let first = simple.parents[0].clone();
+        simple.parents.extend((1..mu).map(|_| {
+            let point = first.point.iter().map(|gene| gene + sigma * rng.normal()).collect();
+            Member { point, ..first.clone() }
+        }));
+        simple
+    }
+
     /// The points to evaluate: the parents again, then the children.
     pub fn ask(&self, rng: &mut Rng) -> Vec<Vec<f64>> {
         let mut points: Vec<Vec<f64>> =
@@ -64,8 +81,11 @@ impl Simple {
         let worst = members[..parents].iter().map(|m| m.fitness).fold(f64::INFINITY, f64::min);
         let better = members[parents..].iter().filter(|m| m.fitness > worst).count();
         let is_easy = 5 * better > self.lambda;
-        self.sigma =
-            if is_easy { self.sigma * SIGMA_FACTOR } else { self.sigma / SIGMA_FACTOR.powf(0.25) };
+        self.sigma = if is_easy {
+            self.sigma * SIGMA_FACTOR
+        } else {
+            self.sigma / libm::pow(SIGMA_FACTOR, 0.25)
+        };
         // Stable, so that a parent wins a tie.
         members.sort_by(|a, b| b.fitness.total_cmp(&a.fitness));
         members.truncate(self.mu);
@@ -115,5 +135,21 @@ mod tests {
             assert_eq!(simple.best(), [1.0]);
         }
         assert!(simple.sigma < 0.1);
+    }
+
+    #[test]
+    fn a_population_keeps_its_size_and_its_better_half() {
+        let mut rng = Seed::new(3).rng();
+        let mut simple = Simple::with_parents(vec![0.0], 1.0, 10, 10, &mut rng);
+        for _ in 0..3 {
+            let points = simple.ask(&mut rng);
+            assert_eq!(points.len(), 20);
+            let mut sorted: Vec<f64> = points.iter().map(|point| point[0]).collect();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            let fitness: Vec<f64> = points.iter().map(|point| point[0]).collect();
+            simple.tell(points, &fitness);
+            let kept: Vec<f64> = simple.parents.iter().map(|parent| parent.point[0]).collect();
+            assert_eq!(kept, sorted[..10]);
+        }
     }
 }

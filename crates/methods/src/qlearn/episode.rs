@@ -165,7 +165,7 @@ impl Episode {
     fn set_outcome(&mut self, outcome: Outcome, last_mover: Color) {
         self.winner = outcome.winner;
         let side = self.side.unwrap_or(last_mover);
-        self.reward = Some(2.0 * outcome.points(side) as f32 - 1.0);
+        self.reward = Some(f32::from(outcome.reward(side)));
     }
 
     fn with_plies(mut self, plies: u32) -> Episode {

@@ -1,6 +1,6 @@
 //! A game with moves drawn from the policy, and its training samples.
 
-use selfmate_chess::{Board, Color, Outcome, Position, Reason, Rng, Role};
+use selfmate_chess::{Color, Outcome, Position, Reason, Rng, material};
 use selfmate_nn::mlp::{Forward, Network, Sample, Target};
 use selfmate_search::{side_value, white_value};
 
@@ -89,7 +89,8 @@ pub fn play(
     let white = match (outcome.winner, outcome.reason) {
         (Some(winner), _) => white_value(1.0, winner),
         (None, Reason::Truncated) if play_config.material > 0.0 => {
-            play_config.material * (material(game.position().board()) / 9.0).tanh()
+            let queens = material::balance(game.position().board()) as f32 / 900.0;
+            play_config.material * libm::tanhf(queens)
         }
         (None, Reason::Truncated) => {
             input.encode(game.position(), &game.legal_moves());
@@ -140,7 +141,7 @@ pub fn sample(logits: &[f32], temperature: f32, rng: &mut Rng) -> usize {
     if temperature <= 0.0 {
         return logits.iter().position(|logit| *logit == most).unwrap_or(0);
     }
-    let weight = |logit: &f32| f64::from((logit - most) / temperature).exp();
+    let weight = |logit: &f32| libm::exp(f64::from((logit - most) / temperature));
     let mut left = rng.unit() * logits.iter().map(weight).sum::<f64>();
     for (index, logit) in logits.iter().enumerate() {
         left -= weight(logit);
@@ -149,22 +150,6 @@ pub fn sample(logits: &[f32], temperature: f32, rng: &mut Rng) -> usize {
         }
     }
     logits.len().saturating_sub(1)
-}
-
-/// White's material minus Black's, in pawns.
-fn material(board: &Board) -> f32 {
-    let worth = [
-        (Role::Pawn, 1.0),
-        (Role::Knight, 3.0),
-        (Role::Bishop, 3.0),
-        (Role::Rook, 5.0),
-        (Role::Queen, 9.0),
-    ];
-    let count = |role, color| (board.by_role(role) & board.by_color(color)).count() as f32;
-    worth
-        .iter()
-        .map(|&(role, value)| value * (count(role, Color::White) - count(role, Color::Black)))
-        .sum()
 }
 
 #[cfg(test)]

@@ -48,14 +48,21 @@ impl Challenger {
     }
 
     /// Changes every weight of the champion up or down by a share of itself, or of its unit if the
-    /// weight is smaller. Rounding and bounds may undo all changes; then the share grows until one
-    /// remains.
-    pub fn vary(&mut self, genome: &Genome, champion: &Tuning, share: f64, rng: &mut Rng) {
+    /// weight is smaller, times the factor of the weight. Rounding and bounds may undo all changes;
+    /// then the share grows until one remains.
+    pub fn vary(
+        &mut self,
+        genome: &Genome,
+        champion: &Tuning,
+        share: f64,
+        factors: &[f64],
+        rng: &mut Rng,
+    ) {
         let shares = std::iter::successors(Some(share), |share| Some(1.3 * share));
         for share in shares.take(TRIES) {
-            let varied = genome.point(champion).into_iter().map(|value| {
+            let varied = genome.point(champion).into_iter().zip(factors).map(|(value, factor)| {
                 let sign = if rng.chance(0.5) { 1.0 } else { -1.0 };
-                value + sign * share * value.abs().max(1.0)
+                value + sign * share * factor * value.abs().max(1.0)
             });
             self.tuning = genome.tuning(&varied.collect::<Vec<f64>>());
             if self.tuning != *champion {
@@ -159,7 +166,7 @@ mod tests {
         let genome = Genome::new(&champion, &["search.singular_margin".to_owned()]).unwrap();
         for seed in 0..20 {
             let mut challenger = Challenger::new(champion.clone());
-            challenger.vary(&genome, &champion, 0.05, &mut Seed::new(seed).rng());
+            challenger.vary(&genome, &champion, 0.05, &[1.0], &mut Seed::new(seed).rng());
             assert!(challenger.tuning != champion, "seed {seed}");
         }
     }

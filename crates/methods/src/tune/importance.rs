@@ -47,6 +47,29 @@ impl Importance {
         self.matches += 1;
     }
 
+    /// For each of so many weights, how much it is varied relative to the others: 1 on average before
+    /// the cap. `share` is the part of the variation that is in proportion to the measured impact.
+    pub fn factors(&self, weights: usize, share: f64) -> Vec<f64> {
+        /// Piece values have by far the most impact, and all variation would be theirs.
+        const MOST: f64 = 4.0;
+        let mut impact = vec![0.0; weights];
+        if self.gradient.len() == weights {
+            impact.copy_from_slice(&self.gradient);
+        } else if self.squares.len() == weights {
+            // The size of the slope in standard errors, up to a factor that is the same for all.
+            for (index, impact) in impact.iter_mut().enumerate() {
+                let square = self.squares[index];
+                *impact =
+                    if square > 0.0 { self.products[index].abs() / square.sqrt() } else { 0.0 };
+            }
+        }
+        let mean = impact.iter().sum::<f64>() / weights.max(1) as f64;
+        if mean <= 0.0 {
+            return vec![1.0; weights];
+        }
+        impact.iter().map(|impact| (1.0 - share + share * impact / mean).min(MOST)).collect()
+    }
+
     /// The table, most important weights first.
     pub fn table<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<Row> {
         let spread = (self.points / (self.matches as f64).max(1.0)).sqrt();
@@ -98,5 +121,21 @@ mod tests {
         let rows = importance.table(["a", "b", "c"].into_iter());
         assert_eq!(rows.iter().map(|row| row.gradient).collect::<Vec<_>>(), [3.0, 2.0, 1.0]);
         assert!(picture(&rows).contains("<svg"));
+    }
+
+    #[test]
+    fn weights_with_more_impact_get_larger_factors() {
+        let mut importance = Importance::default();
+        assert_eq!(importance.factors(3, 0.5), [1.0; 3]);
+        importance.add_match(&[1.0, 1.0, -1.0], 0.1, 10.0);
+        importance.add_match(&[1.0, -1.0, 1.0], 0.2, 10.0);
+        let factors = importance.factors(3, 0.5);
+        assert!(factors[0] > factors[1] && factors[1] >= 0.5, "{factors:?}");
+        assert!((factors.iter().sum::<f64>() - 3.0).abs() < 1e-9, "{factors:?}");
+        assert_eq!(importance.factors(3, 0.0), [1.0; 3]);
+        importance.set_gradient(vec![0.0, 1.0, 2.0]);
+        assert_eq!(importance.factors(3, 1.0), [0.0, 1.0, 2.0]);
+        importance.set_gradient(vec![1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(importance.factors(7, 1.0)[0], 4.0);
     }
 }

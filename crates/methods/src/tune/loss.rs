@@ -5,9 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_arena::Tuning;
 use selfmate_arena::game::PlayedGame;
-use selfmate_chess::{Color, Game, fen, notation};
-use selfmate_search::alphabeta::AlphaBetaLimit;
+use selfmate_chess::{Chess, Color, Game, Move, Position, fen, notation};
+use selfmate_search::alphabeta::Score;
+use selfmate_search::phase::Phase;
+use selfmate_search::player::Limit;
 use serde::{Deserialize, Serialize};
+
+use super::mistake::MistakeKind;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +36,17 @@ pub struct LosingMove {
     pub before: i32,
     /// The loser's score one own move later.
     pub after: i32,
+    pub kind: MistakeKind,
+    pub phase: Phase,
+}
+
+/// A position with the loser to move.
+struct Analysed {
+    ply: usize,
+    position: Chess,
+    played: Move,
+    best: Move,
+    score: Score,
 }
 
 /// Scores are clamped to this, so that a mate counts no more than a queen and a rook.
@@ -50,35 +65,41 @@ pub fn losing_move(
     let replayed = game.replay().ok()?;
     let mut engine = tuning.engine(8).ok()?;
     let mut current = Game::from_position(replayed.start().clone());
-    // For each position with the loser to move: ply, score, best move, played move, position.
     let mut analysed = Vec::new();
     for (ply, m) in replayed.moves().enumerate() {
         if current.turn() == loser && ply >= game.opening_plies {
-            let found = engine.search(&current, &AlphaBetaLimit::nodes(nodes), stop, &mut |_| {});
+            let found = engine.search(&current, &Limit::nodes(nodes), stop, &mut |_| {});
             if stop.load(Relaxed) {
                 return None;
             }
-            let score = found.score.centipawns().clamp(-MAX_SCORE, MAX_SCORE);
-            analysed.push((ply, score, found.best?, m, current.position().clone()));
+            let (position, best) = (current.position().clone(), found.best?);
+            analysed.push(Analysed { ply, position, played: m, best, score: found.score });
         }
         current.play_unchecked(m);
     }
-    let drops = analysed.windows(2).map(|pair| pair[0].1 - pair[1].1);
+    // A game that ended by mate has one score more than positions.
+    let mate = replayed.position().is_checkmate().then_some(Score::Mate(0));
+    let scores: Vec<Score> = analysed.iter().map(|analysed| analysed.score).chain(mate).collect();
+    let bounded = |score: Score| score.centipawns().clamp(-MAX_SCORE, MAX_SCORE);
+    let drops = scores.windows(2).map(|pair| bounded(pair[0]) - bounded(pair[1]));
     // The first of equal drops, because it led to the others.
     let (index, drop) =
         drops.enumerate().fold((0, 0), |best, next| if next.1 > best.1 { next } else { best });
     if drop <= 0 {
         return None;
     }
-    let (ply, before, better, played, position) = &analysed[index];
+    let Analysed { ply, position, played, best, score } = &analysed[index];
+    let after = scores[index + 1];
     Some(LosingMove {
         game: number,
         ply: *ply,
         fen: fen::to_fen(position),
         played: notation::san(position, *played),
-        better: notation::san(position, *better),
-        before: *before,
-        after: analysed[index + 1].1,
+        better: notation::san(position, *best),
+        before: bounded(*score),
+        after: bounded(after),
+        kind: MistakeKind::of(position, *played, *score, after),
+        phase: Phase::of(position),
     })
 }
 
@@ -101,7 +122,7 @@ mod tests {
             opening: None,
             opening_plies: 2,
             moves: game.moves().map(|m| m.to_uci(game.castling_mode()).to_string()).collect(),
-            thoughts: Vec::new(),
+            evals: Vec::new(),
             winner: Some(Side::White),
             termination: Termination::Rules(Reason::Checkmate),
             detail: None,
@@ -110,7 +131,31 @@ mod tests {
         let found = losing_move(3, &played, &Tuning::default(), 3000, &never).unwrap();
         assert!(["Qg5", "Qxg2"].contains(&found.played.as_str()), "{found:?}");
         assert!(found.before - found.after > 400 && found.better != found.played, "{found:?}");
+        assert_eq!(found.phase, Phase::Opening);
+        let expected = if found.played == "Qxg2" { "bad exchange" } else { "hanging piece" };
+        assert_eq!(found.kind.name(), expected);
         let drawn = PlayedGame { winner: None, ..played };
         assert_eq!(losing_move(3, &drawn, &Tuning::default(), 100, &never), None);
+    }
+
+    #[test]
+    fn the_move_that_allows_mate_at_once_is_found() {
+        let mut game = Game::new();
+        for san in ["f3", "e5", "g4", "Qh4#"] {
+            game.play(notation::parse_san(game.position(), san).unwrap()).unwrap();
+        }
+        let played = PlayedGame {
+            fen: None,
+            opening: None,
+            opening_plies: 0,
+            moves: game.moves().map(|m| m.to_uci(game.castling_mode()).to_string()).collect(),
+            evals: Vec::new(),
+            winner: Some(Side::Black),
+            termination: Termination::Rules(Reason::Checkmate),
+            detail: None,
+        };
+        let never = AtomicBool::new(false);
+        let found = losing_move(0, &played, &Tuning::default(), 1000, &never).unwrap();
+        assert_eq!((found.played.as_str(), found.kind), ("g4", MistakeKind::AllowedMate));
     }
 }

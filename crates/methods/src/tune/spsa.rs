@@ -52,7 +52,7 @@ impl Spsa {
         let signs: Vec<f64> =
             self.point.iter().map(|_| if rng.chance(0.5) { 1.0 } else { -1.0 }).collect();
         // Spall's exponents; smaller than the asymptotically optimal ones, which decrease too fast.
-        let width = config.width / (1.0 + self.iteration as f64).powf(0.101);
+        let width = config.width / libm::pow(1.0 + self.iteration as f64, 0.101);
         let at = |side: f64| {
             let moved = self.point.iter().zip(&signs);
             moved.map(|(value, sign)| value + side * width * sign).collect::<Vec<f64>>()
@@ -64,7 +64,7 @@ impl Spsa {
     /// Moves the weights; `difference` is the score of the first point from -1 (lost all) to 1 (won
     /// all).
     pub fn learn(&mut self, config: &SpsaConfig, probe: &Probe, difference: f64) {
-        let shrunk = (1.0 + self.iteration as f64 / config.stability.max(1e-9)).powf(0.602);
+        let shrunk = libm::pow(1.0 + self.iteration as f64 / config.stability.max(1e-9), 0.602);
         let step = config.step / shrunk;
         for (value, sign) in self.point.iter_mut().zip(&probe.signs) {
             *value += step * difference * sign;
@@ -89,7 +89,7 @@ mod tests {
         let mut rng = Seed::new(1).rng();
         for _ in 0..3000 {
             let (probe, up, down) = spsa.probe(&config, &mut rng);
-            let chance = 1.0 / (1.0 + (height(&down) - height(&up)).exp());
+            let chance = 1.0 / (1.0 + libm::exp(height(&down) - height(&up)));
             let won = if rng.chance(chance) { 1.0 } else { -1.0 };
             spsa.learn(&config, &probe, won);
         }

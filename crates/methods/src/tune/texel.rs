@@ -92,11 +92,9 @@ pub fn examples(game: &PlayedGame) -> Vec<Example> {
     let mut position = replayed.start().clone();
     let mut examples = Vec::new();
     for (ply, m) in replayed.moves().enumerate() {
-        if let Some(thought) =
-            ply.checked_sub(game.opening_plies).and_then(|i| game.thoughts.get(i))
-        {
-            let is_calm = thought.mate.is_none()
-                && thought.cp.is_none_or(|cp| cp.abs() < DECIDED)
+        if let Some(eval) = ply.checked_sub(game.opening_plies).and_then(|i| game.evals.get(i)) {
+            let is_calm = eval.mate.is_none()
+                && eval.cp.is_none_or(|cp| cp.abs() < DECIDED)
                 && !position.is_check()
                 && !m.is_capture()
                 && !m.is_promotion()
@@ -107,7 +105,7 @@ pub fn examples(game: &PlayedGame) -> Vec<Example> {
                 examples.push(Example {
                     position: position.clone(),
                     result,
-                    search_score: thought.cp,
+                    search_score: eval.cp,
                 });
             }
         }
@@ -171,7 +169,7 @@ pub fn fit(
 
 /// The expected score at this evaluation.
 fn expected(k: f64, centipawns: f64) -> f64 {
-    1.0 / (1.0 + 10f64.powf(-k * centipawns / 400.0))
+    1.0 / (1.0 + libm::exp10(-k * centipawns / 400.0))
 }
 
 fn scores(tuning: &Tuning, examples: &[Example]) -> Vec<f64> {

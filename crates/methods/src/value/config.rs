@@ -4,7 +4,7 @@ use selfmate_nn::small::{AdamConfig, Shape};
 use selfmate_nn::valuenet::ValueNetConfig;
 use selfmate_train::ConfigError;
 use selfmate_train::SavingConfig;
-use selfmate_train::bounds::{self, NamedBounds};
+use selfmate_train::bounds::{self, Bounds, NamedBounds};
 use selfmate_train::evaluation::EvaluationConfig;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,9 @@ pub(super) const BOUNDS: &[NamedBounds] = &[
     ("epsilon.games", bounds::COUNT),
     ("late_share", bounds::SHARE),
     ("late_plies", bounds::START_PLIES),
+    ("network.convolutions", Bounds::new(1.0, 2.0)),
     ("replay", bounds::POSITIONS),
+    ("replay_min", bounds::POSITIONS),
     ("best_from", bounds::SHARE),
 ];
 
@@ -39,7 +41,7 @@ pub struct ValueConfig {
     /// starts).
     pub late_share: f64,
     pub late_plies: u32,
-    /// A game is truncated after this many plies and then counts as drawn.
+    /// A game is truncated after this many plies; the return of its positions is then 0.
     pub max_plies: u32,
     /// Games per round.
     pub round_games: u64,
@@ -47,15 +49,57 @@ pub struct ValueConfig {
     pub round_batches: u64,
     /// Positions per batch.
     pub batch: usize,
+    /// Whether a position can occur more than once in a batch.
+    #[serde(default = "yes")]
+    pub with_replacement: bool,
+    /// Whether positions are learned as they are or as one of their mirror images.
+    #[serde(default = "yes")]
+    pub mirror_images: bool,
     /// Positions in the replay buffer.
     pub replay: usize,
+    /// Training begins with this many positions in the replay buffer.
+    #[serde(default = "one")]
+    pub replay_min: usize,
     /// The learning rate.
     pub rate: f64,
     pub optimiser: AdamConfig,
-    /// From this evaluation score on, the best network so far is the one that plays.
+    /// From this evaluation score or win rate on, the best network so far is the one that plays.
     pub best_from: f64,
+    #[serde(default)]
+    pub best_by: BestBy,
     pub evaluation: EvaluationConfig,
+    #[serde(default)]
+    pub evaluation_games: EvaluationGames,
     pub saving: SavingConfig,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn one() -> usize {
+    1
+}
+
+/// The number by which networks are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BestBy {
+    /// A drawn game is half a point.
+    #[default]
+    Score,
+    /// Only wins count.
+    WinRate,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EvaluationGames {
+    /// A match: openings of two random plies, each played with both colours.
+    #[default]
+    Match,
+    /// As White from the start position, against random moves.
+    White,
 }
 
 /// The probability of a random move, which changes linearly over `games` games.
@@ -89,16 +133,21 @@ impl Default for ValueConfig {
             round_games: 20,
             round_batches: 36,
             batch: 128,
+            with_replacement: true,
+            mirror_images: true,
             replay: 50_000,
+            replay_min: 1,
             rate: 1e-3,
             optimiser: AdamConfig::default(),
             best_from: 0.6,
+            best_by: BestBy::Score,
             evaluation: EvaluationConfig {
                 every_rounds: 10,
                 games: 40,
                 max_plies: 200,
                 ..EvaluationConfig::default()
             },
+            evaluation_games: EvaluationGames::Match,
             saving: SavingConfig { checkpoint_seconds: 30.0, keep_steps: 500 },
         }
     }
@@ -106,7 +155,7 @@ impl Default for ValueConfig {
 
 impl ValueConfig {
     /// The names that [`ValueConfig::preset`] accepts.
-    pub const PRESETS: [&str; 3] = ["default", "selfplay", "tiny"];
+    pub const PRESETS: [&str; 4] = ["default", "selfplay", "spec", "tiny"];
 
     pub fn preset(name: &str) -> Option<ValueConfig> {
         match name {
@@ -115,15 +164,53 @@ impl ValueConfig {
                 opponents: vec![Opponent::Itself, Opponent::Pool],
                 ..ValueConfig::default()
             }),
+            "spec" => Some(ValueConfig::spec()),
             "tiny" => Some(ValueConfig::tiny()),
             _ => None,
+        }
+    }
+
+    /// A network with batch norm and blocks of one convolution, one batch after every game, games
+    /// from the start position only.
+    fn spec() -> ValueConfig {
+        ValueConfig {
+            network: ValueNetConfig {
+                convolutions: 1,
+                batch_norm: true,
+                ..ValueNetConfig::default()
+            },
+            opening_plies: 0,
+            late_share: 0.0,
+            round_games: 1,
+            round_batches: 1,
+            batch: 256,
+            with_replacement: false,
+            mirror_images: false,
+            replay_min: 256,
+            // Gradients are not clipped: the longest that is accepted.
+            optimiser: AdamConfig { clip_norm: 1e9, ..AdamConfig::default() },
+            best_by: BestBy::WinRate,
+            evaluation: EvaluationConfig {
+                every_rounds: 200,
+                games: 200,
+                max_plies: 100,
+                ..EvaluationConfig::default()
+            },
+            evaluation_games: EvaluationGames::White,
+            ..ValueConfig::default()
         }
     }
 
     /// A run of a few seconds that learns almost nothing, for tests.
     pub fn tiny() -> ValueConfig {
         ValueConfig {
-            network: ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 },
+            network: ValueNetConfig {
+                channels: 4,
+                blocks: 1,
+                head: 2,
+                hidden: 8,
+                ..ValueNetConfig::default()
+            },
             opponents: vec![Opponent::Random, Opponent::Itself, Opponent::Pool],
             pool: 2,
             pool_every: 2,
@@ -150,6 +237,18 @@ impl ValueConfig {
             message: error.to_string(),
         })?;
         check_opponents(&self.opponents, self.pool)?;
+        let wrong = |field, got: String, expected| Err(ConfigError::Value { field, got, expected });
+        if self.replay_min > self.replay {
+            return wrong("replay_min", self.replay_min.to_string(), "at most replay");
+        }
+        if !self.with_replacement && self.batch > self.replay {
+            let expected = "at most replay, because with_replacement is false";
+            return wrong("batch", self.batch.to_string(), expected);
+        }
+        if self.evaluation_games == EvaluationGames::White && self.evaluation.opponent != "random" {
+            let expected = "random, because evaluation_games is white";
+            return wrong("evaluation.opponent", self.evaluation.opponent.clone(), expected);
+        }
         self.evaluation.check()
     }
 }

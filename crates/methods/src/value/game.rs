@@ -3,7 +3,7 @@
 use selfmate_chess::{Color, Game, MoveList, Outcome, Reason, Rng};
 use selfmate_encode::Planes;
 use selfmate_nn::valuenet::{BatchNetwork, BatchScratch};
-use selfmate_search::{Wdl, flip_value};
+use selfmate_search::flip_value;
 
 use super::replay::StoredPosition;
 use crate::opponent::GameOpponent;
@@ -32,7 +32,7 @@ impl OnePly {
         for &m in legal {
             game.play_unchecked(m);
             values.push(match game.outcome() {
-                Some(outcome) => Some(Wdl::of_outcome(outcome, mover).value()),
+                Some(outcome) => Some(f32::from(outcome.reward(mover))),
                 None => (game.repetitions() > 1).then_some(0.0),
             });
             if values.last() == Some(&None) {
@@ -75,8 +75,8 @@ pub struct PlayConfig {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedGame {
-    /// The positions before and after each of the network's moves. A truncated game counts as
-    /// drawn: failing to mate in time is the most common failure against weak players.
+    /// The positions before and after each of the network's moves, with their returns. A truncated
+    /// game gave no reward, so its returns are 0.
     pub positions: Vec<StoredPosition>,
     pub outcome: Outcome,
     /// The network's side; White when it played both.
@@ -126,8 +126,7 @@ pub fn play(
     let last = game.ply();
     for ply in learned.into_iter().rev().filter(|ply| *ply < last) {
         game.rewind(ply);
-        let result = Wdl::of_outcome(outcome, game.turn()).value();
-        positions.push(StoredPosition::new(game.position(), result as i8));
+        positions.push(StoredPosition::new(game.position(), outcome.reward(game.turn())));
     }
     positions.reverse();
     FinishedGame { positions, outcome, side, plies }
@@ -142,7 +141,13 @@ mod tests {
     use super::*;
 
     fn network() -> BatchNetwork {
-        let config = ValueNetConfig { channels: 2, blocks: 1, head: 1, hidden: 4 };
+        let config = ValueNetConfig {
+            channels: 2,
+            blocks: 1,
+            head: 1,
+            hidden: 4,
+            ..ValueNetConfig::default()
+        };
         BatchNetwork::new(&Network::random(config, Seed::new(1)).unwrap())
     }
 

@@ -1,5 +1,7 @@
 //! The replay buffer: the latest positions with their results, about a hundred bytes each.
 
+use std::collections::BTreeMap;
+
 use selfmate_chess::{Chess, Color, Position, Rng, Role};
 
 /// A position and the game's result for its side to move.
@@ -88,6 +90,21 @@ impl ReplayBuffer {
     /// Draws with replacement.
     pub fn draw(&self, count: usize, rng: &mut Rng) -> Vec<StoredPosition> {
         (0..count).filter_map(|_| rng.choose(&self.positions).copied()).collect()
+    }
+
+    /// Draws without replacement: no place of the buffer twice, and at most all of them.
+    pub fn draw_distinct(&self, count: usize, rng: &mut Rng) -> Vec<StoredPosition> {
+        // The first steps of a Fisher-Yates shuffle; `moved` has the places that are not their own.
+        let mut moved: BTreeMap<usize, usize> = BTreeMap::new();
+        let length = self.positions.len();
+        let draw = |first: usize| {
+            let other = first + rng.below(length - first);
+            let at = |place: usize| moved.get(&place).copied().unwrap_or(place);
+            let (drawn, left) = (at(other), at(first));
+            moved.insert(other, left);
+            self.positions[drawn]
+        };
+        (0..count.min(length)).map(draw).collect()
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -187,5 +204,30 @@ mod tests {
         assert!(ReplayBuffer::decode(&bytes[..bytes.len() - 1], 10).is_err());
         assert!(ReplayBuffer::decode(&bytes, 5).is_err() && ReplayBuffer::decode(&[], 5).is_err());
         assert_eq!(replay.draw(30, &mut Seed::new(2).rng()).len(), 30);
+    }
+
+    #[test]
+    fn draws_without_replacement_have_no_place_twice_and_every_place_equally_often() {
+        let mut replay = ReplayBuffer::new(20);
+        // Positions that differ in one word, so that places can be told apart.
+        for place in 0..20 {
+            let mut position = StoredPosition::new(&Chess::default(), 0);
+            position.boards[0] = place;
+            replay.push(position);
+        }
+        let mut rng = Seed::new(5).rng();
+        let mut drawn = [0; 20];
+        for _ in 0..2000 {
+            let places: Vec<u64> = replay
+                .draw_distinct(5, &mut rng)
+                .iter()
+                .map(|position| position.boards[0])
+                .collect();
+            places.iter().for_each(|place| drawn[*place as usize] += 1);
+            let distinct: std::collections::HashSet<&u64> = places.iter().collect();
+            assert_eq!((places.len(), distinct.len()), (5, 5));
+        }
+        assert!(drawn.iter().all(|count| (400..600).contains(count)), "{drawn:?}");
+        assert_eq!(replay.draw_distinct(30, &mut rng).len(), 20);
     }
 }

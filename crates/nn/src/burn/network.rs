@@ -7,7 +7,7 @@ use ::burn::tensor::{Device, FloatDType, Tensor, TensorData};
 use super::Tensors;
 use super::layer::{Convolution, Linear, Norm, Pass};
 use crate::device::DeviceError;
-use crate::residual::{Config, ConfigError, MOVES, VALUE_HIDDEN, Weights};
+use crate::residual::{Config, ConfigError, MOVES, Weights};
 
 #[derive(Module, Debug)]
 pub struct Network {
@@ -94,8 +94,8 @@ impl Network {
             value: ValueHead {
                 conv: value.conv,
                 norm: value.norm,
-                hidden: Linear::new([64, VALUE_HIDDEN], device),
-                output: Linear::new([VALUE_HIDDEN, config.value.outputs()], device),
+                hidden: Linear::new([64, config.value_hidden], device),
+                output: Linear::new([config.value_hidden, config.value.outputs()], device),
             },
             config,
         })

@@ -9,10 +9,10 @@ use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 use super::network::{Forward, Network};
 
 /// The largest value that is not certain: only the rules of chess are.
-const MAX_VALUE: f32 = 0.99;
+pub(crate) const MAX_VALUE: f32 = 0.99;
 
 /// The logit of a move without an index: promotions to anything but a queen.
-const NO_INDEX_LOGIT: f32 = -8.0;
+pub(crate) const NO_INDEX_LOGIT: f32 = -8.0;
 
 pub struct NetworkEvaluator {
     network: Arc<Network>,

@@ -69,7 +69,17 @@ pub struct Losses {
 }
 
 impl Losses {
-    fn plus(self, other: Losses) -> Losses {
+    /// The mean of `count` positions, given their sum.
+    pub(crate) fn mean(self, count: usize) -> Losses {
+        let count = (count as f64).max(1.0);
+        Losses {
+            policy: self.policy / count,
+            value: self.value / count,
+            entropy: self.entropy / count,
+        }
+    }
+
+    pub(crate) fn plus(self, other: Losses) -> Losses {
         Losses {
             policy: self.policy + other.policy,
             value: self.value + other.value,
@@ -95,16 +105,67 @@ fn policy(logits: &[f32]) -> (Vec<f64>, f64) {
     (shares, entropy)
 }
 
-fn losses(sample: &Sample, forward: &Forward, shares: &[f64], entropy: f64) -> Losses {
-    let cross_entropy = |(index, chance): (usize, &f64)| match sample.target.share(index) {
-        0.0 => 0.0,
-        share => -share * libm::log(chance.max(f64::MIN_POSITIVE)),
-    };
-    let cross_entropy: f64 = shares.iter().enumerate().map(cross_entropy).sum();
-    Losses {
-        policy: f64::from(sample.advantage) * cross_entropy,
-        value: f64::from(forward.value - sample.result).powi(2),
-        entropy,
+/// What a position should have led to.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal<'a> {
+    pub target: &'a Target,
+    pub advantage: f32,
+    pub result: f32,
+}
+
+impl Sample {
+    fn goal(&self) -> Goal<'_> {
+        Goal { target: &self.target, advantage: self.advantage, result: self.result }
+    }
+}
+
+impl Goal<'_> {
+    /// The losses of a network's outputs.
+    pub fn losses(&self, logits: &[f32], value: f32) -> Losses {
+        let (shares, entropy) = policy(logits);
+        self.losses_of(&shares, entropy, value)
+    }
+
+    fn losses_of(&self, shares: &[f64], entropy: f64, value: f32) -> Losses {
+        let cross_entropy = |(index, chance): (usize, &f64)| match self.target.share(index) {
+            0.0 => 0.0,
+            share => -share * libm::log(chance.max(f64::MIN_POSITIVE)),
+        };
+        let cross_entropy: f64 = shares.iter().enumerate().map(cross_entropy).sum();
+        Losses {
+            policy: f64::from(self.advantage) * cross_entropy,
+            value: f64::from(value - self.result).powi(2),
+            entropy,
+        }
+    }
+
+    /// The losses of a network's outputs, and the derivatives of the mean loss of `count` positions
+    /// by the logits and by the value before its tanh.
+    pub fn derivatives(
+        &self,
+        logits: &[f32],
+        value: f32,
+        weights: &LossWeights,
+        count: usize,
+    ) -> (Losses, Vec<f32>, f32) {
+        let (shares, entropy) = policy(logits);
+        let losses = self.losses_of(&shares, entropy, value);
+        let part = 1.0 / count as f64;
+        let (advantage, bonus) = (f64::from(self.advantage), f64::from(weights.entropy));
+        let logits: Vec<f32> = shares
+            .iter()
+            .enumerate()
+            .map(|(index, &share)| {
+                let target = self.target.share(index);
+                let log = libm::log(share.max(f64::MIN_POSITIVE));
+                // d(-A Σ t ln π)/dz = A (π - t);  d(-β H)/dz = β π (ln π + H)
+                (part * (advantage * (share - target) + bonus * share * (log + entropy))) as f32
+            })
+            .collect();
+        let error = f64::from(value - self.result);
+        let slope = 1.0 - f64::from(value).powi(2);
+        let value = (part * f64::from(weights.value) * 2.0 * error * slope) as f32;
+        (losses, logits, value)
     }
 }
 
@@ -114,15 +175,9 @@ pub fn loss(network: &Network, samples: &[Sample]) -> Losses {
     let mut sum = Losses::default();
     for sample in samples {
         network.forward(&sample.features, &sample.moves, &mut forward);
-        let (shares, entropy) = policy(&forward.logits);
-        sum = sum.plus(losses(sample, &forward, &shares, entropy));
+        sum = sum.plus(sample.goal().losses(&forward.logits, forward.value));
     }
-    mean(sum, samples.len())
-}
-
-fn mean(sum: Losses, count: usize) -> Losses {
-    let count = (count as f64).max(1.0);
-    Losses { policy: sum.policy / count, value: sum.value / count, entropy: sum.entropy / count }
+    sum.mean(samples.len())
 }
 
 /// The derivatives of one sample's loss by the outputs of each layer.
@@ -168,26 +223,22 @@ pub fn gradient(
         add(middle_bias, 1.0, &derivatives.second);
         add(input_bias, 1.0, &derivatives.first);
     }
-    // The samples that use each row of the two large matrices, in the order of the batch.
-    let mut by_move: Vec<(u16, u32, f32)> = Vec::new();
+    let touched: Vec<Touched<'_>> = samples
+        .iter()
+        .zip(&derivatives)
+        .map(|(sample, derivatives)| Touched {
+            moves: &sample.moves,
+            slopes: &derivatives.logits,
+            inputs: &derivatives.forward.second,
+        })
+        .collect();
+    add_policy_gradient(&touched, policy, policy_bias, second);
+    // The samples that use each row of the input matrix, in the order of the batch.
     let mut by_feature: Vec<(u16, u32)> = Vec::new();
-    for (index, (sample, derivatives)) in samples.iter().zip(&derivatives).enumerate() {
-        let touched = sample.moves.iter().zip(&derivatives.logits);
-        by_move.extend(touched.map(|(&m, &slope)| (m, index as u32, slope)));
+    for (index, sample) in samples.iter().enumerate() {
         by_feature.extend(sample.features.iter().map(|&feature| (feature, index as u32)));
     }
-    by_move.sort_by_key(|&(m, _, _)| m);
     by_feature.sort_by_key(|&(feature, _)| feature);
-    let rows = policy.par_chunks_mut(second).zip(policy_bias).enumerate();
-    rows.for_each(|(row, (weights, bias))| {
-        let begin = by_move.partition_point(|&(m, _, _)| usize::from(m) < row);
-        for &(_, index, slope) in
-            by_move[begin..].iter().take_while(|entry| usize::from(entry.0) == row)
-        {
-            *bias += slope;
-            add(weights, slope, &derivatives[index as usize].forward.second);
-        }
-    });
     middle.par_chunks_mut(first).enumerate().for_each(|(row, weights)| {
         for derivatives in derivatives.iter().filter(|derivatives| derivatives.second[row] != 0.0) {
             add(weights, derivatives.second[row], &derivatives.forward.first);
@@ -200,11 +251,45 @@ pub fn gradient(
             add(weights, 1.0, &derivatives[index as usize].first);
         }
     });
-    (mean(losses, samples.len()), gradient)
+    (losses.mean(samples.len()), gradient)
+}
+
+/// The rows of the policy matrix that a position uses, with the derivatives by their logits.
+pub(crate) struct Touched<'a> {
+    pub moves: &'a [u16],
+    pub slopes: &'a [f32],
+    /// The activations that the rows are multiplied with.
+    pub inputs: &'a [f32],
+}
+
+/// Adds the gradient of a policy matrix with one row for each move. Each row is summed by one thread
+/// in the order of the batch.
+pub(crate) fn add_policy_gradient(
+    batch: &[Touched<'_>],
+    rows: &mut [f32],
+    biases: &mut [f32],
+    width: usize,
+) {
+    let mut by_move: Vec<(u16, u32, f32)> = Vec::new();
+    for (index, touched) in batch.iter().enumerate() {
+        let slopes = touched.moves.iter().zip(touched.slopes);
+        by_move.extend(slopes.map(|(&m, &slope)| (m, index as u32, slope)));
+    }
+    by_move.sort_by_key(|&(m, _, _)| m);
+    let rows = rows.par_chunks_mut(width).zip(biases).enumerate();
+    rows.for_each(|(row, (weights, bias))| {
+        let begin = by_move.partition_point(|&(m, _, _)| usize::from(m) < row);
+        for &(_, index, slope) in
+            by_move[begin..].iter().take_while(|entry| usize::from(entry.0) == row)
+        {
+            *bias += slope;
+            add(weights, slope, batch[index as usize].inputs);
+        }
+    });
 }
 
 /// `sum += factor * values`.
-fn add(sum: &mut [f32], factor: f32, values: &[f32]) {
+pub(crate) fn add(sum: &mut [f32], factor: f32, values: &[f32]) {
     for (sum, value) in sum.iter_mut().zip(values) {
         *sum += factor * value;
     }
@@ -218,23 +303,8 @@ fn derivatives(
 ) -> Derivatives {
     let mut forward = Forward::default();
     network.forward(&sample.features, &sample.moves, &mut forward);
-    let (shares, entropy) = policy(&forward.logits);
-    let losses = losses(sample, &forward, &shares, entropy);
-    let part = 1.0 / count as f64;
-    let (advantage, bonus) = (f64::from(sample.advantage), f64::from(weights.entropy));
-    let logits: Vec<f32> = shares
-        .iter()
-        .enumerate()
-        .map(|(index, &share)| {
-            let target = sample.target.share(index);
-            let log = libm::log(share.max(f64::MIN_POSITIVE));
-            // d(-A Σ t ln π)/dz = A (π - t);  d(-β H)/dz = β π (ln π + H)
-            (part * (advantage * (share - target) + bonus * share * (log + entropy))) as f32
-        })
-        .collect();
-    let error = f64::from(forward.value - sample.result);
-    let slope = 1.0 - f64::from(forward.value).powi(2);
-    let value = (part * f64::from(weights.value) * 2.0 * error * slope) as f32;
+    let (losses, logits, value) =
+        sample.goal().derivatives(&forward.logits, forward.value, weights, count);
     // Backpropagation; an inactive ReLU passes no gradient.
     let (first, second_units) = (network.config().first, network.config().second);
     let parameters = &network.weights;
@@ -253,7 +323,7 @@ fn derivatives(
     Derivatives { forward, logits, value, second, first: below, losses }
 }
 
-fn mask_inactive(slopes: &mut [f32], values: &[f32]) {
+pub(crate) fn mask_inactive(slopes: &mut [f32], values: &[f32]) {
     for (slope, value) in slopes.iter_mut().zip(values) {
         if *value <= 0.0 {
             *slope = 0.0;

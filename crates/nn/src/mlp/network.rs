@@ -20,7 +20,7 @@ pub(super) const VALUE: usize = 6;
 pub(super) const VALUE_BIAS: usize = 7;
 
 /// Moves are numbered from-square × 64 + to-square.
-pub(super) const MOVES: usize = 4096;
+pub(crate) const MOVES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +44,11 @@ impl Default for MlpConfig {
 impl Shape for MlpConfig {
     const ARCHITECTURE: &'static str = "mlp";
     type Error = MlpConfigError;
+    type Stored = MlpConfig;
+
+    fn stored(self) -> MlpConfig {
+        self
+    }
 
     fn check(&self) -> Result<(), MlpConfigError> {
         let units = [self.first, self.second].into_iter();
@@ -129,7 +134,7 @@ impl Network {
 }
 
 /// A dot product with eight partial sums, which fit in one vector register.
-fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0f32; 8];
     let (a, a_rest) = a.as_chunks::<8>();
     let (b, b_rest) = b.as_chunks::<8>();

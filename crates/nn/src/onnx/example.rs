@@ -17,7 +17,7 @@ pub fn examples(model: &Model, count: usize, seed: Seed) -> Result<Vec<u8>, Weig
     let tensors = match model {
         Model::Residual(weights) => residual(weights, &leaves)?,
         Model::Sparse(weights) => sparse(weights, &leaves)?,
-        Model::Mlp(_) => return Err(super::unsupported()),
+        Model::Mlp(_) | Model::Conv(_) => return Err(super::unsupported()),
     };
     file::encode(&"examples", &tensors)
 }

@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 
 /// Moves of the policy head: `az4672`.
 pub const MOVES: usize = 4672;
-/// Units between the value head's convolution and its output.
-pub const VALUE_HIDDEN: usize = 256;
 /// Avoids division by zero in batch norm.
 pub const NORM_EPSILON: f32 = 1e-5;
 /// The share of a batch's statistics in the update of the running ones.
@@ -27,6 +25,14 @@ pub struct Config {
     /// Units of squeeze and excitation in each block; 0 for none.
     pub squeeze: usize,
     pub value: ValueHead,
+    /// Units between the value head's convolution and its output: a multiple of 16 up to 1024.
+    #[serde(default = "default_value_hidden")]
+    pub value_hidden: usize,
+}
+
+/// For files of earlier versions, which do not name the number.
+const fn default_value_hidden() -> usize {
+    256
 }
 
 /// The output of the value head.
@@ -68,18 +74,25 @@ impl Config {
         Config::plain(5, 64)
     }
 
-    /// 15 blocks of 192 filters.
+    /// 15 blocks of 192 filters, and as many units in the value head.
     pub const fn standard() -> Config {
-        Config::plain(15, 192)
+        Config { value_hidden: 192, ..Config::plain(15, 192) }
     }
 
-    /// 19 blocks of 256 filters: the paper's.
+    /// 19 blocks of 256 filters.
     pub const fn large() -> Config {
         Config::plain(19, 256)
     }
 
     const fn plain(blocks: usize, filters: usize) -> Config {
-        Config { planes: 119, blocks, filters, squeeze: 0, value: ValueHead::Scalar }
+        Config {
+            planes: 119,
+            blocks,
+            filters,
+            squeeze: 0,
+            value: ValueHead::Scalar,
+            value_hidden: 256,
+        }
     }
 
     /// Checks that the shape is within the supported limits.
@@ -97,12 +110,15 @@ impl Config {
         if self.squeeze > 512 {
             return refuse("squeeze", self.squeeze, "0 to 512");
         }
+        if !(16..=1024).contains(&self.value_hidden) || !self.value_hidden.is_multiple_of(16) {
+            return refuse("value_hidden", self.value_hidden, "a multiple of 16 from 16 to 1024");
+        }
         Ok(())
     }
 
     /// The number of trained weights, without running statistics.
     pub fn parameters(&self) -> usize {
-        let Config { planes, blocks, filters, squeeze, value } = *self;
+        let Config { planes, blocks, filters, squeeze, value, value_hidden } = *self;
         let convolution =
             |inputs: usize, outputs: usize, area: usize| (inputs * area + 2) * outputs;
         let linear = |inputs: usize, outputs: usize| (inputs + 1) * outputs;
@@ -113,8 +129,8 @@ impl Config {
             + convolution(filters, POLICY_CHANNELS, 1)
             + linear(POLICY_CHANNELS * 64, MOVES)
             + convolution(filters, 1, 1)
-            + linear(64, VALUE_HIDDEN)
-            + linear(VALUE_HIDDEN, value.outputs())
+            + linear(64, value_hidden)
+            + linear(value_hidden, value.outputs())
     }
 
     /// The encoding of positions for this shape.
@@ -146,7 +162,7 @@ mod tests {
     fn the_named_shapes_have_known_sizes() {
         let sizes = [
             (Config::toy(), 1_058_375),
-            (Config::standard(), 10_790_983),
+            (Config::standard(), 10_786_759),
             (Config { value: ValueHead::Wdl, ..Config::toy() }, 1_058_375 + 2 * 257),
         ];
         for (config, parameters) in sizes {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::config::{Config, MOVES, NORM_EPSILON, POLICY_CHANNELS, VALUE_HIDDEN};
+use super::config::{Config, MOVES, NORM_EPSILON, POLICY_CHANNELS};
 use super::integer::IntegerTower;
 use super::kernel::{
     Finish, Floats, IntegerKernel, Kernel, LANES, Left, Right, Shape, Stem, Tiles,
@@ -93,7 +93,7 @@ impl Network {
             head,
             head_bias,
             policy: packed(weights.at(&layout.policy_linear.weight), POLICY_INPUTS, MOVES),
-            hidden: packed(weights.at(&layout.value_hidden.weight), 64, VALUE_HIDDEN),
+            hidden: packed(weights.at(&layout.value_hidden.weight), 64, layout.config.value_hidden),
         };
         Network { folded: folded.into(), integers: None, kernel }
     }

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use selfmate_search::{Wdl, math};
 
-use super::config::{MOVES, VALUE_HIDDEN, ValueHead};
+use super::config::{MOVES, ValueHead};
 use super::integer::IntegerScratch;
 use super::kernel::{Floats, LANES, Left, PANEL, Right, Shape, Tiles};
 use super::network::{End, Network, POLICY_INPUTS, TileScratch};
@@ -239,7 +239,7 @@ impl SessionScratch {
         self.head.grow(block * 64 * LANES);
         self.policy.grow(count * POLICY_INPUTS);
         self.value.grow(count * 64);
-        self.hidden.grow(count * VALUE_HIDDEN);
+        self.hidden.grow(count * config.value_hidden);
     }
 
     /// Computes the inputs of both heads' matrices.
@@ -360,25 +360,21 @@ impl SessionScratch {
     /// The outputs of the value head.
     fn value(&mut self, network: &Network, out: &mut [f32]) {
         let (folded, layout) = (&*network.folded, network.folded.weights.layout());
-        let outputs = folded.config.value.outputs();
+        let (outputs, units) = (folded.config.value.outputs(), folded.config.value_hidden);
         let rows = out.len() / outputs;
         let bias = folded.weights.at(&layout.value_hidden.bias);
-        let hidden = &mut self.hidden[..rows * VALUE_HIDDEN];
-        for row in hidden.chunks_exact_mut(VALUE_HIDDEN) {
+        let hidden = &mut self.hidden[..rows * units];
+        for row in hidden.chunks_exact_mut(units) {
             row.copy_from_slice(bias);
         }
-        let shape = Shape { rows, depth: 64, columns: VALUE_HIDDEN };
-        let right = Right::packed(&folded.hidden, 64, VALUE_HIDDEN);
-        network.kernel.product_add(shape, Left::rows(&self.value, 64), right, hidden, VALUE_HIDDEN);
+        let shape = Shape { rows, depth: 64, columns: units };
+        let right = Right::packed(&folded.hidden, 64, units);
+        network.kernel.product_add(shape, Left::rows(&self.value, 64), right, hidden, units);
         let matrix = folded.weights.at(&layout.value_output.weight);
         let bias = folded.weights.at(&layout.value_output.bias);
-        for (hidden, out) in
-            hidden.chunks_exact_mut(VALUE_HIDDEN).zip(out.chunks_exact_mut(outputs))
-        {
+        for (hidden, out) in hidden.chunks_exact_mut(units).zip(out.chunks_exact_mut(outputs)) {
             hidden.iter_mut().for_each(|unit| *unit = unit.max(0.0));
-            for ((out, row), bias) in
-                out.iter_mut().zip(matrix.chunks_exact(VALUE_HIDDEN)).zip(bias)
-            {
+            for ((out, row), bias) in out.iter_mut().zip(matrix.chunks_exact(units)).zip(bias) {
                 *out = dot(row, hidden) + bias;
             }
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use selfmate_chess::{Rng, Seed};
 
-use super::config::{Config, ConfigError, MOVES, POLICY_CHANNELS, VALUE_HIDDEN};
+use super::config::{Config, ConfigError, MOVES, POLICY_CHANNELS};
 
 /// All tensors of a residual network; convolutions are [out, in, rank, file], matrices [out, in].
 #[derive(Clone, Debug)]
@@ -155,7 +155,7 @@ pub(super) struct Squeeze {
 impl Layout {
     pub fn new(config: Config) -> Layout {
         let mut entries = Entries::default();
-        let Config { planes, blocks, filters, squeeze, value } = config;
+        let Config { planes, blocks, filters, squeeze, value, value_hidden } = config;
         let mut tower = vec![entries.convolution("stem", planes, filters, 3)];
         let mut squeezes = Vec::new();
         for block in 0..blocks {
@@ -178,8 +178,8 @@ impl Layout {
             policy: entries.convolution("policy", filters, POLICY_CHANNELS, 1),
             policy_linear: entries.linear("policy.linear", POLICY_CHANNELS * 64, MOVES),
             value: entries.convolution("value", filters, 1, 1),
-            value_hidden: entries.linear("value.hidden", 64, VALUE_HIDDEN),
-            value_output: entries.linear("value.output", VALUE_HIDDEN, value.outputs()),
+            value_hidden: entries.linear("value.hidden", 64, value_hidden),
+            value_output: entries.linear("value.output", value_hidden, value.outputs()),
             len: entries.len,
             entries: entries.list,
         }

@@ -16,11 +16,14 @@ pub struct AdamConfig {
     pub epsilon: f32,
     /// The maximum length of the gradient.
     pub clip_norm: f32,
+    /// Decoupled weight decay (Loshchilov and Hutter 2019): each step multiplies the weights by
+    /// 1 - learning rate × this.
+    pub weight_decay: f32,
 }
 
 impl Default for AdamConfig {
     fn default() -> AdamConfig {
-        AdamConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, clip_norm: 1.0 }
+        AdamConfig { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, clip_norm: 1.0, weight_decay: 0.0 }
     }
 }
 
@@ -57,6 +60,7 @@ impl Adam {
         let step = i32::try_from(step).unwrap_or(i32::MAX);
         let one = 1.0 - config.beta1.powi(step);
         let two = 1.0 - config.beta2.powi(step);
+        let kept = 1.0 - rate * config.weight_decay;
         let moments = self.first.values.par_chunks_mut(CHUNK);
         let moments = moments.zip(self.second.values.par_chunks_mut(CHUNK));
         let values = weights.values.par_chunks_mut(CHUNK);
@@ -69,7 +73,7 @@ impl Adam {
                 *first = config.beta1 * *first + (1.0 - config.beta1) * slope;
                 *second = config.beta2 * *second + (1.0 - config.beta2) * slope * slope;
                 let spread = (*second / two).sqrt() + config.epsilon;
-                *weight -= rate * (*first / one) / spread;
+                *weight = *weight * kept - rate * (*first / one) / spread;
             }
         });
         norm
@@ -86,6 +90,16 @@ fn norm(gradient: &Parameters) -> f32 {
 mod tests {
     use super::super::Layout;
     use super::*;
+
+    #[test]
+    fn weights_without_a_gradient_decay() {
+        let mut weights = Parameters::zeros(&Layout::new(&[("a", &[2])]));
+        weights.values.copy_from_slice(&[1.0, -2.0]);
+        let gradient = Parameters::zeros(weights.layout());
+        let config = AdamConfig { weight_decay: 0.5, ..AdamConfig::default() };
+        Adam::new(&weights).step(&mut weights, &gradient, &config, 0.1, 1);
+        assert_eq!(weights.values, [0.95, -1.9]);
+    }
 
     #[test]
     fn the_first_step_has_the_learning_rate_and_long_gradients_are_clipped() {

@@ -16,6 +16,10 @@ pub trait Shape: Copy + Serialize + DeserializeOwned {
     const ARCHITECTURE: &'static str;
     /// Why a shape is invalid.
     type Error: std::fmt::Display;
+    /// The shape as written to files.
+    type Stored: Serialize;
+
+    fn stored(self) -> Self::Stored;
 
     /// Checks that the shape is within the supported limits.
     fn check(&self) -> Result<(), Self::Error>;
@@ -56,7 +60,7 @@ impl<S: Shape> Network<S> {
         architecture: &'static str,
         info: WeightsInfo,
     ) -> Result<Vec<u8>, WeightsError> {
-        file::encode(architecture, self.config, info.step, &[("", &self.weights)])
+        file::encode(architecture, self.config.stored(), info.step, &[("", &self.weights)])
     }
 
     pub(crate) fn decode_as(
@@ -82,7 +86,7 @@ impl<S: Shape> Network<S> {
         let weights = networks.iter().map(|network| &network.weights);
         let sets: Vec<(&str, &Parameters)> =
             prefixes.iter().map(String::as_str).zip(weights).collect();
-        file::encode(S::ARCHITECTURE, first.config, 0, &sets)
+        file::encode(S::ARCHITECTURE, first.config.stored(), 0, &sets)
     }
 
     /// Decodes a file written by [`Network::encode_many`].

@@ -39,6 +39,11 @@ impl<S: Shape> Trainer<S> {
         &self.network
     }
 
+    /// For numbers that no gradient changes.
+    pub(crate) fn network_mut(&mut self) -> &mut Network<S> {
+        &mut self.network
+    }
+
     /// The number of batches trained on.
     pub fn step(&self) -> u64 {
         self.step
@@ -64,7 +69,7 @@ impl<S: Shape> Trainer<S> {
     pub fn state(&self) -> Result<Vec<u8>, WeightsError> {
         let Trainer { network, adam, step } = self;
         let sets = [("", &network.weights), (FIRST, &adam.first), (SECOND, &adam.second)];
-        encode(S::ARCHITECTURE, network.config, *step, &sets)
+        encode(S::ARCHITECTURE, network.config.stored(), *step, &sets)
     }
 
     /// Resumes from a training state.

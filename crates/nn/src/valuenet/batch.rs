@@ -17,8 +17,10 @@ const BLOCK: usize = 8;
 #[derive(Debug)]
 pub struct BatchNetwork {
     kernel: Kernel,
-    /// The stem, then two for each block.
+    /// The stem, then the convolutions of the blocks.
     layers: Vec<Layer>,
+    /// Convolutions of a block.
+    convolutions: usize,
     channels: usize,
     /// Channels × head.
     head: Dense,
@@ -50,8 +52,9 @@ struct Dense {
 
 impl BatchNetwork {
     pub fn new(network: &Network) -> BatchNetwork {
+        let network = network.folded();
         let (config, weights) = (network.config(), &network.weights);
-        let ValueNetConfig { channels, blocks, head, hidden } = config;
+        let ValueNetConfig { channels, head, hidden, .. } = config;
         let wide = channels.next_multiple_of(LANES);
         let layer = |index: usize, inputs: usize, wide_inputs: usize| {
             let (filters, bias) = (weights.part(index), weights.part(index + 1));
@@ -62,11 +65,7 @@ impl BatchNetwork {
             Layer::plain(&padded, &extended(bias, wide), wide_inputs)
         };
         let mut layers = vec![layer(ValueNetConfig::STEM, PLANES, PLANES)];
-        for block in 0..blocks {
-            for index in [ValueNetConfig::first_of(block), ValueNetConfig::second_of(block)] {
-                layers.push(layer(index, channels, wide));
-            }
-        }
+        layers.extend(config.tower().skip(1).map(|index| layer(index, channels, wide)));
         let part = |index: usize| (weights.part(index), weights.part(index + 1));
         let (matrix, bias) = part(config.head_index());
         let squeeze = Dense::new((wide, head), bias, |input, output| {
@@ -84,6 +83,7 @@ impl BatchNetwork {
         BatchNetwork {
             kernel: Kernel::detect(),
             layers,
+            convolutions: config.convolutions,
             channels: wide,
             output: extended(output, hidden.outputs),
             output_bias: output_bias[0],
@@ -128,9 +128,18 @@ impl BatchNetwork {
             let count = planes.len() / size;
             boards_of(planes, PLANES, input);
             self.layers[0].run(self.kernel, count, input, tiles, tower, End::Relu);
-            for layers in self.layers[1..].chunks_exact(2) {
-                layers[0].run(self.kernel, count, tower, tiles, between, End::Relu);
-                layers[1].run(self.kernel, count, between, tiles, tower, End::AddRelu);
+            for layers in self.layers[1..].chunks_exact(self.convolutions) {
+                match layers {
+                    [only] => {
+                        between[..count * board].copy_from_slice(&tower[..count * board]);
+                        only.run(self.kernel, count, between, tiles, tower, End::AddRelu);
+                    }
+                    [first, second] => {
+                        first.run(self.kernel, count, tower, tiles, between, End::Relu);
+                        second.run(self.kernel, count, between, tiles, tower, End::AddRelu);
+                    }
+                    _ => unreachable!("a block has one or two convolutions"),
+                }
             }
         }
     }
@@ -191,6 +200,7 @@ mod tests {
     use selfmate_chess::Seed;
 
     use super::super::network::Scratch;
+    use super::super::network::tests::randomise_norms;
     use super::*;
 
     fn noise(count: usize, seed: u64) -> Vec<f32> {
@@ -200,9 +210,20 @@ mod tests {
 
     #[test]
     fn a_batch_network_agrees_with_the_network() {
-        let odd = ValueNetConfig { channels: 20, blocks: 1, head: 3, hidden: 10 };
-        for config in [ValueNetConfig::default(), odd] {
-            let network = Network::random(config, Seed::new(5)).unwrap();
+        let odd = ValueNetConfig {
+            channels: 20,
+            blocks: 1,
+            head: 3,
+            hidden: 10,
+            ..ValueNetConfig::default()
+        };
+        let normed = ValueNetConfig { batch_norm: true, ..ValueNetConfig::default() };
+        let spec = ValueNetConfig { convolutions: 1, ..normed };
+        for config in [ValueNetConfig::default(), odd, normed, spec] {
+            let mut network = Network::random(config, Seed::new(5)).unwrap();
+            if config.batch_norm {
+                randomise_norms(&mut network);
+            }
             let planes = noise(BLOCK + 3, 1);
             let values = BatchNetwork::new(&network).values(&planes, &mut BatchScratch::default());
             let mut scratch = Scratch::default();

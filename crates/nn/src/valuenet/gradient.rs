@@ -17,7 +17,7 @@ pub struct Sample<'a> {
 }
 
 /// Positions whose gradients are summed together: fixed, so that sums do not depend on threads.
-const CHUNK: usize = 8;
+pub(super) const CHUNK: usize = 8;
 
 /// The mean squared error of a batch, without the gradient.
 pub fn loss(network: &Network, samples: &[Sample<'_>]) -> f64 {
@@ -28,8 +28,8 @@ pub fn loss(network: &Network, samples: &[Sample<'_>]) -> f64 {
     samples.iter().map(error).sum::<f64>() / (samples.len() as f64).max(1.0)
 }
 
-/// The mean squared error of a batch and its gradient.
-pub fn gradient(network: &Network, samples: &[Sample<'_>]) -> (f64, Parameters) {
+/// The mean squared error of a batch and its gradient, for networks without batch norm.
+pub(super) fn gradient(network: &Network, samples: &[Sample<'_>]) -> (f64, Parameters) {
     let transposed_weights = Transposed::new(network);
     let chunks: Vec<(f64, Parameters)> = samples
         .par_chunks(CHUNK)
@@ -64,8 +64,8 @@ pub fn gradient(network: &Network, samples: &[Sample<'_>]) -> (f64, Parameters) 
 
 /// Filters with inputs and outputs exchanged, for the backward pass.
 struct Transposed {
-    /// First and second of each block.
-    blocks: Vec<[Vec<f32>; 2]>,
+    /// The convolutions of the blocks.
+    blocks: Vec<Vec<f32>>,
     head: Vec<f32>,
 }
 
@@ -75,11 +75,8 @@ impl Transposed {
         let conv = |index: usize| {
             transposed(network.weights.part(index), config.channels, config.channels * TAPS)
         };
-        let block = |block: usize| {
-            [conv(ValueNetConfig::first_of(block)), conv(ValueNetConfig::second_of(block))]
-        };
         Transposed {
-            blocks: (0..config.blocks).map(block).collect(),
+            blocks: config.tower().skip(1).map(conv).collect(),
             head: transposed(
                 network.weights.part(config.head_index()),
                 config.head,
@@ -131,7 +128,7 @@ impl Back {
         // The head is a 1×1 convolution.
         let index = config.head_index();
         add_rows(gradient.part_mut(index + 1), &below);
-        let last = &layers[2 * config.blocks];
+        let last = layers.last().expect("the stem is a layer");
         let size = (config.head, SQUARES, config.channels);
         multiply_transposed(&below, last, gradient.part_mut(index), size);
         let mut delta = vec![0.0; last.len()];
@@ -144,18 +141,24 @@ impl Back {
 
         // The blocks in reverse order. The skip connection passes derivatives unchanged.
         for block in (0..config.blocks).rev() {
-            let (before, first, second) =
-                (&layers[2 * block], &layers[2 * block + 1], &layers[2 * block + 2]);
-            mask_inactive(&mut delta, second);
-            let [first_transposed, second_transposed] = &transposed_weights.blocks[block];
-            let index = ValueNetConfig::second_of(block);
-            let mut inner =
-                self.convolution(config, index, first, &delta, gradient, second_transposed);
-            mask_inactive(&mut inner, first);
-            let index = ValueNetConfig::first_of(block);
-            let around =
-                self.convolution(config, index, before, &inner, gradient, first_transposed);
-            add(&mut delta, 1.0, &around);
+            let mut skipped = Vec::new();
+            for convolution in (0..config.convolutions).rev() {
+                let layer = 1 + config.convolutions * block + convolution;
+                mask_inactive(&mut delta, &layers[layer]);
+                let below = self.convolution(
+                    config,
+                    config.block_index(block, convolution),
+                    &layers[layer - 1],
+                    &delta,
+                    gradient,
+                    &transposed_weights.blocks[layer - 1],
+                );
+                let above = std::mem::replace(&mut delta, below);
+                if convolution + 1 == config.convolutions {
+                    skipped = above;
+                }
+            }
+            add(&mut delta, 1.0, &skipped);
         }
         mask_inactive(&mut delta, &layers[0]);
         self.weights_of(config, ValueNetConfig::STEM, planes, &delta, gradient);
@@ -197,7 +200,7 @@ impl Back {
 }
 
 /// `sum += factor * values`.
-fn add(sum: &mut [f32], factor: f32, values: &[f32]) {
+pub(super) fn add(sum: &mut [f32], factor: f32, values: &[f32]) {
     sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += factor * value);
 }
 
@@ -209,7 +212,7 @@ fn add_rows(sum: &mut [f32], values: &[f32]) {
 }
 
 /// An inactive ReLU passes no gradient.
-fn mask_inactive(slopes: &mut [f32], values: &[f32]) {
+pub(super) fn mask_inactive(slopes: &mut [f32], values: &[f32]) {
     for (slope, value) in slopes.iter_mut().zip(values) {
         if *value <= 0.0 {
             *slope = 0.0;
@@ -238,26 +241,19 @@ pub(super) mod tests {
         boards.iter().map(|(planes, result)| Sample { planes, result: *result }).collect()
     }
 
-    #[test]
-    fn the_gradient_matches_finite_differences() {
-        let config = ValueNetConfig { channels: 3, blocks: 2, head: 2, hidden: 5 };
-        let mut network = Network::random(config, Seed::new(2)).unwrap();
-        let mut rng = Seed::new(3).rng();
-        // Blocks and output large enough to have an effect.
-        for block in 0..2 {
-            network.weights.randomise(ValueNetConfig::second_of(block), 27, 1.0, &mut rng);
-        }
-        network.weights.randomise(config.output_index(), 5, 1.0, &mut rng);
-        let boards = boards(3);
-        let samples = samples(&boards);
-        let (_, gradient) = gradient(&network, &samples);
+    /// Compares a gradient with finite differences of the loss.
+    pub(in super::super) fn check_gradient(
+        network: &Network,
+        gradient: &Parameters,
+        loss: impl Fn(&Network) -> f64,
+    ) {
         let mut checked = 0;
         let mut off_by: Vec<f64> = Vec::new();
         for index in (0..network.parameters()).step_by(3) {
             let at = |by: f32| {
                 let mut moved = network.clone();
                 moved.weights.values[index] += by;
-                loss(&moved, &samples)
+                loss(&moved)
             };
             let slope = (at(1e-3) - at(-1e-3)) / 2e-3;
             let expected = f64::from(gradient.values[index]);
@@ -271,8 +267,40 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn the_gradient_matches_finite_differences() {
+        for convolutions in [1, 2] {
+            let config = ValueNetConfig {
+                channels: 3,
+                blocks: 2,
+                head: 2,
+                hidden: 5,
+                convolutions,
+                batch_norm: false,
+            };
+            let mut network = Network::random(config, Seed::new(2)).unwrap();
+            let mut rng = Seed::new(3).rng();
+            // Blocks and output large enough to have an effect.
+            for block in 0..2 {
+                let last = config.block_index(block, convolutions - 1);
+                network.weights.randomise(last, 27, 1.0, &mut rng);
+            }
+            network.weights.randomise(config.output_index(), 5, 1.0, &mut rng);
+            let boards = boards(3);
+            let samples = samples(&boards);
+            let (_, gradient) = gradient(&network, &samples);
+            check_gradient(&network, &gradient, |network| loss(network, &samples));
+        }
+    }
+
+    #[test]
     fn results_do_not_depend_on_threads() {
-        let config = ValueNetConfig { channels: 4, blocks: 1, head: 2, hidden: 8 };
+        let config = ValueNetConfig {
+            channels: 4,
+            blocks: 1,
+            head: 2,
+            hidden: 8,
+            ..ValueNetConfig::default()
+        };
         let network = Network::random(config, Seed::new(5)).unwrap();
         let boards = boards(30);
         let samples = samples(&boards);

@@ -1,5 +1,6 @@
 //! Training steps of the value network.
 
+use super::batch_norm;
 use super::gradient::{Sample, gradient};
 use super::network::ValueNetConfig;
 use crate::small::{self, AdamConfig, TrainError};
@@ -8,7 +9,7 @@ pub type Trainer = small::Trainer<ValueNetConfig>;
 
 impl Trainer {
     /// Trains on a batch. Returns its mean squared error and the length of its gradient before
-    /// clipping.
+    /// clipping. Batch norm uses the statistics of the batch, and its running ones are updated.
     pub fn learn(
         &mut self,
         samples: &[Sample<'_>],
@@ -18,8 +19,14 @@ impl Trainer {
         if samples.is_empty() {
             return Err(TrainError::Empty);
         }
-        let (loss, gradient) = gradient(self.network(), samples);
+        if !self.network().config().batch_norm {
+            let (loss, gradient) = gradient(self.network(), samples);
+            let norm = self.follow(loss, &gradient, adam, rate)?;
+            return Ok((loss, norm));
+        }
+        let (loss, gradient, statistics) = batch_norm::gradient(self.network(), samples);
         let norm = self.follow(loss, &gradient, adam, rate)?;
+        statistics.update(self.network_mut());
         Ok((loss, norm))
     }
 }
@@ -34,7 +41,18 @@ mod tests {
 
     #[test]
     fn a_restored_trainer_continues_and_results_are_learned() {
-        let config = ValueNetConfig { channels: 8, blocks: 1, head: 4, hidden: 16 };
+        let plain = ValueNetConfig {
+            channels: 8,
+            blocks: 1,
+            head: 4,
+            hidden: 16,
+            ..ValueNetConfig::default()
+        };
+        let normed = ValueNetConfig { convolutions: 1, batch_norm: true, ..plain };
+        [plain, normed].into_iter().for_each(check);
+    }
+
+    fn check(config: ValueNetConfig) {
         let boards = boards(12);
         let samples = samples(&boards);
         let mut trainer = Trainer::new(Network::random(config, Seed::new(1)).unwrap());

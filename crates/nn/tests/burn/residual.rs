@@ -12,10 +12,17 @@ use selfmate_search::{Evaluation, Evaluator, Leaf, Need, Wdl};
 
 /// The smallest shapes that have every part.
 pub fn shapes() -> [Config; 3] {
-    let small = Config { planes: 13, blocks: 2, filters: 16, squeeze: 0, value: ValueHead::Scalar };
+    let small = Config {
+        planes: 13,
+        blocks: 2,
+        filters: 16,
+        squeeze: 0,
+        value: ValueHead::Scalar,
+        value_hidden: 256,
+    };
     [
         small,
-        Config { squeeze: 8, value: ValueHead::Wdl, ..small },
+        Config { squeeze: 8, value: ValueHead::Wdl, value_hidden: 48, ..small },
         Config { planes: 119, blocks: 1, filters: 32, squeeze: 4, ..small },
     ]
 }

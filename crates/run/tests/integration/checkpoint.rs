@@ -126,7 +126,7 @@ fn writers_set_damaged_checkpoints_aside_and_readers_do_not() {
         damage(&checkpoints.join("20"));
         let reader = RunReader::new(folder.path());
         let latest = reader.latest_checkpoint(&[]).unwrap();
-        let said = latest.passed_over().unwrap().to_string();
+        let said = latest.skipped_checkpoints().unwrap().to_string();
         assert!(said.contains("/20/") && said.ends_with("; step 10 is used instead"), "{said}");
         let Latest { checkpoint, damages } = latest;
         assert_eq!((checkpoint.unwrap().step, damages.len()), (10, 1), "{index}");

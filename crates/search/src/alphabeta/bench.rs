@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_chess::fen;
 
-use super::{AlphaBeta, AlphaBetaLimit, Weights};
+use super::{AlphaBeta, Weights};
 use crate::memory::MemoryError;
+use crate::player::Limit;
 
 const DEPTH: u32 = 11;
 
@@ -48,7 +49,7 @@ fn search_all(search: &mut AlphaBeta, stop: &AtomicBool) -> u64 {
     for text in POSITIONS {
         let game = fen::parse_game(text).expect("the bench positions are valid FEN");
         search.clear();
-        nodes += search.search(&game, &AlphaBetaLimit::depth(DEPTH), stop, &mut |_| {}).nodes;
+        nodes += search.search(&game, &Limit::depth(DEPTH), stop, &mut |_| {}).nodes;
     }
     nodes
 }

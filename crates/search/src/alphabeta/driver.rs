@@ -11,12 +11,13 @@ use super::score::{INFINITE, MATE, MAX_PLY, Score, is_mate, mated_in};
 use super::settings::Settings;
 use super::tables::{rank_of, root_score};
 use super::worker::{Memory, Shared, Worker};
-use super::{AlphaBetaLimit, AlphaBetaResult, Line, Report};
+use super::{AlphaBetaResult, Line, Report};
+use crate::player::Limit;
 
 /// Runs the main thread here and the helper threads beside it.
 pub(super) fn run(
     game: &Game,
-    limit: &AlphaBetaLimit,
+    limit: &Limit,
     shared: &Shared<'_>,
     memories: &mut [Memory],
     settings: &Settings,
@@ -31,10 +32,7 @@ pub(super) fn run(
         for memory in helpers {
             let help = move || {
                 let mut worker = Worker::new(game, shared, memory, settings, true);
-                let until_stopped = AlphaBetaLimit {
-                    searchmoves: limit.searchmoves.clone(),
-                    ..AlphaBetaLimit::default()
-                };
+                let until_stopped = Limit { only: limit.only.clone(), ..Limit::default() };
                 Driver::new(&mut worker, game, &until_stopped).run(&until_stopped, &mut |_| {});
             };
             // If the system refuses another thread, the main thread searches with those it has.
@@ -63,23 +61,23 @@ struct RootLine {
 }
 
 impl<'w, 's> Driver<'w, 's> {
-    fn new(worker: &'w mut Worker<'s>, game: &Game, limit: &AlphaBetaLimit) -> Driver<'w, 's> {
+    fn new(worker: &'w mut Worker<'s>, game: &Game, limit: &Limit) -> Driver<'w, 's> {
         let mut moves = game.position().legal_moves().to_vec();
-        if moves.iter().any(|m| limit.searchmoves.contains(m)) {
-            moves.retain(|m| limit.searchmoves.contains(m));
+        if moves.iter().any(|m| limit.only.contains(m)) {
+            moves.retain(|m| limit.only.contains(m));
         }
         let ranking = worker.shared.ranking.as_ref();
         moves.sort_by_key(|m| Reverse(rank_of(ranking, *m)));
         Driver { worker, moves, lines: Vec::new() }
     }
 
-    fn run(mut self, limit: &AlphaBetaLimit, report: &mut dyn FnMut(&Report)) -> AlphaBetaResult {
+    fn run(mut self, limit: &Limit, report: &mut dyn FnMut(&Report)) -> AlphaBetaResult {
         let Some(&first_move) = self.moves.first() else {
             return self.no_moves();
         };
         // There is always a move to play, even if the search stops at once.
         self.lines.push(RootLine { score: 0, pv: vec![first_move] });
-        let wanted = limit.multipv.clamp(1, self.moves.len());
+        let wanted = limit.lines.clamp(1, self.moves.len());
         let deepest = limit.depth.unwrap_or(u32::MAX).min(MAX_PLY as u32 - 1);
         let mut finished = 0;
         for depth in 1..=deepest {
@@ -177,16 +175,20 @@ impl<'w, 's> Driver<'w, 's> {
         moves.filter(move |m| Some(rank_of(ranking, *m)) == best)
     }
 
-    fn may_stop(&self, limit: &AlphaBetaLimit, depth: u32) -> bool {
+    fn may_stop(&self, limit: &Limit, depth: u32) -> bool {
         if limit.soft_time.is_some_and(|time| self.worker.shared.started.elapsed() >= time) {
             return true;
         }
-        // With a time limit, more time cannot change a forced move or a proven mate.
-        let timed = limit.soft_time.is_some() || limit.movetime.is_some();
+        if limit.soft_nodes.is_some_and(|nodes| self.worker.all_nodes() >= nodes) {
+            return true;
+        }
+        // With a budget for more than this move, a longer search cannot change a forced move or a proven mate.
+        let timed =
+            limit.soft_time.is_some() || limit.movetime.is_some() || limit.soft_nodes.is_some();
         let score = self.lines[0].score;
         let plies_to_mate = (MATE - score.abs()) as u32;
-        let settled = is_mate(score) && depth > plies_to_mate + 2 && limit.multipv <= 1;
-        let choices = match limit.multipv {
+        let settled = is_mate(score) && depth > plies_to_mate + 2 && limit.lines <= 1;
+        let choices = match limit.lines {
             0 | 1 => self.best_ranked(self.moves.iter().copied()).count(),
             _ => self.moves.len(),
         };

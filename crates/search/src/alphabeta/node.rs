@@ -8,6 +8,7 @@ use shakmaty::attacks;
 
 use super::pair::Pair;
 use super::weights::Weights;
+use crate::phase::ROLE_WEIGHTS;
 
 #[derive(Clone)]
 pub(super) struct Node {
@@ -133,13 +134,13 @@ impl Node {
     fn add(&mut self, color: Color, role: Role, square: Square, tables: &SquareTables) {
         self.toggle_keys(color, role, square);
         self.squares += tables.at(color, role, square);
-        self.phase += PHASE[role as usize];
+        self.phase += ROLE_WEIGHTS[role as usize];
     }
 
     fn remove(&mut self, color: Color, role: Role, square: Square, tables: &SquareTables) {
         self.toggle_keys(color, role, square);
         self.squares -= tables.at(color, role, square);
-        self.phase -= PHASE[role as usize];
+        self.phase -= ROLE_WEIGHTS[role as usize];
     }
 
     fn toggle_keys(&mut self, color: Color, role: Role, square: Square) {
@@ -183,9 +184,6 @@ fn state_key(position: &Chess) -> u64 {
     }
     key
 }
-
-/// The phase weight of each role; `Role` starts at 1.
-const PHASE: [i32; 7] = [0, 0, 1, 1, 2, 4, 0];
 
 /// Piece value plus piece-square value for each piece, from White's point of view.
 pub(super) struct SquareTables([[Pair; 64]; 12]);

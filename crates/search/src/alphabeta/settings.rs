@@ -1,6 +1,9 @@
-//! The tunable numbers of the search: margins, reductions and windows, in one table.
+//! The tunable numbers of the search: margins, reductions, windows, depths and shares of the clock,
+//! in one table.
 
 use serde::{Deserialize, Serialize};
+
+use crate::phase::Phase;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettingInfo {
@@ -81,6 +84,45 @@ settings! {
     singular_margin = 2 in 1..=6;
     /// History: bonus of a cutoff for each ply of depth.
     history_bonus = 150 in 50..=400;
+    /// Players: the most plies of a search in the opening; the largest value means no limit.
+    depth_opening = 32 in 1..=32;
+    /// The same in the middlegame.
+    depth_middlegame = 32 in 1..=32;
+    /// The same in the endgame.
+    depth_endgame = 32 in 1..=32;
+    /// Players with a clock: the assumed number of moves left in a game.
+    time_moves_left = 40 in 10..=100;
+    /// The time at which a search must stop, in percent of the time it aims at.
+    time_maximum = 400 in 100..=1000;
+    /// The largest share of the clock to aim at, in percent.
+    time_optimum_cap = 25 in 5..=50;
+    /// The largest share of the clock for one move, in percent.
+    time_maximum_cap = 50 in 10..=90;
+}
+
+impl Settings {
+    /// The settings that decide how much a player searches, by name.
+    pub const PLAY: [&str; 7] = [
+        "depth_opening",
+        "depth_middlegame",
+        "depth_endgame",
+        "time_moves_left",
+        "time_maximum",
+        "time_optimum_cap",
+        "time_maximum_cap",
+    ];
+
+    /// The most plies of a search in this phase; `None` for no limit.
+    pub fn max_depth(&self, phase: Phase) -> Option<u32> {
+        /// The largest value of these settings.
+        const NO_LIMIT: i32 = 32;
+        let depth = match phase {
+            Phase::Opening => self.depth_opening,
+            Phase::Middlegame => self.depth_middlegame,
+            Phase::Endgame => self.depth_endgame,
+        };
+        (depth < NO_LIMIT).then_some(depth.max(1) as u32)
+    }
 }
 
 #[cfg(test)]
@@ -95,5 +137,14 @@ mod tests {
         let mut settings = Settings::default();
         *settings.flat_mut()[0] += 1;
         assert_eq!(settings.aspiration_window, defaults[0] + 1);
+        for name in Settings::PLAY {
+            assert!(Settings::TABLE.iter().any(|row| row.name == name), "{name}");
+        }
+    }
+
+    #[test]
+    fn depths_are_limited_by_phase() {
+        let settings = Settings { depth_endgame: 9, ..Settings::default() };
+        assert_eq!(Phase::ALL.map(|phase| settings.max_depth(phase)), [None, None, Some(9)]);
     }
 }

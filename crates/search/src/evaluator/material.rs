@@ -1,6 +1,6 @@
 //! Counts material, and prefers captures of valuable pieces by cheap ones.
 
-use selfmate_chess::{Board, Chess, Color, Move, Position, Role};
+use selfmate_chess::{Board, Chess, Color, Move, Position, Role, material};
 
 use super::{Evaluation, Evaluator, Leaf};
 use crate::value::Wdl;
@@ -20,15 +20,11 @@ impl Evaluator for Material {
     }
 }
 
-/// The usual value of a piece in pawns.
+/// In pawns. A bishop is worth a little more than a knight.
 pub(crate) const fn piece_value(role: Role) -> f32 {
     match role {
-        Role::Pawn => 1.0,
-        Role::Knight => 3.0,
         Role::Bishop => 3.2,
-        Role::Rook => 5.0,
-        Role::Queen => 9.0,
-        Role::King => 0.0,
+        _ => material::piece_value(role) as f32 / 100.0,
     }
 }
 

@@ -6,24 +6,20 @@ use super::material::material;
 use super::{Evaluation, Evaluator, Leaf};
 use crate::value::Wdl;
 
-/// The length of a random game.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// How long a random game is, and what it is worth if it does not end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Playout {
     /// Until the game ends by the rules.
     Full,
-    /// At most `plies`, then scored by material.
-    Capped {
-        plies: u32,
-        /// A lead of this many pawns ends the game as won.
-        decided_at: f32,
-    },
+    /// At most this many plies; a game that has not ended is worth a draw.
+    Random { plies: u32 },
+    /// At most this many plies; a game that has not ended is scored by material, and a lead of
+    /// [`DECIDED_AT`] ends it as won.
+    Material { plies: u32 },
 }
 
-impl Default for Playout {
-    fn default() -> Playout {
-        Playout::Capped { plies: 40, decided_at: 8.0 }
-    }
-}
+/// In pawns.
+const DECIDED_AT: f32 = 8.0;
 
 /// Values from one random game per leaf; uniform priors.
 #[derive(Clone, Debug)]
@@ -46,19 +42,24 @@ impl Rollout {
         self.game.set_rules(Rules::default());
         loop {
             let legal = self.game.legal_moves();
-            if let Some(outcome) = self.game.outcome_given(&legal) {
-                return Wdl::of_outcome(outcome, side);
+            let outcome = self.game.outcome_given(&legal);
+            if let Some(result) = outcome.and_then(|outcome| Wdl::of_outcome(outcome, side)) {
+                return result;
             }
-            if let Playout::Capped { plies, decided_at } = self.playout {
-                let board = self.game.position().board();
-                let balance = material(board, side) - material(board, !side);
-                if balance.abs() >= decided_at {
-                    return if balance > 0.0 { Wdl::WIN } else { Wdl::LOSS };
+            match self.playout {
+                Playout::Random { plies } if self.game.ply() >= plies as usize => return Wdl::DRAW,
+                Playout::Material { plies } => {
+                    let board = self.game.position().board();
+                    let balance = material(board, side) - material(board, !side);
+                    if balance.abs() >= DECIDED_AT {
+                        return if balance > 0.0 { Wdl::WIN } else { Wdl::LOSS };
+                    }
+                    if self.game.ply() >= plies as usize {
+                        let value = balance / DECIDED_AT;
+                        return Wdl::new(value, 1.0 - value.abs());
+                    }
                 }
-                if self.game.ply() >= plies as usize {
-                    let value = balance / decided_at;
-                    return Wdl::new(value, 1.0 - value.abs());
-                }
+                Playout::Full | Playout::Random { .. } => {}
             }
             let m = *self.rng.choose(&legal).expect("a game that goes on has a legal move");
             self.game.play_unchecked(m);

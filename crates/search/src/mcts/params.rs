@@ -21,6 +21,10 @@ pub struct SearchParams {
     pub discount: f32,
     /// How the move to play is drawn from the visits (PUCT and UCT roots).
     pub temperature: Temperature,
+    /// What the search returns as its policy; by default what belongs to the root rule: the improved
+    /// policy to Gumbel, visits to the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy_target: Option<PolicyTarget>,
     /// The memory limit of the tree.
     pub memory_mb: usize,
 }
@@ -37,6 +41,7 @@ impl Default for SearchParams {
             virtual_loss: 1.0,
             discount: 1.0,
             temperature: Temperature { value: 0.0, plies: 0 },
+            policy_target: None,
             memory_mb: 256,
         }
     }
@@ -91,32 +96,56 @@ pub enum InteriorRule {
     Puct(Puct),
 }
 
-/// PUCT: score = Q + c · P · √N / (1 + n).
+/// PUCT: the score of a move is Q plus an exploration term, see [`PuctFormula`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Puct {
     /// The initial c.
     pub c_puct: f32,
-    /// c grows by ln((N + c_base + 1) / c_base).
-    pub c_base: f32,
+    /// c grows by ln((N + c_base + 1) / c_base); without it, c is constant.
+    pub c_base: Option<f32>,
     /// The value of an untried move.
     pub first_play_urgency: FirstPlayUrgency,
+    #[serde(default)]
+    pub formula: PuctFormula,
 }
+
+/// The exploration term of a move with prior P and n visits, below a node with N visits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PuctFormula {
+    /// c · P · √N / (1 + n), where c grows slowly with N (Silver et al. 2018).
+    #[default]
+    #[serde(rename = "alphazero")]
+    AlphaZero,
+    /// c · P · √(N / (1 + n)) with a constant c. The term falls more slowly with the visits of the
+    /// move: moves of equal value are visited in proportion to P², not to P.
+    SqrtRatio,
+}
+
+/// The published constant (Silver et al. 2018, pseudocode).
+const C_BASE: f32 = 19_652.0;
 
 impl Puct {
     /// The published constants; untried moves count as lost.
     pub const fn alphazero() -> Puct {
         Puct {
             c_puct: 1.25,
-            c_base: 19_652.0,
+            c_base: Some(C_BASE),
             first_play_urgency: FirstPlayUrgency::Absolute(-1.0),
+            formula: PuctFormula::AlphaZero,
         }
     }
 }
 
 impl Default for Puct {
     fn default() -> Puct {
-        Puct { c_puct: 1.5, c_base: 19_652.0, first_play_urgency: FirstPlayUrgency::Reduced(0.3) }
+        Puct {
+            c_puct: 1.5,
+            c_base: Some(C_BASE),
+            first_play_urgency: FirstPlayUrgency::Reduced(0.3),
+            formula: PuctFormula::AlphaZero,
+        }
     }
 }
 
@@ -193,6 +222,26 @@ pub enum Expansion {
     /// At its second visit. Most nodes never need priors, so a cheap evaluator skips them and the
     /// tree stays small.
     SecondVisit,
+    /// As with `FirstVisit`, but every move is tried once before any other rule chooses, in a random
+    /// order: a simulation adds one untried move, drawn uniformly (Coulom 2006). Candidates of a
+    /// Gumbel root are tried in their own order.
+    RandomUntried,
+}
+
+/// The policy that a search returns, for a network to learn from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyTarget {
+    /// The visits of each move as a share of all; proven wins and losses override them.
+    Visits,
+    /// The softmax of log prior and completed value (Danihelka et al. 2022). With noise on the
+    /// priors, it contains the noise.
+    Improved {
+        /// See [`Gumbel`].
+        c_visit: f32,
+        /// See [`Gumbel`].
+        c_scale: f32,
+    },
 }
 
 /// How the move to play is drawn from the visits.

@@ -13,8 +13,8 @@ pub struct SearchResult {
     /// The evaluator's output for the root, or its value before this search when the tree was
     /// reused.
     pub raw_wdl: Wdl,
-    /// The policy target over all legal moves, in the order of `moves`: visit shares for PUCT and
-    /// UCT, the improved policy for Gumbel.
+    /// The policy target over all legal moves, in the order of `moves`; see
+    /// [`PolicyTarget`](super::PolicyTarget).
     pub policy_target: Vec<f32>,
     /// Every legal move: the chosen move first, then by visits.
     pub moves: Vec<MoveStatistics>,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use selfmate_chess::{Move, MoveList, Position};
 
 use super::gumbel::{GumbelRoot, improved_policy};
-use super::params::{Dirichlet, RootRule};
+use super::params::{Dirichlet, Gumbel, PolicyTarget, RootRule};
 use super::result::{Decision, MoveStatistics, Proof, SearchResult};
 use super::search::{Root, Search};
 use super::tree::{Children, ROOT};
@@ -141,11 +141,17 @@ impl Search {
     }
 
     fn policy_target(&self, root: &Root, children: &Children<'_>) -> Vec<f32> {
-        match &self.params.root {
-            RootRule::Gumbel(params) => {
-                improved_policy(children, root.raw.value(), params.c_visit, params.c_scale)
+        let target = self.params.policy_target.unwrap_or(match self.params.root {
+            RootRule::Gumbel(Gumbel { c_visit, c_scale, .. }) => {
+                PolicyTarget::Improved { c_visit, c_scale }
             }
-            RootRule::Puct(_) => {
+            RootRule::Puct(_) => PolicyTarget::Visits,
+        });
+        match target {
+            PolicyTarget::Improved { c_visit, c_scale } => {
+                improved_policy(children, root.raw.value(), c_visit, c_scale)
+            }
+            PolicyTarget::Visits => {
                 // Proofs override the visits, which may be from before the proof.
                 let won = self.quickest_win(children);
                 let weight = |child| match (won, children.proof(child)) {

@@ -390,7 +390,7 @@ impl Search {
         let need = match self.params.expansion {
             _ if node.visits() > 0 => Need::Policy,
             _ if index == ROOT => Need::Both,
-            Expansion::FirstVisit => Need::Both,
+            Expansion::FirstVisit | Expansion::RandomUntried => Need::Both,
             Expansion::SecondVisit => Need::Value,
         };
         if index == ROOT {
@@ -413,8 +413,9 @@ impl Search {
     fn choose(&self, index: u32, node: &Node, children: Children<'_>) -> usize {
         let interior = |allowed, unordered| {
             let virtual_loss = self.params.virtual_loss;
+            let untried_first = self.params.expansion == Expansion::RandomUntried;
             let exploration = &self.exploration;
-            Choice { node, children, virtual_loss, allowed, unordered, exploration }
+            Choice { node, children, virtual_loss, allowed, unordered, untried_first, exploration }
                 .select(&self.params.interior)
         };
         if index != ROOT {
@@ -543,9 +544,17 @@ impl Search {
             let only = |m| self.only.iter().any(|&only| PackedMove::new(only) == m);
             edges.retain(|edge| only(edge.played()));
         }
-        // Highest prior first: a simulation then looks only at tried children and the next untried
-        // one.
-        edge::sort(edges);
+        match self.params.expansion {
+            // Highest prior first: a simulation then looks only at tried children and the next
+            // untried one.
+            Expansion::FirstVisit | Expansion::SecondVisit => edge::sort(edges),
+            // The first untried child is then a random one. The order must not depend on the index of
+            // the node, which depends on where the tree is in memory.
+            Expansion::RandomUntried => {
+                let seed = self.seed.derive("untried").index(leaf.game.key());
+                seed.rng().shuffle(edges);
+            }
+        }
         let expanded = self.tree.expand(self.tree.node(index), edges);
         if !expanded {
             self.full.store(true, Relaxed);

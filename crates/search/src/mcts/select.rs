@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::edge::Edge;
 use super::node::Node;
-use super::params::{FirstPlayUrgency, InteriorRule, Puct};
+use super::params::{FirstPlayUrgency, InteriorRule, Puct, PuctFormula};
 use super::tree::{Children, GROUP};
 use crate::math::ln;
 
@@ -19,6 +19,8 @@ pub(super) struct Choice<'a> {
     /// Whether untried children may come before tried ones, as with noise or candidates at the
     /// root. Otherwise the first untried child has the highest prior of all untried ones.
     pub unordered: bool,
+    /// Whether untried children come before all others.
+    pub untried_first: bool,
     pub exploration: &'a Exploration,
 }
 
@@ -45,7 +47,8 @@ impl Exploration {
         match rule {
             InteriorRule::Uct { .. } => ln(total),
             InteriorRule::Puct(puct) => {
-                let c = puct.c_puct + ln((total + puct.c_base + 1.0) / puct.c_base);
+                let grown = |base: f32| ln((total + base + 1.0) / base);
+                let c = puct.c_puct + puct.c_base.map_or(0.0, grown);
                 c * total.sqrt()
             }
         }
@@ -87,15 +90,21 @@ impl Choice<'_> {
         // Without noise, all children before the first untried one were tried.
         let tried = if self.unordered { self.prior_mass_tried() } else { 0.0 };
         let urgency = |mass_before: f32| match puct.first_play_urgency {
+            _ if self.untried_first => f32::INFINITY,
             FirstPlayUrgency::Absolute(value) => value,
             FirstPlayUrgency::Reduced(reduction) => {
                 let mass = if self.unordered { tried } else { mass_before };
                 own_value - reduction * mass.sqrt()
             }
         };
-        self.best(urgency, |Lanes { prior, visits, value }, i| {
-            value[i] + exploration * prior[i] / (1.0 + visits[i])
-        })
+        match puct.formula {
+            PuctFormula::AlphaZero => self.best(urgency, |Lanes { prior, visits, value }, i| {
+                value[i] + exploration * prior[i] / (1.0 + visits[i])
+            }),
+            PuctFormula::SqrtRatio => self.best(urgency, |Lanes { prior, visits, value }, i| {
+                value[i] + exploration * prior[i] / (1.0 + visits[i]).sqrt()
+            }),
+        }
     }
 
     fn prior_mass_tried(&self) -> f32 {

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use selfmate_chess::{Bitboard, Chess, Game, Position, Role, fen, notation};
 use selfmate_search::alphabeta::{
-    AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Score, StaticEvaluator, Weights, bench,
+    AlphaBeta, AlphaBetaResult, Score, StaticEvaluator, Weights, bench,
 };
+use selfmate_search::player::Limit;
 use shakmaty::{CastlingMode, EnPassantMode, FromSetup, Setup};
 
 const KIWIPETE: &str = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1";
@@ -28,7 +29,7 @@ fn game(text: &str) -> Game {
     fen::parse_game(text).expect("a position")
 }
 
-fn search(game: &Game, limit: &AlphaBetaLimit) -> AlphaBetaResult {
+fn search(game: &Game, limit: &Limit) -> AlphaBetaResult {
     let never = AtomicBool::new(false);
     AlphaBeta::new(Weights::default(), 8).unwrap().search(game, limit, &never, &mut |_| {})
 }
@@ -41,7 +42,7 @@ fn best(game: &Game, result: &AlphaBetaResult) -> String {
 fn mates_in_one_to_four_are_found_within_a_node_budget() {
     for &(text, moves, first) in MATES {
         let mut game = game(text);
-        let result = search(&game, &AlphaBetaLimit::nodes(50_000));
+        let result = search(&game, &Limit::nodes(50_000));
         assert_eq!(result.score, Score::Mate(moves), "{text}");
         assert_eq!(best(&game, &result), first, "{text}");
         assert_eq!(result.pv.len() as i32, 2 * moves - 1, "{text}");
@@ -57,22 +58,22 @@ fn mates_in_one_to_four_are_found_within_a_node_budget() {
 fn a_large_halfmove_clock_without_history_needs_no_memory() {
     let setup = Setup { halfmoves: u32::MAX, ..Chess::default().to_setup(EnPassantMode::Legal) };
     let position = Chess::from_setup(setup, CastlingMode::Standard).expect("a position");
-    let result = search(&Game::from_position(position), &AlphaBetaLimit::depth(2));
+    let result = search(&Game::from_position(position), &Limit::depth(2));
     assert!(result.best.is_some());
 }
 
 #[test]
 fn the_losing_side_sees_the_mate_too() {
     // Black has one move, then Rh8 is mate.
-    let result = search(&game("k7/8/1K6/8/8/8/8/7R b - - 0 1"), &AlphaBetaLimit::depth(4));
+    let result = search(&game("k7/8/1K6/8/8/8/8/7R b - - 0 1"), &Limit::depth(4));
     assert_eq!(result.score, Score::Mate(-1));
 }
 
 #[test]
 fn positions_without_moves_have_no_best_move() {
-    let mated = search(&game("R5k1/5ppp/8/8/8/8/8/6K1 b - - 0 1"), &AlphaBetaLimit::depth(3));
+    let mated = search(&game("R5k1/5ppp/8/8/8/8/8/6K1 b - - 0 1"), &Limit::depth(3));
     assert_eq!((mated.best, mated.score), (None, Score::Mate(0)));
-    let stalemate = search(&game("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1"), &AlphaBetaLimit::depth(3));
+    let stalemate = search(&game("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1"), &Limit::depth(3));
     assert_eq!((stalemate.best, stalemate.score), (None, Score::Cp(0)));
     assert!(stalemate.lines.is_empty());
 }
@@ -81,7 +82,7 @@ fn positions_without_moves_have_no_best_move() {
 fn a_lost_game_is_saved_by_perpetual_check() {
     // Black threatens mate and is a rook up; the queen checks on e8 and h5 forever.
     let game = game("6k1/6p1/8/7Q/8/8/qr6/7K w - - 0 1");
-    let result = search(&game, &AlphaBetaLimit::depth(8));
+    let result = search(&game, &Limit::depth(8));
     assert_eq!((best(&game, &result).as_str(), result.score), ("h5e8", Score::Cp(0)));
 }
 
@@ -93,34 +94,34 @@ fn a_third_repetition_is_sought_when_losing() {
         game.play(m).expect("a legal move");
     }
     // After the king returns to g8, the position occurs for the third time.
-    let result = search(&game, &AlphaBetaLimit::depth(6));
+    let result = search(&game, &Limit::depth(6));
     assert_eq!((best(&game, &result).as_str(), result.score), ("h8g8", Score::Cp(0)));
 }
 
 #[test]
 fn mate_comes_before_the_fifty_move_draw() {
     let mating = game("7k/8/6K1/8/8/8/8/R7 w - - 99 80");
-    let result = search(&mating, &AlphaBetaLimit::depth(4));
+    let result = search(&mating, &Limit::depth(4));
     assert_eq!((best(&mating, &result).as_str(), result.score), ("a1a8", Score::Mate(1)));
     // A mate in two comes one move too late.
-    let drawn = search(&game("7k/8/8/5K2/8/8/8/R7 w - - 99 80"), &AlphaBetaLimit::depth(6));
+    let drawn = search(&game("7k/8/8/5K2/8/8/8/R7 w - - 99 80"), &Limit::depth(6));
     assert_eq!(drawn.score, Score::Cp(0));
 }
 
 #[test]
 fn the_same_limit_gives_the_same_search() {
     let game = game(KIWIPETE);
-    for limit in [AlphaBetaLimit::nodes(30_000), AlphaBetaLimit::depth(8)] {
+    for limit in [Limit::nodes(30_000), Limit::depth(8)] {
         assert_eq!(search(&game, &limit), search(&game, &limit));
     }
-    assert_eq!(search(&game, &AlphaBetaLimit::nodes(30_000)).nodes, 30_000);
+    assert_eq!(search(&game, &Limit::nodes(30_000)).nodes, 30_000);
 }
 
 #[test]
 fn a_cleared_engine_searches_like_a_new_one() {
     let never = AtomicBool::new(false);
     let mut used = AlphaBeta::new(Weights::default(), 8).unwrap();
-    let limit = AlphaBetaLimit::depth(7);
+    let limit = Limit::depth(7);
     used.search(&Game::new(), &limit, &never, &mut |_| {});
     used.clear();
     let again = used.search(&game(KIWIPETE), &limit, &never, &mut |_| {});
@@ -129,7 +130,7 @@ fn a_cleared_engine_searches_like_a_new_one() {
 
 #[test]
 fn multipv_lines_are_distinct_and_sorted() {
-    let limit = AlphaBetaLimit { multipv: 4, ..AlphaBetaLimit::depth(6) };
+    let limit = Limit { lines: 4, ..Limit::depth(6) };
     let result = search(&Game::new(), &limit);
     assert_eq!(result.lines.len(), 4);
     assert!(result.lines.is_sorted_by_key(|line| -line.score.centipawns()));
@@ -138,7 +139,7 @@ fn multipv_lines_are_distinct_and_sorted() {
     first.dedup();
     assert_eq!(first.len(), 4);
     // There are never more lines than legal moves.
-    let limit = AlphaBetaLimit { multipv: 9, ..AlphaBetaLimit::depth(4) };
+    let limit = Limit { lines: 9, ..Limit::depth(4) };
     assert_eq!(search(&game("k7/8/1K6/8/8/8/8/7R b - - 0 1"), &limit).lines.len(), 1);
 }
 
@@ -146,7 +147,7 @@ fn multipv_lines_are_distinct_and_sorted() {
 fn only_the_requested_root_moves_are_searched() {
     let game = game("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1");
     let quiet = notation::parse_uci(game.position(), "g1f2").expect("a legal move");
-    let limit = AlphaBetaLimit { searchmoves: vec![quiet], ..AlphaBetaLimit::depth(5) };
+    let limit = Limit { only: vec![quiet], ..Limit::depth(5) };
     let result = search(&game, &limit);
     assert_eq!(result.best, Some(quiet));
     assert_ne!(result.score, Score::Mate(1));
@@ -156,18 +157,18 @@ fn only_the_requested_root_moves_are_searched() {
 fn even_one_node_or_a_raised_stop_flag_yields_a_legal_move() {
     let stopped = AtomicBool::new(true);
     let mut engine = AlphaBeta::new(Weights::plain(), 1).unwrap();
-    let result = engine.search(&Game::new(), &AlphaBetaLimit::default(), &stopped, &mut |_| {});
+    let result = engine.search(&Game::new(), &Limit::default(), &stopped, &mut |_| {});
     assert!(Game::new().position().is_legal(result.best.expect("a move")));
     assert!(result.nodes <= 2048);
-    let result = search(&Game::new(), &AlphaBetaLimit::nodes(1));
+    let result = search(&Game::new(), &Limit::nodes(1));
     assert!(Game::new().position().is_legal(result.best.expect("a move")));
 }
 
 #[test]
 fn time_limits_end_the_search() {
     let time = Duration::from_millis(20);
-    assert!(search(&Game::new(), &AlphaBetaLimit::movetime(time)).depth >= 1);
-    let soft = AlphaBetaLimit { soft_time: Some(time), ..AlphaBetaLimit::default() };
+    assert!(search(&Game::new(), &Limit::movetime(time)).depth >= 1);
+    let soft = Limit { soft_time: Some(time), ..Limit::default() };
     assert!(search(&Game::new(), &soft).depth >= 1);
 }
 
@@ -177,7 +178,7 @@ fn reports_come_in_order_with_legal_lines() {
     let mut depths = Vec::new();
     let mut nodes = 0;
     let start = game(KIWIPETE);
-    let limit = AlphaBetaLimit::depth(9);
+    let limit = Limit::depth(9);
     AlphaBeta::new(Weights::default(), 1).unwrap().search(&start, &limit, &never, &mut |report| {
         depths.push(report.depth);
         assert!(report.nodes >= nodes && report.hashfull <= 1000);
@@ -197,7 +198,7 @@ fn two_threads_find_the_mate_as_well() {
     let mut engine = AlphaBeta::new(Weights::default(), 8).unwrap();
     engine.set_threads(2).unwrap();
     let &(text, moves, _) = MATES.last().expect("there are mates");
-    let limit = AlphaBetaLimit::nodes(100_000);
+    let limit = Limit::nodes(100_000);
     let result = engine.search(&game(text), &limit, &never, &mut |_| {});
     assert_eq!(result.score, Score::Mate(moves));
 }
@@ -214,7 +215,7 @@ fn unusual_positions_do_not_panic() {
         "R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1",
     ] {
         let game = game(text);
-        let result = search(&game, &AlphaBetaLimit::nodes(20_000));
+        let result = search(&game, &Limit::nodes(20_000));
         assert_eq!(result.best.is_some(), !game.legal_moves().is_empty(), "{text}");
     }
 }
@@ -269,7 +270,7 @@ fn the_hand_written_evaluation_does_not_affect_a_static_evaluator() {
             engine.set_evaluator(Box::new(Counter));
             assert_eq!(engine.evaluate(&game), Counter.evaluate(game.position()));
             let never = AtomicBool::new(false);
-            engine.search(&game, &AlphaBetaLimit::depth(8), &never, &mut |_| {})
+            engine.search(&game, &Limit::depth(8), &never, &mut |_| {})
         });
         assert_eq!(by_weights[0], by_weights[1]);
     }
@@ -282,7 +283,7 @@ fn with_a_constant_evaluator_only_mates_have_a_score() {
         let mut engine = AlphaBeta::new(Weights::default(), 8).unwrap();
         engine.set_evaluator(Box::new(Constant(0)));
         engine.set_threads(threads).unwrap();
-        let limit = AlphaBetaLimit::depth(6);
+        let limit = Limit::depth(6);
         assert_eq!(engine.search(&Game::new(), &limit, &never, &mut |_| {}).score, Score::Cp(0));
         let mate = game("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1");
         assert_eq!(engine.search(&mate, &limit, &never, &mut |_| {}).score, Score::Mate(1));
@@ -295,7 +296,7 @@ fn the_highest_static_score_is_not_a_mate() {
     for opinion in [i32::MAX, i32::MIN] {
         let mut engine = AlphaBeta::new(Weights::default(), 8).unwrap();
         engine.set_evaluator(Box::new(Constant(opinion)));
-        let limit = AlphaBetaLimit::depth(4);
+        let limit = Limit::depth(4);
         let result = engine.search(&Game::new(), &limit, &never, &mut |_| {});
         assert!(matches!(result.score, Score::Cp(_)), "{result:?}");
     }

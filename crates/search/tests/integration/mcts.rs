@@ -9,10 +9,11 @@ use selfmate_chess::notation::{parse_move, san, uci};
 use selfmate_chess::{Game, Seed};
 use selfmate_search::evaluator::{Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{
-    Batch, Expansion, Gumbel, GumbelSearch, Lockstep, Proof, RootRule, Search, SearchParams,
-    SearchResult, SearchSlot, StopCondition, Temperature, run, run_parallel,
+    Batch, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, PolicyTarget,
+    Proof, Puct, PuctFormula, RootRule, Search, SearchParams, SearchResult, SearchSlot,
+    StopCondition, Temperature, run, run_parallel,
 };
-use selfmate_search::{Evaluator, Wdl};
+use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 
 /// Small trees keep the tests fast.
 fn small(mut params: SearchParams) -> SearchParams {
@@ -33,6 +34,11 @@ fn search(
     search.result()
 }
 
+fn puct(formula: PuctFormula) -> InteriorRule {
+    let first_play_urgency = FirstPlayUrgency::Absolute(0.0);
+    InteriorRule::Puct(Puct { formula, first_play_urgency, ..Puct::default() })
+}
+
 fn rules() -> Vec<(&'static str, SearchParams)> {
     let gumbel = |search| RootRule::Gumbel(Gumbel { search, ..Gumbel::default() });
     let base = SearchParams { memory_mb: 16, ..SearchParams::default() };
@@ -42,7 +48,9 @@ fn rules() -> Vec<(&'static str, SearchParams)> {
         ("alphazero", small(SearchParams::alphazero())),
         ("gumbel", small(SearchParams::gumbel())),
         ("top-k", SearchParams { root: gumbel(GumbelSearch::TopK), ..base.clone() }),
-        ("first visit", SearchParams { expansion: Expansion::FirstVisit, ..base }),
+        ("first visit", SearchParams { expansion: Expansion::FirstVisit, ..base.clone() }),
+        ("random untried", SearchParams { expansion: Expansion::RandomUntried, ..base.clone() }),
+        ("sqrt ratio", SearchParams { interior: puct(PuctFormula::SqrtRatio), ..base }),
     ]
 }
 
@@ -128,6 +136,77 @@ fn expanding_at_the_second_visit_gives_the_same_tree() {
         search(params, &mut Scripted::new(Seed::new(8)), &Game::new(), 2_000, 1)
     };
     assert_eq!(result(Expansion::FirstVisit), result(Expansion::SecondVisit));
+}
+
+/// All positions are drawn; the first two legal moves have priors of 0.8 and 0.2.
+struct FourToOne;
+
+impl Evaluator for FourToOne {
+    fn evaluate(&mut self, leaves: &[Leaf], evaluations: &mut [Evaluation]) {
+        for (leaf, evaluation) in leaves.iter().zip(evaluations) {
+            evaluation.wdl = Wdl::DRAW;
+            evaluation.logits = vec![-30.0; leaf.legal.len()];
+            let logits = evaluation.logits.iter_mut();
+            logits.zip([4f32.ln(), 0.0]).for_each(|(logit, value)| *logit = value);
+        }
+    }
+}
+
+#[test]
+fn moves_of_equal_value_are_visited_by_prior_or_by_its_square() {
+    for (formula, expected) in [(PuctFormula::AlphaZero, 4.0), (PuctFormula::SqrtRatio, 16.0)] {
+        let params = SearchParams { interior: puct(formula), ..small(SearchParams::default()) };
+        let result = search(params, &mut FourToOne, &Game::new(), 3_400, 1);
+        let ratio = f64::from(result.moves[0].visits) / f64::from(result.moves[1].visits);
+        assert!((ratio / expected - 1.0).abs() < 0.02, "{formula:?}: {ratio}");
+    }
+}
+
+#[test]
+fn random_expansion_tries_every_move_once_in_a_random_order() {
+    let params = SearchParams {
+        expansion: Expansion::RandomUntried,
+        interior: puct(PuctFormula::AlphaZero),
+        ..small(SearchParams::default())
+    };
+    // One simulation tries one of the 20 moves, whatever the priors are.
+    let mut tried = std::collections::BTreeMap::new();
+    for seed in 0..400 {
+        let result = search(params.clone(), &mut FourToOne, &Game::new(), 1, seed);
+        *tried.entry(uci(Game::new().position(), result.best.unwrap())).or_insert(0) += 1;
+    }
+    assert_eq!(tried.len(), 20);
+    assert!(tried.values().all(|count| (4..=40).contains(count)), "{tried:?}");
+    // As many simulations as moves try each of them once; PUCT decides after that.
+    let visits = |simulations| -> Vec<u32> {
+        let result = search(params.clone(), &mut FourToOne, &Game::new(), simulations, 1);
+        result.moves.iter().map(|m| m.visits).collect()
+    };
+    assert_eq!(visits(20), [1; 20]);
+    assert!(visits(120)[0] > 60);
+}
+
+#[test]
+fn either_policy_target_goes_with_either_root() {
+    let target = |root, policy_target| {
+        let params = SearchParams { root, policy_target, ..small(SearchParams::default()) };
+        let mut evaluator = Scripted::new(Seed::new(4));
+        let result = search(params, &mut evaluator, &Game::new(), 200, 1);
+        let visits: Vec<f32> = result.moves.iter().map(|m| m.visits as f32 / 200.0).collect();
+        (result.policy_target, visits)
+    };
+    let gumbel = Gumbel::default();
+    let Gumbel { c_visit, c_scale, .. } = gumbel;
+    let improved = Some(PolicyTarget::Improved { c_visit, c_scale });
+    for root in [RootRule::Puct(None), RootRule::Gumbel(gumbel)] {
+        let (shares, visits) = target(root, Some(PolicyTarget::Visits));
+        assert_eq!(shares, visits);
+        let (shares, visits) = target(root, improved);
+        assert!(shares.iter().all(|share| *share > 0.0) && shares != visits);
+        // Without the setting, the root rule decides.
+        let own = if root == RootRule::Puct(None) { Some(PolicyTarget::Visits) } else { improved };
+        assert_eq!(target(root, None), target(root, own));
+    }
 }
 
 #[test]
@@ -364,7 +443,8 @@ fn temperature_draws_moves_by_visits() {
 
 #[test]
 fn rollouts_see_who_is_ahead() {
-    for playout in [Playout::Full, Playout::default()] {
+    for playout in [Playout::Full, Playout::Random { plies: 200 }, Playout::Material { plies: 40 }]
+    {
         let game = parse_game("k7/8/8/8/8/8/1R6/KQ6 w - - 0 1").unwrap();
         let mut rollout = Rollout::new(playout, Seed::new(1));
         let mean = (0..400).map(|_| rollout.play(&game).value()).sum::<f32>() / 400.0;
@@ -399,7 +479,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_position_can_be_searched(seed in any::<u64>(), plies in 0..120usize, rule in 0..6usize) {
+    fn any_position_can_be_searched(seed in any::<u64>(), plies in 0..120usize, rule in 0..8usize) {
         let mut game = Game::new();
         let mut rng = Seed::new(seed).rng();
         for _ in 0..plies {

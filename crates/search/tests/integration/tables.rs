@@ -11,9 +11,10 @@ use selfmate_chess::fen::{parse_game, to_fen};
 use selfmate_chess::notation::uci;
 use selfmate_chess::tablebase::{Syzygy, TableResult, Tablebase, Tables};
 use selfmate_chess::{Board, Chess, Color, Game, Move, Piece, Position, Rng, Seed, Square};
-use selfmate_search::alphabeta::{AlphaBeta, AlphaBetaLimit, AlphaBetaResult, Score, Weights};
+use selfmate_search::alphabeta::{AlphaBeta, AlphaBetaResult, Score, Weights};
 use selfmate_search::evaluator::{Material, Uniform};
 use selfmate_search::mcts::{Proof, Search, SearchParams, SearchResult, StopCondition, run};
+use selfmate_search::player::Limit;
 use selfmate_search::{Evaluator, Wdl};
 
 /// After White captures the pawn, king and rook against king is left.
@@ -50,7 +51,7 @@ fn alphabeta(game: &Game, tables: Option<Tables>, depth: u32) -> AlphaBetaResult
     let mut search = AlphaBeta::new(Weights::default(), 4).unwrap();
     search.set_tables(tables);
     let never = AtomicBool::new(false);
-    search.search(game, &AlphaBetaLimit::depth(depth), &never, &mut |_| {})
+    search.search(game, &Limit::depth(depth), &never, &mut |_| {})
 }
 
 fn mcts(
@@ -98,7 +99,7 @@ fn tablebase_hits_of_all_threads_are_counted() {
     search.set_threads(3).unwrap();
     search.set_tables(Some(rook_ending(TableResult::Win)));
     let never = AtomicBool::new(false);
-    let result = search.search(&game, &AlphaBetaLimit::depth(8), &never, &mut |_| {});
+    let result = search.search(&game, &Limit::depth(8), &never, &mut |_| {});
     assert_eq!(text(&game, result.best), "a1a2");
     assert!(result.tablebase_hits > 0);
 }
@@ -207,7 +208,7 @@ fn alphabeta_wins_positions_that_are_won_by_tablebase() {
             let never = AtomicBool::new(false);
             let winner = play_out(game, &mut rng, |game| {
                 // One ply: without tables it would not even see the mate.
-                let limit = AlphaBetaLimit::depth(1);
+                let limit = Limit::depth(1);
                 let result = search.search(game, &limit, &never, &mut |_| {});
                 assert!(result.tablebase_hits > 0);
                 assert!(matches!(result.score, Score::Cp(19_000..) | Score::Mate(1..)));
@@ -250,7 +251,7 @@ fn lines_are_sorted_by_tablebase_rank() {
     search.set_tables(Some(tables.clone()));
     let never = AtomicBool::new(false);
     let legal = game.legal_moves();
-    let limit = AlphaBetaLimit { multipv: legal.len(), ..AlphaBetaLimit::depth(3) };
+    let limit = Limit { lines: legal.len(), ..Limit::depth(3) };
     let result = search.search(&game, &limit, &never, &mut |_| {});
     let ranking = tables.rank_moves(&game, &legal).unwrap();
     assert_eq!(result.lines.len(), legal.len());

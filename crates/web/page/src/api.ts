@@ -57,11 +57,25 @@ export interface Alarm {
 export interface RunDetail extends RunSummary {
   ratings: Rating[];
   alarms: Alarm[];
+  /** The charts of its learner, in order. */
+  charts: ChartInfo[];
   notes: string[];
   /** Damaged files that were skipped. */
   warnings: string[];
   config: Record<string, unknown> | null;
   said: string[];
+  /** The moves that lost a tuned engine's games; null for other learners. */
+  mistakes: Mistakes | null;
+}
+export interface Mistakes {
+  games: number;
+  rows: { kind: string; opening: number; middlegame: number; endgame: number }[];
+}
+export interface ChartInfo {
+  title: string;
+  hint: string;
+  unit: 'number' | 'amount' | 'share';
+  curves: { metric: string; label: string }[];
 }
 export interface Curves {
   records: number;
@@ -130,8 +144,8 @@ export interface GameRow extends Outcome {
 export interface Generations { sealed: number[]; open: number | null; open_games: number }
 
 export interface Score { cp?: number; mate?: number }
-export interface Thought {
-  kind: 'thought';
+export interface SearchInfo {
+  kind: 'info';
   rank: number;
   line: Move[];
   /** Null for a move without visits. */
@@ -249,12 +263,12 @@ export interface ValueMap {
   turn: 'white' | 'black';
   discount: number;
   learned: (number | null)[];
-  truth: (number | null)[];
+  tablebase: (number | null)[];
   plies: (number | null)[];
   error: number;
 }
 export interface EndingMove extends Move {
-  truth: number;
+  tablebase: number;
   plies: number | null;
   learned: number;
   is_best: boolean;
@@ -264,7 +278,7 @@ export interface EndingPosition {
   fen: string;
   turn: 'white' | 'black';
   learned: number;
-  truth: number;
+  tablebase: number;
   plies: number | null;
   outcome: Outcome | null;
   moves: EndingMove[];
@@ -272,7 +286,7 @@ export interface EndingPosition {
 
 export interface PlayerInfo { spec: string; searches_tree: boolean }
 
-export interface Effort { sims?: number; depth?: number; movetime_ms?: number }
+export interface Limit { sims?: number; depth?: number; movetime_ms?: number }
 
 /** An error reported by the server. */
 export class ApiError extends Error {

@@ -90,7 +90,7 @@ pub struct ValueMapView {
     /// The network's value.
     pub learned: Vec<Option<f64>>,
     /// The tablebase value.
-    pub truth: Vec<Option<f64>>,
+    pub tablebase: Vec<Option<f64>>,
     /// Plies to mate; `null` for draws and illegal positions.
     pub plies: Vec<Option<u8>>,
     /// The mean absolute difference between learned and tablebase values.
@@ -109,7 +109,7 @@ pub struct EndingPosition {
     /// The network's value.
     pub learned: f64,
     /// The tablebase value.
-    pub truth: f64,
+    pub tablebase: f64,
     /// Plies to mate; `null` for a draw.
     pub plies: Option<u8>,
     /// The outcome; `null` while the game is not over.
@@ -125,7 +125,7 @@ pub struct EndingMove {
     #[serde(flatten)]
     pub played: MoveView,
     /// The tablebase value after the move.
-    pub truth: f64,
+    pub tablebase: f64,
     /// Plies to mate, counted from before the move; `null` for a draw.
     pub plies: Option<u8>,
     /// The network's value of the position after the move.
@@ -199,7 +199,7 @@ pub async fn values(
             turn,
             discount,
             learned: white(&map.learned),
-            truth: white(&map.truth),
+            tablebase: white(&map.tablebase),
             plies: map.plies,
             error: map.error,
         }))
@@ -224,7 +224,7 @@ pub async fn position(
             .map_err(|error| ApiError::Bad(error.to_string()))?;
         let one = |judged: &MoveDetail| EndingMove {
             played: MoveView::new(&found.position, judged.played),
-            truth: turn.white(Oracle::value(judged.verdict, discount)),
+            tablebase: turn.white(Oracle::value(judged.verdict, discount)),
             plies: judged.verdict.plies(),
             learned: turn.white(judged.learned),
             is_best: judged.is_best,
@@ -234,7 +234,7 @@ pub async fn position(
             fen: to_fen(&found.position),
             turn,
             learned: turn.white(found.learned),
-            truth: turn.white(Oracle::value(found.verdict, discount)),
+            tablebase: turn.white(Oracle::value(found.verdict, discount)),
             plies: found.verdict.plies(),
             outcome: Game::from_position(found.position.clone()).outcome().map(OutcomeView::from),
             moves: found.moves.iter().map(one).collect(),

@@ -19,8 +19,8 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::blocking::{self, Cost, run_blocking, search};
 use crate::error::{ApiError, JsonBody, Problem, int64};
-use crate::player::{Effort, threads};
-use crate::view::{ChoiceView, Line, MoveView, PositionView, ThoughtView};
+use crate::player::{LimitRequest, threads};
+use crate::view::{ChoiceView, Line, MoveView, PositionView, SearchInfoView};
 
 /// The maximum number of lines of a search.
 const MAX_LINES: u64 = 32;
@@ -52,7 +52,7 @@ pub struct Opponent {
     player: String,
     /// The search limit per move.
     #[serde(default)]
-    effort: Effort,
+    limit: LimitRequest,
 }
 
 /// A player that can be built.
@@ -72,7 +72,7 @@ pub async fn player(
     State(app): State<Arc<App>>,
     JsonBody(asked): JsonBody<Opponent>,
 ) -> Result<Json<PlayerView>, ApiError> {
-    let (spec, _) = app.players.parse_for(&asked.player, asked.effort)?;
+    let (spec, _) = app.players.parse_for(&asked.player, asked.limit)?;
     // Building a player may take as much memory as a search.
     blocking::run_on_core(&app, LONGEST_START, move |app, _| {
         let searches_tree = app.players.build(&spec, 1)?.look(&[]).is_some();
@@ -84,7 +84,7 @@ pub async fn player(
 /// The player and the position to search.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Think {
+pub struct SearchRequest {
     /// The player's spec.
     #[schema(min_length = 1, max_length = 300)]
     player: String,
@@ -97,7 +97,7 @@ pub struct Think {
     moves: Vec<String>,
     /// The search limit.
     #[serde(default)]
-    effort: Effort,
+    limit: LimitRequest,
     /// The number of best lines to report; 1 by default.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 32)]
@@ -108,35 +108,35 @@ pub struct Think {
 }
 
 /// Searches a position. Sends one line of JSON for each report, then one for the chosen move.
-#[utoipa::path(post, path = "/api/think", tag = "play", request_body = Think, responses(
-    (status = 200, body = ThoughtView, content_type = "application/x-ndjson"),
+#[utoipa::path(post, path = "/api/search", tag = "play", request_body = SearchRequest, responses(
+    (status = 200, body = SearchInfoView, content_type = "application/x-ndjson"),
     (status = 422, body = Problem), (status = 503, body = Problem)))]
-pub async fn think(
+pub async fn choose_move(
     State(app): State<Arc<App>>,
-    JsonBody(think): JsonBody<Think>,
+    JsonBody(asked): JsonBody<SearchRequest>,
 ) -> Result<Response, ApiError> {
-    let game = Line { fen: think.fen, moves: think.moves }.game()?;
+    let game = Line { fen: asked.fen, moves: asked.moves }.game()?;
     if game.outcome().is_some() {
         return Err(ApiError::Bad("the game is over: there is no move to search for".into()));
     }
-    let (spec, limit) = app.players.parse_for(&think.player, think.effort)?;
-    let lines = think.lines.unwrap_or(1);
+    let (spec, limit) = app.players.parse_for(&asked.player, asked.limit)?;
+    let lines = asked.lines.unwrap_or(1);
     if !(1..=MAX_LINES).contains(&lines) {
         return Err(ApiError::Malformed(format!("lines is {lines}: expected 1 to {MAX_LINES}")));
     }
     let lines = lines as usize;
-    let seed = think.seed.unwrap_or(1);
+    let seed = asked.seed.unwrap_or(1);
     let cost = Cost { threads: threads(&spec), at_most: LONGEST_MOVE };
     search(&app, cost, move |app, sender| {
         let limit = Limit { lines, stop: Some(Arc::clone(sender.stop())), ..limit };
         let started = Instant::now();
         let choice = app.players.with(&spec, seed, |player| {
             player.choose_observed(&game, &limit, &mut |info| {
-                sender.send_if_ready(&ThoughtView::new(&game, info));
+                sender.send_if_ready(&SearchInfoView::new(&game, info));
             })
         })?;
         let ms = started.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
-        let warning = app.passed_over(&spec);
+        let warning = app.skipped_checkpoints(&spec);
         sender.send(&ChoiceView { warning, ..ChoiceView::new(&game, &choice, ms) });
         Ok(())
     })
@@ -158,7 +158,7 @@ pub struct Review {
     moves: Vec<String>,
     /// The search limit per position.
     #[serde(default)]
-    effort: Effort,
+    limit: LimitRequest,
 }
 
 /// The review of one position of the game.
@@ -189,7 +189,9 @@ pub async fn review(
     JsonBody(review): JsonBody<Review>,
 ) -> Result<Response, ApiError> {
     let whole = Line { fen: review.fen, moves: review.moves }.game()?;
-    let (spec, limit) = app.players.parse_for(&review.player, review.effort)?;
+    let (mut spec, limit) = app.players.parse_for(&review.player, review.limit)?;
+    // Book moves have no evaluation.
+    spec.options.push(("book".to_owned(), "off".to_owned()));
     let cost = Cost { threads: threads(&spec), at_most: LONGEST_REVIEW };
     search(&app, cost, move |app, sender| {
         let limit = Limit { stop: Some(Arc::clone(sender.stop())), ..limit };

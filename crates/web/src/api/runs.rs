@@ -15,8 +15,10 @@ use crate::api::feed::FeedPlace;
 use crate::app::App;
 use crate::blocking::run_blocking;
 use crate::error::{ApiError, JsonBody, PathParams, Problem, int64};
+use crate::learner::{self, Chart};
 use crate::run::{Metrics, RunSummary};
 use crate::training_process::{MAX_MINUTES, Order};
+use crate::view::MistakesView;
 
 /// The maximum number of points of a curve; longer curves are thinned.
 const POINTS: usize = 2000;
@@ -36,6 +38,9 @@ pub struct RunDetail {
     /// Alarms in order, as in metrics.jsonl.
     #[schema(value_type = Vec<Object>)]
     pub alarms: Vec<Alarm>,
+    /// The charts of its learner: titles, hints, units, and the metrics that they draw.
+    #[schema(value_type = Vec<Object>)]
+    pub charts: &'static [Chart],
     /// Notes of resumed sessions.
     pub notes: Vec<String>,
     /// Damaged files that were skipped, such as a checkpoint newer than the one that plays.
@@ -45,6 +50,8 @@ pub struct RunDetail {
     pub config: serde_json::Value,
     /// The last lines that the training printed, if this server started it.
     pub said: Vec<String>,
+    /// The moves that lost games; `null` for learners that do not count them.
+    pub mistakes: Option<MistakesView>,
 }
 
 /// The curves of a run as columns. Each column has as many numbers as `elapsed_s`.
@@ -157,10 +164,12 @@ pub async fn show(
                     summary,
                     ratings: Vec::new(),
                     alarms: Vec::new(),
+                    charts: &[],
                     notes: Vec::new(),
                     warnings: Vec::new(),
                     config: serde_json::Value::Null,
                     said,
+                    mistakes: None,
                 }));
             }
             Err(error) => return Err(app.absent(&error)),
@@ -168,14 +177,18 @@ pub async fn show(
         let metrics = app.runs.metrics(&name).map_err(|error| app.fault(&error))?;
         let totals =
             RunTotals::new(&reader, &metrics.records).map_err(|error| app.fault(&error))?;
+        let summary = app.runs.summary(&name, &app.trainings);
         let mut detail = RunDetail {
-            summary: app.runs.summary(&name, &app.trainings),
+            charts: summary.learner.as_deref().map_or(&[], learner::charts),
+            summary,
             ratings: totals.ratings,
             alarms: totals.alarms,
             notes: totals.notes,
             warnings: app.runs.warnings(&name),
             config: serde_json::Value::Null,
             said,
+            // A damaged checkpoint is among the warnings.
+            mistakes: app.runs.mistakes(&name).unwrap_or_default(),
         };
         let text = reader.config().map_err(|error| app.fault(&error))?.unwrap_or_default();
         if let Ok(config) = text.parse::<toml::Table>() {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::position::{MoveView, OutcomeView};
-use super::thought::value_of;
+use super::search_info::value_of;
 
 /// The number of moves shown of a policy.
 const SHARES: usize = 12;
@@ -105,14 +105,13 @@ pub fn matched(record: &MatchGame, a: &str, b: &str) -> Option<GameView> {
     let start = Game::from_position(game.start().clone());
     let first = record.played.opening_plies;
     let plies = plies(start.clone(), &moves, |ply, view| {
-        let Some(thought) = ply.checked_sub(first).and_then(|ply| record.played.thoughts.get(ply))
-        else {
+        let Some(eval) = ply.checked_sub(first).and_then(|ply| record.played.evals.get(ply)) else {
             return;
         };
-        view.ms = Some(thought.ms);
+        view.ms = Some(eval.ms);
         // `fen` is the position after the move.
         let mover = Color::from_white(view.fen.split(' ').nth(1) == Some("b"));
-        let value = match (thought.mate, thought.cp) {
+        let value = match (eval.mate, eval.cp) {
             (Some(moves), _) => Some(if moves > 0 { 1.0 } else { -1.0 }),
             (None, cp) => cp.map(|cp| value_of(Score::Centipawns(cp))),
         };

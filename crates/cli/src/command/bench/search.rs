@@ -54,9 +54,9 @@ pub fn mcts_800(time: Duration) -> Part {
     per_second("tree alone, 800 simulations, PUCT", simulations, started.elapsed(), "simulations")
 }
 
-/// Random playouts as in the `rollout` player.
+/// Playouts of 40 plies, scored by material.
 pub fn rollout(time: Duration) -> Part {
-    let mut evaluator = Rollout::new(Playout::default(), Seed::new(1));
+    let mut evaluator = Rollout::new(Playout::Material { plies: 40 }, Seed::new(1));
     timed("UCT with capped playouts", time, SearchParams::uct(), &mut evaluator)
 }
 

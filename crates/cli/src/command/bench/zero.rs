@@ -11,7 +11,7 @@ use selfmate_search::mcts::{Batch, Search, SearchParams, StopCondition, run_in};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Need};
 use selfmate_selfplay::{Generation, SelfPlayConfig, SelfPlayer};
 
-use super::{Part, ROOM, Shares, per_second, sample_games};
+use super::{Part, ROOM, per_second, sample_games};
 
 pub fn values(time: Duration) -> Part {
     evaluations("network, value", Need::Value, time)
@@ -43,7 +43,10 @@ pub fn trees(time: Duration) -> Part {
     let whole = elapsed.as_secs_f64() / simulations as f64;
     let network = timed.time.as_secs_f64() / timed_simulations as f64 / whole;
     let rules = rules.as_secs_f64() / seen as f64 / whole;
-    Part { shares: Some(Shares { network, rules, tree: 1.0 - network - rules }), ..part }
+    // Rules: playing moves, detecting the end of the game, generating legal moves. Tree: everything
+    // else, such as selection, expansion and backup.
+    let shares = [("network", network), ("rules", rules), ("tree", 1.0 - network - rules)];
+    Part { shares: Some(shares.into()), ..part }
 }
 
 fn grow(evaluator: &mut dyn Evaluator, time: Duration) -> (u64, Duration) {

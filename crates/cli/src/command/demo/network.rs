@@ -44,7 +44,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
         None => Weights::random(args.shape, Seed::new(1))?,
         Some(text) => match players::model(text, runs::folder(), &|passed| runs::warn(passed)) {
             Ok(Model::Residual(weights)) => weights,
-            Ok(Model::Sparse(_) | Model::Mlp(_)) => {
+            Ok(Model::Sparse(_) | Model::Mlp(_) | Model::Conv(_)) => {
                 bail!("network '{text}' is not a residual network")
             }
             Err(error) => return Err(anyhow!("network '{text}': {error}")),

@@ -28,9 +28,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
-    let model =
-        players::model(&args.network, runs::folder(), &|passed_over| runs::warn(passed_over))
-            .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
+    let model = players::model(&args.network, runs::folder(), &|skipped| {
+        runs::warn(skipped);
+    })
+    .map_err(|error| anyhow!("network '{}': {error}", args.network))?;
     let SelfPlaySettings { origin, config, result_weight, seed, sims } =
         SelfPlaySettings::of(&args.network)?;
     let sims = args.sims.unwrap_or(sims);

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use selfmate_run::{Progress, Record};
-use selfmate_selfplay::Watch;
+use selfmate_selfplay::{Ending, Watch};
 use selfmate_train::End;
 
 /// Time between two lines.
@@ -15,15 +15,19 @@ pub struct Lines {
     last: Option<Instant>,
 }
 
-/// The last line: how the training ended and what to do next.
-pub fn closing(name: &str, end: &End, seconds: f64, has_learned: bool) -> String {
+/// The last line: how the training of a learner ended and what to do next.
+pub fn closing(learner: &str, name: &str, end: &End, seconds: f64, has_learned: bool) -> String {
     let how = match end {
         End::Stopped => "stopped",
         End::Finished | End::Done(_) | End::Collapsed(_) => "finished",
     };
     let time = clock(seconds);
     let time = time.trim();
-    if has_learned {
+    if has_learned && Ending::by_name(learner).is_some() {
+        format!(
+            "{how} after {time}: see it play a won position against the exact defender with `selfmate play run:{name}`"
+        )
+    } else if has_learned {
         format!("{how} after {time}: play against it with `selfmate play run:{name}`")
     } else {
         format!(
@@ -125,12 +129,17 @@ mod tests {
 
     #[test]
     fn a_run_without_training_steps_is_not_offered_as_an_opponent() {
-        let text = |has_learned| closing("tonight", &End::Finished, 61.0, has_learned);
+        let text = |has_learned| closing("zero", "tonight", &End::Finished, 61.0, has_learned);
         assert_eq!(
             text(true),
             "finished after 1:01: play against it with `selfmate play run:tonight`"
         );
         assert!(text(false).starts_with("finished after 1:01, before the first training step"));
+        let ending = closing("krk", "rook", &End::Stopped, 61.0, true);
+        assert!(
+            ending.ends_with("against the exact defender with `selfmate play run:rook`"),
+            "{ending}"
+        );
     }
 
     #[test]

@@ -34,8 +34,42 @@ pub enum AxisError {
     Config(#[from] ConfigError),
 }
 
+/// How axes become combinations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Design {
+    /// Every combination of all axes.
+    #[default]
+    Grid,
+    /// One axis at a time; all other settings stay as they are.
+    Each,
+}
+
+/// The axes of the whole study, for [`Design::Each`].
+pub const STUDY: [&str; 13] = [
+    "encoder=mlp,cnn,residual",
+    "units=16,64,256",
+    "root_rule=greedy,puct,top_k,gumbel",
+    "puct_formula=alphazero,sqrt_ratio",
+    "expansion=first_visit,second_visit,random_untried",
+    "policy_target=visits,improved",
+    "lambda=0,0.5,1",
+    "result_weight=0,0.5,1",
+    "max_plies=24,50,100",
+    "c_puct=0.5,1.5,4",
+    "sims=25,50,100,200",
+    "priors=network,uniform",
+    "transpositions=0,100000",
+];
+
 /// Short names and their settings.
-const NAMES: [(&str, &[&str]); 7] = [
+const NAMES: [(&str, &[&str]); 13] = [
+    ("encoder", &["network.encoder"]),
+    ("puct_formula", &["selfplay.puct_formula"]),
+    ("expansion", &["selfplay.expansion"]),
+    ("policy_target", &["selfplay.policy_target"]),
+    ("lambda", &["learning.lambda"]),
+    ("result_weight", &["learning.result_weight.from", "learning.result_weight.to"]),
     ("root_rule", &["selfplay.root_rule"]),
     ("sims", &["selfplay.simulations.from", "selfplay.simulations.to"]),
     ("c_puct", &["selfplay.c_puct"]),
@@ -77,16 +111,35 @@ impl fmt::Display for Cell {
     }
 }
 
-/// All combinations with their configs; the last axis changes fastest.
+/// All combinations with their configs; in a grid, the last axis changes fastest.
 pub(super) fn cells(
     config: &EndgameConfig,
     axes: &[Axis],
+    design: Design,
 ) -> Result<Vec<(Cell, EndgameConfig)>, AxisError> {
-    let mut cells = vec![(Cell(Vec::new()), config.clone())];
-    for (index, axis) in axes.iter().enumerate() {
-        if axes[..index].iter().any(|other| other.name == axis.name) {
-            return Err(AxisError::Twice(axis.name.clone()));
+    match design {
+        Design::Grid => grid(config, axes),
+        Design::Each => {
+            check_names(axes)?;
+            let cells = |axis| grid(config, std::slice::from_ref(axis));
+            Ok(axes.iter().map(cells).collect::<Result<Vec<_>, _>>()?.concat())
         }
+    }
+}
+
+fn check_names(axes: &[Axis]) -> Result<(), AxisError> {
+    let is_repeated =
+        |index: usize| axes[..index].iter().any(|other| other.name == axes[index].name);
+    match (0..axes.len()).find(|&index| is_repeated(index)) {
+        Some(index) => Err(AxisError::Twice(axes[index].name.clone())),
+        None => Ok(()),
+    }
+}
+
+fn grid(config: &EndgameConfig, axes: &[Axis]) -> Result<Vec<(Cell, EndgameConfig)>, AxisError> {
+    check_names(axes)?;
+    let mut cells = vec![(Cell(Vec::new()), config.clone())];
+    for axis in axes {
         let mut next = Vec::new();
         for (cell, config) in &cells {
             for value in &axis.values {
@@ -114,7 +167,7 @@ mod tests {
     use selfmate_selfplay::{Priors, RootRuleName};
 
     use super::*;
-    use crate::endgame::default;
+    use crate::endgame::{default, spec};
 
     fn axes(texts: &[&str]) -> Vec<Axis> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
@@ -124,7 +177,7 @@ mod tests {
     fn every_combination_occurs_once() {
         let config = default(Ending::Krk);
         let axes_given = axes(&["root_rule=greedy,top_k,gumbel", "sims=16,32", "units=8"]);
-        let cells = cells(&config, &axes_given).unwrap();
+        let cells = cells(&config, &axes_given, Design::Grid).unwrap();
         assert_eq!(cells.len(), 6);
         let (cell, last) = &cells[5];
         assert_eq!(cell.to_string(), "root_rule=gumbel sims=32 units=8");
@@ -140,10 +193,37 @@ mod tests {
             "transpositions=1000",
             "selfplay.candidates=4",
         ]);
-        let cells = super::cells(&config, &all).unwrap();
+        let cells = super::cells(&config, &all, Design::Grid).unwrap();
         assert_eq!((cells[1].1.selfplay.c_puct, cells[1].1.selfplay.max_plies), (2.5, 40));
         assert_eq!(cells[0].1.selfplay.priors, Priors::Uniform);
-        assert_eq!(super::cells(&config, &[]).unwrap().len(), 1);
+        assert_eq!(super::cells(&config, &[], Design::Grid).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn each_axis_of_the_study_changes_one_thing() {
+        for (ending, preset) in
+            [(Ending::Krk, default(Ending::Krk)), (Ending::Kpk, spec(Ending::Kpk))]
+        {
+            let cells = cells(&preset, &axes(&STUDY), Design::Each).unwrap();
+            assert_eq!(cells.len(), 37, "{ending:?}");
+            for axis in axes(&STUDY) {
+                let own: Vec<_> =
+                    cells.iter().filter(|(cell, _)| cell.0[0].0 == axis.name).collect();
+                assert!(own.iter().all(|(cell, _)| cell.0.len() == 1));
+                assert_eq!(own.len(), axis.values.len());
+                for (index, (cell, config)) in own.iter().enumerate() {
+                    let differs = own[..index].iter().all(|(_, other)| other != config);
+                    assert!(differs, "{cell}: as an earlier value");
+                }
+            }
+        }
+        let config = default(Ending::Krk);
+        let is_default = |(_, changed): &&(Cell, EndgameConfig)| *changed == config;
+        let cells = cells(&config, &axes(&STUDY), Design::Each).unwrap();
+        // The axes without the default among their values: units, policy_target.
+        assert_eq!(cells.iter().filter(is_default).count(), STUDY.len() - 2);
+        let twice = super::cells(&config, &axes(&["sims=1", "sims=2"]), Design::Each);
+        assert!(twice.unwrap_err().to_string().contains("twice"));
     }
 
     #[test]
@@ -151,8 +231,9 @@ mod tests {
         for text in ["root_rule", "=a", "root_rule=", "root_rule=a,,b"] {
             assert!(text.parse::<Axis>().is_err(), "{text}");
         }
-        let message =
-            |texts: &[&str]| cells(&default(Ending::Krk), &axes(texts)).unwrap_err().to_string();
+        let message = |texts: &[&str]| {
+            cells(&default(Ending::Krk), &axes(texts), Design::Grid).unwrap_err().to_string()
+        };
         assert!(message(&["root_rule=slow"]).contains("slow"), "{}", message(&["root_rule=slow"]));
         assert!(message(&["colour=red"]).contains("colour"));
         assert!(message(&["sims=0"]).contains("selfplay.simulations.from is 0"));

@@ -106,16 +106,50 @@ fn t_quantile(freedom: usize) -> f64 {
     TABLE.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96)
 }
 
+/// The metrics of [`axes_markdown`].
+const IN_AXES: [&str; 6] =
+    ["mate_share", "regret_plies", "optimal_share", "thrown_share", "value_error", "games"];
+/// Those of them with a chart.
+const DRAWN_IN_AXES: [&str; 2] = ["mate_share", "regret_plies"];
+
+/// A table for each axis of [`Design::Each`](super::Design::Each), with links to its charts.
+pub fn axes_markdown(ending: &str, outcomes: &[Outcome]) -> String {
+    let mut text = String::new();
+    for (axis, outcomes) in by_axis(outcomes) {
+        let _ = writeln!(text, "### `{axis}`\n");
+        text.push_str(&summarise(outcomes).markdown_of(|metric| IN_AXES.contains(&metric.name)));
+        for metric in DRAWN_IN_AXES {
+            let title = format!("{ending}: {} by {axis}", metric.replace('_', " "));
+            let _ = write!(text, "\n![{title}]({axis}-{metric}.svg)\n");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The outcomes of each axis of [`Design::Each`](super::Design::Each), with its name.
+pub fn by_axis(outcomes: &[Outcome]) -> impl Iterator<Item = (&str, &[Outcome])> {
+    fn axis(outcome: &Outcome) -> &str {
+        outcome.cell.0.first().map_or("", |(name, _)| name)
+    }
+    outcomes.chunk_by(|a, b| axis(a) == axis(b)).map(|own| (axis(&own[0]), own))
+}
+
 impl Summary {
     /// The table as Markdown.
     pub fn markdown(&self) -> String {
+        self.markdown_of(|_| true)
+    }
+
+    fn markdown_of(&self, is_wanted: impl Fn(&Metric) -> bool) -> String {
         let names = self.rows.first().map_or(&[][..], |row| &row.cell.0[..]);
-        let titles = Metric::ALL.iter().map(|metric| metric.title);
+        let titles = Metric::ALL.iter().filter(|m| is_wanted(m)).map(|metric| metric.title);
         let head: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).chain(titles).collect();
         let mut text = format!("| {} |\n|{}\n", head.join(" | "), "---|".repeat(head.len()));
         for row in &self.rows {
             let values = row.cell.0.iter().map(|(_, value)| value.clone());
-            let means = row.means.iter().map(|mean| match mean.half {
+            let means = row.means.iter().zip(&Metric::ALL).filter(|(_, m)| is_wanted(m));
+            let means = means.map(|(mean, _)| match mean.half {
                 Some(half) => format!("{} ± {}", number(mean.mean), number(half)),
                 None => number(mean.mean),
             });
@@ -162,9 +196,10 @@ pub fn results_csv(outcomes: &[Outcome]) -> String {
     text.push_str("seed,simulations,positions");
     Metric::ALL.iter().for_each(|metric| text.extend([",", metric.name]));
     text.push('\n');
+    let has_many_axes = has_many_axes(outcomes);
     for run in outcomes {
         for point in &run.points {
-            start(run, &mut text);
+            start(run, has_many_axes, &mut text);
             let _ = write!(text, "{},{},{}", run.seed, point.simulations, point.positions);
             for metric in Metric::ALL {
                 let _ = write!(text, ",{}", (metric.of)(point));
@@ -179,8 +214,9 @@ pub fn results_csv(outcomes: &[Outcome]) -> String {
 pub fn speed_csv(outcomes: &[Outcome]) -> String {
     let mut text = head(outcomes);
     text.push_str("seed,seconds,play_seconds,simulations_per_second\n");
+    let has_many_axes = has_many_axes(outcomes);
     for run in outcomes {
-        start(run, &mut text);
+        start(run, has_many_axes, &mut text);
         let simulations = run.points.last().map_or(0, |point| point.simulations);
         let speed = simulations as f64 / run.play_seconds.max(1e-9);
         let _ =
@@ -189,13 +225,27 @@ pub fn speed_csv(outcomes: &[Outcome]) -> String {
     text
 }
 
+/// The columns of the settings: one for each axis of a grid, or the axis and its value.
 fn head(outcomes: &[Outcome]) -> String {
+    if has_many_axes(outcomes) {
+        return "axis,value,".to_owned();
+    }
     let names = outcomes.first().map_or(&[][..], |run| &run.cell.0[..]);
     names.iter().map(|(name, _)| format!("{name},")).collect()
 }
 
-fn start(run: &Outcome, text: &mut String) {
-    run.cell.0.iter().for_each(|(_, value)| text.extend([value.as_str(), ","]));
+fn start(run: &Outcome, has_many_axes: bool, text: &mut String) {
+    for (name, value) in &run.cell.0 {
+        if has_many_axes {
+            text.extend([name.as_str(), ","]);
+        }
+        text.extend([value.as_str(), ","]);
+    }
+}
+
+/// Whether each outcome has an axis of its own.
+fn has_many_axes(outcomes: &[Outcome]) -> bool {
+    by_axis(outcomes).nth(1).is_some()
 }
 
 #[cfg(test)]
@@ -235,6 +285,22 @@ mod tests {
         let pictures = summary.pictures("krk");
         assert_eq!(pictures[0].0, "mate_share.svg");
         assert!(pictures[0].1.contains("rule=greedy"));
+    }
+
+    #[test]
+    fn outcomes_of_several_axes_name_them() {
+        let mut runs = [outcome("greedy", 1, 0.7), outcome("halving", 1, 0.8)];
+        runs[1].cell = Cell(vec![("sims".to_owned(), "8".to_owned())]);
+        let results = results_csv(&runs);
+        assert!(results.starts_with("axis,value,seed,simulations,"), "{results}");
+        assert!(results.lines().nth(2).unwrap().starts_with("sims,8,1,1000,"), "{results}");
+        assert_eq!(speed_csv(&runs).lines().nth(1), Some("rule,greedy,1,2.0,0.5,2000"));
+        let text = axes_markdown("krk", &runs);
+        assert!(text.starts_with("### `rule`\n\n| rule | mates | regret |"), "{text}");
+        assert!(
+            text.contains("\n| 8 | 0.800 |") && text.contains("(sims-regret_plies.svg)"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -6,7 +6,14 @@ use super::*;
 use crate::residual::ValueHead;
 
 fn weights() -> Weights {
-    let config = Config { planes: 13, blocks: 1, filters: 16, squeeze: 4, value: ValueHead::Wdl };
+    let config = Config {
+        planes: 13,
+        blocks: 1,
+        filters: 16,
+        squeeze: 4,
+        value: ValueHead::Wdl,
+        value_hidden: 256,
+    };
     Weights::random(config, Seed::new(9)).unwrap()
 }
 

@@ -8,11 +8,17 @@ use super::*;
 
 /// A small network of every kind.
 fn kinds() -> [Config; 4] {
-    let small =
-        Config { planes: 119, blocks: 2, filters: 32, squeeze: 0, value: ValueHead::Scalar };
+    let small = Config {
+        planes: 119,
+        blocks: 2,
+        filters: 32,
+        squeeze: 0,
+        value: ValueHead::Scalar,
+        value_hidden: 256,
+    };
     [
         small,
-        Config { squeeze: 8, ..small },
+        Config { squeeze: 8, value_hidden: 48, ..small },
         Config { planes: 13, filters: 48, value: ValueHead::Wdl, ..small },
         Config { planes: 9, blocks: 1, filters: 80, ..small },
     ]

@@ -1,6 +1,6 @@
 //! Both heads, forwards and backwards, one segment at a time.
 
-use super::super::config::{VALUE_HIDDEN, ValueHead};
+use super::super::config::ValueHead;
 use super::super::kernel::{Floats, LANES, Left, Right, Shape};
 use super::super::network::POLICY_INPUTS;
 use super::super::squeeze::{add_scaled, dot};
@@ -96,22 +96,23 @@ impl Head<'_> {
     fn value_losses(&self, segment: &mut Segment) {
         let Tower { kernel, weights, prepared, .. } = *self.tower;
         let layout = weights.layout();
-        let count = segment.count;
+        let (count, units) = (segment.count, layout.config.value_hidden);
         let bias = weights.at(&layout.value_hidden.bias);
         let matrix = weights.at(&layout.value_output.weight);
-        let mut hidden = Floats::zeros(count * VALUE_HIDDEN);
-        for row in hidden.chunks_exact_mut(VALUE_HIDDEN) {
+        let mut hidden = Floats::zeros(count * units);
+        for row in hidden.chunks_exact_mut(units) {
             row.copy_from_slice(bias);
         }
-        let shape = Shape { rows: count, depth: 64, columns: VALUE_HIDDEN };
+        let shape = Shape { rows: count, depth: 64, columns: units };
         let left = Left::rows(&segment.value, 64);
-        let right = Right::packed(&prepared.hidden, 64, VALUE_HIDDEN);
-        kernel.product_add(shape, left, right, &mut hidden, VALUE_HIDDEN);
+        let right = Right::packed(&prepared.hidden, 64, units);
+        kernel.product_add(shape, left, right, &mut hidden, units);
 
         let small = &mut segment.small;
-        for (position, hidden) in hidden.chunks_exact_mut(VALUE_HIDDEN).enumerate() {
+        let mut by_hidden = vec![0.0; units];
+        for (position, hidden) in hidden.chunks_exact_mut(units).enumerate() {
             hidden.iter_mut().for_each(|unit| *unit = unit.max(0.0));
-            let rows = matrix.chunks_exact(VALUE_HIDDEN);
+            let rows = matrix.chunks_exact(units);
             let biases = weights.at(&layout.value_output.bias);
             let mut outputs = [0.0; 3];
             for ((out, row), bias) in outputs.iter_mut().zip(rows.clone()).zip(biases) {
@@ -119,8 +120,8 @@ impl Head<'_> {
             }
             let (loss, by_outputs) = self.value_loss(outputs, segment.first + position);
             segment.losses[1] += loss;
-            let mut by_hidden = [0.0; VALUE_HIDDEN];
-            let gradients = small.output.chunks_exact_mut(VALUE_HIDDEN);
+            by_hidden.fill(0.0);
+            let gradients = small.output.chunks_exact_mut(units);
             let gradients = gradients.zip(&mut small.output_bias).zip(rows);
             for (((gradient, bias), row), derivative) in gradients.zip(by_outputs) {
                 add_scaled(gradient, hidden, derivative);
@@ -128,20 +129,20 @@ impl Head<'_> {
                 add_scaled(&mut by_hidden, row, derivative);
             }
             // From here on, `hidden` holds the derivatives of the units.
-            let units = hidden.iter_mut().zip(by_hidden).zip(&mut small.hidden_bias);
-            for ((unit, derivative), bias) in units {
-                *unit = if *unit > 0.0 { derivative } else { 0.0 };
+            let derivatives = hidden.iter_mut().zip(&by_hidden).zip(&mut small.hidden_bias);
+            for ((unit, derivative), bias) in derivatives {
+                *unit = if *unit > 0.0 { *derivative } else { 0.0 };
                 *bias += *unit;
             }
         }
 
-        let shape = Shape { rows: VALUE_HIDDEN, depth: count, columns: 64 };
-        let left = Left::columns(&hidden, VALUE_HIDDEN);
+        let shape = Shape { rows: units, depth: count, columns: 64 };
+        let left = Left::columns(&hidden, units);
         kernel.product(shape, left, Right::rows(&segment.value, 64), &mut small.hidden, 64);
-        let shape = Shape { rows: count, depth: VALUE_HIDDEN, columns: 64 };
+        let shape = Shape { rows: count, depth: units, columns: 64 };
         let right = Right::rows(weights.at(&layout.value_hidden.weight), 64);
         let mut by_value = Floats::zeros(count * 64);
-        kernel.product(shape, Left::rows(&hidden, VALUE_HIDDEN), right, &mut by_value, 64);
+        kernel.product(shape, Left::rows(&hidden, units), right, &mut by_value, 64);
         let backs = segment.head_back.chunks_exact_mut(LANES);
         for ((back, value), derivative) in backs.zip(&*segment.value).zip(&*by_value) {
             back[VALUE_COLUMN] = if *value > 0.0 { *derivative } else { 0.0 };

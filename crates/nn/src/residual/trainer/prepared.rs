@@ -2,7 +2,6 @@
 
 use rayon::prelude::*;
 
-use super::super::config::VALUE_HIDDEN;
 use super::super::kernel::{Floats, LANES, Right};
 use super::super::network::packed;
 use super::super::weights::Weights;
@@ -67,6 +66,7 @@ impl Prepared {
                 self.head_back[Right::index(LANES, filters, column, filter)] = *value;
             }
         }
-        self.hidden = packed(weights.at(&layout.value_hidden.weight), 64, VALUE_HIDDEN);
+        self.hidden =
+            packed(weights.at(&layout.value_hidden.weight), 64, layout.config.value_hidden);
     }
 }

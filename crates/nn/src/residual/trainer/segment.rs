@@ -1,6 +1,6 @@
 //! A part of a batch that is processed as a unit, and the buffers of the threads.
 
-use super::super::config::{Config, VALUE_HIDDEN};
+use super::super::config::Config;
 use super::super::kernel::{Floats, LANES, Tiles};
 use super::super::network::POLICY_INPUTS;
 use super::super::squeeze::GateState;
@@ -143,14 +143,14 @@ pub struct Small {
 impl Small {
     fn new(config: Config) -> Small {
         let (filters, squeeze) = (config.filters, config.squeeze);
-        let outputs = config.value.outputs();
+        let (outputs, units) = (config.value.outputs(), config.value_hidden);
         let gate = || [squeeze * filters, squeeze, squeeze * filters, filters].map(zeros);
         let blocks = if squeeze == 0 { 0 } else { config.blocks };
         Small {
             head: Floats::zeros(filters * LANES),
-            hidden: Floats::zeros(VALUE_HIDDEN * 64),
-            hidden_bias: zeros(VALUE_HIDDEN),
-            output: zeros(outputs * VALUE_HIDDEN),
+            hidden: Floats::zeros(units * 64),
+            hidden_bias: zeros(units),
+            output: zeros(outputs * units),
             output_bias: zeros(outputs),
             gates: (0..blocks).map(|_| gate()).collect(),
         }

@@ -8,7 +8,14 @@ use super::super::session::{Outputs, Session};
 use super::*;
 
 fn tiny() -> Config {
-    Config { planes: 13, blocks: 2, filters: 16, squeeze: 0, value: ValueHead::Scalar }
+    Config {
+        planes: 13,
+        blocks: 2,
+        filters: 16,
+        squeeze: 0,
+        value: ValueHead::Scalar,
+        value_hidden: 256,
+    }
 }
 
 fn trainer(weights: &Weights, threads: usize) -> Trainer {
@@ -19,7 +26,7 @@ fn trainer(weights: &Weights, threads: usize) -> Trainer {
 fn gradients_match_finite_differences() {
     let kinds = [
         tiny(),
-        Config { squeeze: 4, blocks: 1, ..tiny() },
+        Config { squeeze: 4, blocks: 1, value_hidden: 48, ..tiny() },
         Config { value: ValueHead::Wdl, blocks: 1, planes: 9, filters: 32, ..tiny() },
     ];
     for config in kinds {

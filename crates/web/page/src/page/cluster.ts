@@ -4,6 +4,7 @@ import { get } from '../api';
 import { h, replace } from '../dom';
 import { count, short, span } from '../format';
 import { pollShowingErrors } from '../part/poll';
+import { table } from '../part/table';
 import { fact } from './runs';
 
 interface Worker {
@@ -13,7 +14,7 @@ interface Worker {
   games: number;
   games_per_second: number;
   duplicates: number;
-  refused: Record<string, number>;
+  rejected: Record<string, number>;
   audited: number;
   held: number;
   silent_s: number;
@@ -26,7 +27,7 @@ interface Cluster {
   missing: number;
   games: number;
   waiting: number | null;
-  refused: Record<string, number>;
+  rejected: Record<string, number>;
   members: number;
   workers: Worker[];
   bans: Record<string, string>;
@@ -72,9 +73,9 @@ function parts(cluster: Cluster): HTMLElement[] {
   const found: HTMLElement[] = [tiles];
   if (workers.length === 0) found.push(h('p', { class: 'hint' }, 'No worker has connected yet.'));
   else found.push(table('Workers', workerColumns, workers.map((worker) => workerRow(worker, cluster.network !== null))));
-  const refused = Object.entries(cluster.refused);
-  if (refused.length > 0) {
-    found.push(table('Rejected games', ['Reason', 'Games'], refused.map(([kind, games]) => [kind, count(games)])));
+  const rejected = Object.entries(cluster.rejected);
+  if (rejected.length > 0) {
+    found.push(table('Rejected games', ['Reason', 'Games'], rejected.map(([kind, games]) => [kind, count(games)])));
   }
   const bans = Object.entries(cluster.bans);
   if (bans.length > 0) found.push(table('Banned workers', ['Worker', 'Reason'], bans));
@@ -86,7 +87,7 @@ const workerColumns = [
 ];
 
 function workerRow(worker: Worker, hasNetwork: boolean): string[] {
-  const refused = Object.entries(worker.refused).map(([kind, games]) => `${count(games)} ${kind}`);
+  const rejected = Object.entries(worker.rejected).map(([kind, games]) => `${count(games)} ${kind}`);
   return [
     worker.name,
     count(worker.threads),
@@ -95,25 +96,8 @@ function workerRow(worker: Worker, hasNetwork: boolean): string[] {
     count(worker.held),
     count(worker.audited),
     count(worker.duplicates),
-    refused.length === 0 ? '0' : refused.join(', '),
+    rejected.length === 0 ? '0' : rejected.join(', '),
     !hasNetwork ? '–' : worker.is_current ? 'newest' : 'older',
     `${span(worker.silent_s)} ago`,
   ];
-}
-
-/** A table whose first column names the row. */
-function table(caption: string, columns: string[], rows: string[][]): HTMLElement {
-  const row = ([name = '', ...rest]: string[]): HTMLElement =>
-    h('tr', {}, h('th', { scope: 'row' }, name), ...rest.map((text) => h('td', {}, text)));
-  return h(
-    'div',
-    { class: 'game-list', tabindex: 0, role: 'region', 'aria-label': caption },
-    h(
-      'table',
-      { class: 'numbers' },
-      h('caption', {}, caption),
-      h('thead', {}, h('tr', {}, ...columns.map((text) => h('th', { scope: 'col' }, text)))),
-      h('tbody', {}, ...rows.map(row)),
-    ),
-  );
 }

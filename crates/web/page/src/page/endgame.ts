@@ -81,9 +81,9 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
     void look();
   };
   const learned = new HeatBoard('Learned', 'the network’s expected result for White', choose);
-  const truth = new HeatBoard('Tablebase', 'the result of best play for White', choose);
+  const tablebase = new HeatBoard('Tablebase', 'the result of best play for White', choose);
   const difference = new HeatBoard('Difference', 'learned minus tablebase; blue: too optimistic', choose);
-  const boards = [learned, truth, difference];
+  const boards = [learned, tablebase, difference];
   let inputs = new Map<string, HTMLInputElement>();
   let chosen: string | null = null;
   let map: ValueMap | null = null;
@@ -139,12 +139,12 @@ function picture(root: HTMLElement, problem: HTMLElement, endings: Ending[], wan
       replace(problem, failure(error));
       return;
     }
-    const { learned: found, truth: known, plies, error, step: shown } = map;
+    const { learned: found, tablebase: known, plies, error, step: shown } = map;
     const pieces = new Map([...inputs].map(([piece, input]) => [input.value.trim().toLowerCase(), piece]));
     const index = (square: string): number => 'abcdefgh'.indexOf(square.charAt(0)) + 8 * (Number(square.charAt(1)) - 1);
     const percent = (value: number): string => String(Math.round(100 * value)).replace('-', '−');
     learned.show({ values: found, pieces, text: percent, describe: () => 'learned' });
-    truth.show({
+    tablebase.show({
       values: known,
       pieces,
       text: percent,
@@ -213,20 +213,20 @@ function better(move: EndingMove, other: EndingMove, turn: 'white' | 'black'): b
 }
 
 /** `White mates in 7 moves`. */
-function distance(plies: number | null, truth: number): string {
-  if (plies === null || truth === 0) return 'a draw';
-  const side = truth > 0 ? 'White' : 'Black';
+function distance(plies: number | null, tablebase: number): string {
+  if (plies === null || tablebase === 0) return 'a draw';
+  const side = tablebase > 0 ? 'White' : 'Black';
   if (plies === 0) return `${side} has given mate`;
   const moves = Math.ceil(plies / 2);
   return `${side} mates in ${moves} ${moves === 1 ? 'move' : 'moves'}`;
 }
 
 function positionView(piece: string, square: string, position: EndingPosition): HTMLElement[] {
-  const { learned, truth, plies, moves, outcome, turn } = position;
-  const sorted = moves.slice().sort((a, b) => Number(b.is_best) - Number(a.is_best) || (turn === 'white' ? b.truth - a.truth : a.truth - b.truth));
+  const { learned, tablebase, plies, moves, outcome, turn } = position;
+  const sorted = moves.slice().sort((a, b) => Number(b.is_best) - Number(a.is_best) || (turn === 'white' ? b.tablebase - a.tablebase : a.tablebase - b.tablebase));
   return [
     h('h2', {}, `${symbols[piece] ?? piece} on ${square}, ${turn === 'white' ? 'White' : 'Black'} to move`),
-    h('p', {}, h('strong', {}, `Learned ${signed(learned)}, tablebase ${signed(truth)}`), `: ${distance(plies, truth)}.`),
+    h('p', {}, h('strong', {}, `Learned ${signed(learned)}, tablebase ${signed(tablebase)}`), `: ${distance(plies, tablebase)}.`),
     outcome !== null
       ? h('p', { class: 'hint' }, `The game is over: ${outcome.reason}.`)
       : h(
@@ -242,9 +242,9 @@ function positionView(piece: string, square: string, position: EndingPosition): 
                 'tr',
                 { class: move.is_best ? 'chosen' : null },
                 h('th', { scope: 'row' }, move.san),
-                h('td', {}, signed(move.truth)),
+                h('td', {}, signed(move.tablebase)),
                 h('td', {}, signed(move.learned)),
-                h('td', {}, distance(move.plies, move.truth)),
+                h('td', {}, distance(move.plies, move.tablebase)),
               ),
             ),
           ),

@@ -3,7 +3,7 @@
 // The game changes only after the server has accepted the change.
 
 import { failure, post, stream } from '../api';
-import type { Choice, Effort, Game, PlayerInfo, Ply, Position, Side, Thought, Verdict } from '../api';
+import type { Choice, Game, Limit, PlayerInfo, Ply, Position, SearchInfo, Side, Verdict } from '../api';
 import { announce, field, h, replace, select } from '../dom';
 import { numbered, signed } from '../format';
 import { ask } from '../part/ask';
@@ -14,11 +14,11 @@ import { PlayerChoice } from '../part/opponent';
 import { Replay } from '../part/replay';
 import { saveGame, savedGame } from '../part/saved';
 import type { SavedGame } from '../part/saved';
-import { ranked, takeThought, thoughtTable, withPlayed } from '../part/thoughts';
+import { infoTable, ranked, takeInfo, withPlayed } from '../part/searchinfo';
 
-const HINT: Effort = { movetime_ms: 600 };
+const HINT: Limit = { movetime_ms: 600 };
 const REVIEWER = 'default';
-const REVIEW: Effort = { movetime_ms: 80 };
+const REVIEW: Limit = { movetime_ms: 80 };
 /** Lines of the opponent's search. */
 const LINES = 4;
 
@@ -40,19 +40,19 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   const board = new Board('The game');
   const bar = new EvalBar();
   const wanted = (name: string, known: string | null | undefined): string => query.get(name) ?? known ?? '';
-  const opponent = new PlayerChoice('Opponent', { wanted: wanted('player', saved?.rival) });
-  const strength = select(strengths, saved === null ? 'movetime_ms:500' : paceText(saved.pace));
+  const opponent = new PlayerChoice('Opponent', { wanted: wanted('player', saved?.opponent) });
+  const strength = select(strengths, saved === null ? 'movetime_ms:500' : limitText(saved.limit));
   const side = select([['white', 'White'], ['black', 'Black'], ['random', 'random']], wanted('side', saved?.human));
   const fen = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 200, placeholder: 'standard start position' });
   fen.value = query.toString() === '' ? (saved?.start ?? '') : wanted('fen', null);
   const typed = h('input', { type: 'text', autocomplete: 'off', spellcheck: 'false', maxlength: 20, 'data-test': 'move' });
-  const showThoughts = h('input', { type: 'checkbox', id: 'show-thoughts', checked: true });
+  const showInfo = h('input', { type: 'checkbox', id: 'show-search', checked: true });
   const problem = h('div');
   const warning = h('p', { class: 'hint', role: 'status', hidden: true });
   const formError = h('div');
   const status = h('p', { class: 'game-status', role: 'status' });
   const moves = h('p', { class: 'move-text', tabindex: 0, role: 'region', 'aria-label': 'Moves' });
-  const thoughts = h('div');
+  const searchInfo = h('div');
   const review = h('div');
 
   let game: SavedGame | null = null;
@@ -67,13 +67,13 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
   let attempts = 0;
   let replay: Replay | null = null;
 
-  const effort = (): Effort => {
+  const limit = (): Limit => {
     const [key, value] = strength.value.split(':');
     return key === '' || value === undefined ? {} : { [key as string]: Number(value) };
   };
   const line = (of: SavedGame): { fen: string | null; moves: string[] } => ({ fen: of.start, moves: of.played });
   const result = (): string | null => position?.outcome?.result ?? game?.resigned ?? null;
-  const rival = (): string => (game ?? unrestored)?.rival ?? '';
+  const opponentName = (): string => (game ?? unrestored)?.opponent ?? '';
   /** Whether there is an unfinished game that the user would lose. */
   const isUnderWay = (): boolean => {
     const at = game ?? unrestored;
@@ -112,8 +112,8 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
       start: fen.value.trim() === '' ? null : fen.value.trim(),
       played: [],
       human: chosen as Side,
-      rival: opponent.value,
-      pace: effort(),
+      opponent: opponent.value,
+      limit: limit(),
       searchesTree: false,
       seed: Math.floor(Math.random() * 2 ** 31),
       resigned: null,
@@ -122,10 +122,10 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     try {
       const [found, player] = await Promise.all([
         post<Position>('/api/position', line(next), leaving.signal),
-        post<PlayerInfo>('/api/player', { player: next.rival, effort: next.pace }, leaving.signal),
+        post<PlayerInfo>('/api/player', { player: next.opponent, limit: next.limit }, leaving.signal),
       ]);
       if (attempt !== attempts) return;
-      const question = `The game against ${rival()} is not over. Start a new game anyway?`;
+      const question = `The game against ${opponentName()} is not over. Start a new game anyway?`;
       if (isUnderWay() && !(await ask(question, 'Start a new game', 'Continue this game'))) return;
       next.searchesTree = player.searches_tree;
       open(next, found);
@@ -142,7 +142,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     history.replaceState(null, '', '#/play');
     interrupt();
     replace(problem);
-    replace(thoughts);
+    replace(searchInfo);
     warning.hidden = true;
     closeReview();
     game = next;
@@ -190,16 +190,16 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
       // The piece goes back.
       if (position !== null) show(position);
       // Taking back and resigning have aborted the opponent's search.
-      const isRivalsTurn = result() === null && position !== null && position.turn !== game.human;
-      if (isRivalsTurn) status.textContent = `It is ${rival()}’s turn.`;
-      fail(error, () => void go(played, resigned), isRivalsTurn ? () => void engineMove() : undefined);
+      const isOpponentsTurn = result() === null && position !== null && position.turn !== game.human;
+      if (isOpponentsTurn) status.textContent = `It is ${opponentName()}’s turn.`;
+      fail(error, () => void go(played, resigned), isOpponentsTurn ? () => void engineMove() : undefined);
     }
   };
 
   /** Aborts and clears a hint, which belongs to the previous position. */
   const dropHint = (): void => {
     beside?.abort();
-    replace(thoughts);
+    replace(searchInfo);
   };
 
   /** Shows a new position and continues the game. */
@@ -254,29 +254,29 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     if (game === null || position === null) return;
     const [at, from, { signal }] = [game, position, control];
     const mover = from.turn;
-    const round = new Map<number, Thought>();
+    const round = new Map<number, SearchInfo>();
     let chosen: Choice | null = null;
-    status.textContent = `${at.rival} is thinking…`;
+    status.textContent = `${at.opponent} is thinking…`;
     try {
       // Alpha-beta plays weaker when it searches several lines; they are requested after its move.
       const lines = at.searchesTree ? LINES : 1;
-      await stream<Thought | Choice>(
-        '/api/think',
-        { ...line(at), player: at.rival, effort: at.pace, lines, seed: at.seed },
+      await stream<SearchInfo | Choice>(
+        '/api/search',
+        { ...line(at), player: at.opponent, limit: at.limit, lines, seed: at.seed },
         (message) => {
           if (message.kind === 'choice') chosen = message;
           else {
-            takeThought(round, message);
+            takeInfo(round, message);
             if (message.rank === 1) setValue(at, at.played.length, message.value, mover);
-            if (showThoughts.checked) showLines(ranked(round), mover, at.rival);
+            if (showInfo.checked) showLines(ranked(round), mover, at.opponent);
           }
         },
         signal,
       );
-      if (chosen === null) throw new Error(`${at.rival} did not return a move.`);
+      if (chosen === null) throw new Error(`${at.opponent} did not return a move.`);
     } catch (error) {
       if (signal.aborted) return;
-      status.textContent = `${at.rival} did not move.`;
+      status.textContent = `${at.opponent} did not move.`;
       fail(error, () => void go(at.played));
       return;
     }
@@ -286,32 +286,32 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     setValue(at, at.played.length, choice.value, mover);
     warning.hidden = choice.warning === undefined;
     warning.textContent = choice.warning ?? '';
-    announce(`${at.rival} plays ${choice.played.san}`);
+    announce(`${at.opponent} plays ${choice.played.san}`);
     await go([...at.played, choice.played.uci]);
     if (signal.aborted || game?.played.length !== at.played.length + 1) return;
     setValue(game, game.played.length, choice.value, mover);
     saveGame(game);
-    if (showThoughts.checked && choice.score !== null) void showSearch(at, from, choice, ranked(round));
+    if (showInfo.checked && choice.score !== null) void showSearch(at, from, choice, ranked(round));
   };
 
   /** Shows the opponent's lines. If its search has only one, a second search finds the others. */
-  const showSearch = async (at: SavedGame, from: Position, choice: Choice, lines: Thought[]): Promise<void> => {
-    let whose = `${at.rival} before ${numbered([choice.played], from.fen)}`;
-    const showThem = (found: Thought[]): void => {
-      if (showThoughts.checked) replace(thoughts, thoughtTable(withPlayed(found, choice).slice(0, LINES), from.turn, whose, choice.played.uci));
+  const showSearch = async (at: SavedGame, from: Position, choice: Choice, lines: SearchInfo[]): Promise<void> => {
+    let whose = `${at.opponent} before ${numbered([choice.played], from.fen)}`;
+    const showThem = (found: SearchInfo[]): void => {
+      if (showInfo.checked) replace(searchInfo, infoTable(withPlayed(found, choice).slice(0, LINES), from.turn, whose, choice.played.uci));
     };
     showThem(lines);
     if (at.searchesTree || result() !== null) return;
     const asked = new AbortController();
     beside = asked;
-    const round = new Map<number, Thought>();
+    const round = new Map<number, SearchInfo>();
     try {
-      await stream<Thought | Choice>(
-        '/api/think',
+      await stream<SearchInfo | Choice>(
+        '/api/search',
         // Another seed means another player instance, so that the opponent itself is not affected.
-        { ...line(at), player: at.rival, effort: at.pace, lines: LINES, seed: at.seed + 1 },
+        { ...line(at), player: at.opponent, limit: at.limit, lines: LINES, seed: at.seed + 1 },
         (message) => {
-          if (message.kind === 'thought') takeThought(round, message);
+          if (message.kind === 'info') takeInfo(round, message);
         },
         asked.signal,
       );
@@ -322,38 +322,38 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     }
   };
 
-  const showLines = (lines: Thought[], mover: Side, whose: string): void => {
+  const showLines = (lines: SearchInfo[], mover: Side, whose: string): void => {
     board.arrows(
       lines.map(({ line: [first] }, index) => ({
         uci: first?.uci ?? 'a1a1',
         brush: index === 0 ? 'blue' : 'paleBlue',
       })),
     );
-    replace(thoughts, thoughtTable(lines, mover, whose));
+    replace(searchInfo, infoTable(lines, mover, whose));
   };
-  showThoughts.addEventListener('change', () => {
-    if (!showThoughts.checked) replace(thoughts);
+  showInfo.addEventListener('change', () => {
+    if (!showInfo.checked) replace(searchInfo);
   });
 
   const hint = async (): Promise<void> => {
     if (game === null || position === null || position.turn !== game.human || result() !== null) return;
     const [at, mover] = [game, position.turn];
-    const round = new Map<number, Thought>();
+    const round = new Map<number, SearchInfo>();
     beside?.abort();
     const asked = new AbortController();
     beside = asked;
     status.textContent = 'Searching for a good move…';
     try {
-      await stream<Thought | Choice>(
-        '/api/think',
-        { ...line(at), player: REVIEWER, effort: HINT, lines: 3 },
+      await stream<SearchInfo | Choice>(
+        '/api/search',
+        { ...line(at), player: REVIEWER, limit: HINT, lines: 3 },
         (message) => {
-          if (message.kind !== 'thought') return;
-          takeThought(round, message);
+          if (message.kind !== 'info') return;
+          takeInfo(round, message);
           const found = ranked(round);
           if (message.rank === 1) setValue(at, at.played.length, message.value, mover);
           board.arrows(found.map(({ line: [first] }, index) => ({ uci: first?.uci ?? 'a1a1', brush: index === 0 ? 'green' : 'paleGreen' })));
-          replace(thoughts, thoughtTable(found, mover, `Hint by ${REVIEWER}`));
+          replace(searchInfo, infoTable(found, mover, `Hint by ${REVIEWER}`));
         },
         asked.signal,
       );
@@ -372,7 +372,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     if (game === null) return;
     interrupt();
     closeReview();
-    replace(thoughts);
+    replace(searchInfo);
     // Back to the last position where the user was to move.
     const back = position?.turn === game.human ? 2 : 1;
     await go(game.played.slice(0, Math.max(0, game.played.length - back)));
@@ -401,7 +401,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     replace(review, text);
     const verdicts: Verdict[] = [];
     try {
-      await stream<Verdict>('/api/review', { ...line(at), player: REVIEWER, effort: REVIEW }, (verdict) => {
+      await stream<Verdict>('/api/review', { ...line(at), player: REVIEWER, limit: REVIEW }, (verdict) => {
         verdicts.push(verdict);
         text.textContent = `Reviewing every position: ${verdicts.length} of ${at.played.length + 1}`;
       }, control.signal);
@@ -421,7 +421,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
     const plies = verdicts.flatMap(({ played: move, fen: after, check }, index): Ply[] =>
       move === null ? [] : [{ ...move, fen: after, check, value: verdicts[index - 1]?.value ?? null, draw: null, ms: null }],
     );
-    const names = { white: 'You', black: rival() };
+    const names = { white: 'You', black: opponentName() };
     return {
       number: 0,
       ...(game?.human === 'white' ? names : { white: names.black, black: names.white }),
@@ -434,7 +434,7 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
 
   const save = async (): Promise<void> => {
     if (game === null) return;
-    const names = game.human === 'white' ? ['You', rival()] : [rival(), 'You'];
+    const names = game.human === 'white' ? ['You', opponentName()] : [opponentName(), 'You'];
     const date = new Date().toISOString().slice(0, 10).replace(/-/g, '.');
     try {
       const text = await post<string>('/api/pgn', { ...line(game), white: names[0], black: names[1], date, result: result() });
@@ -481,8 +481,8 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
           h('button', { type: 'button', onclick: () => void save() }, 'Save as PGN'),
         ),
         moves,
-        h('div', { class: 'row' }, showThoughts, h('label', { for: 'show-thoughts' }, 'Show the opponent’s search')),
-        thoughts,
+        h('div', { class: 'row' }, showInfo, h('label', { for: 'show-search' }, 'Show the opponent’s search')),
+        searchInfo,
         h(
           'form',
           {
@@ -513,8 +513,8 @@ export function playPage(root: HTMLElement, _: string[], query: URLSearchParams)
 }
 
 /** The opponent's limit as a value of the form. */
-function paceText(pace: Effort): string {
-  const [found] = Object.entries(pace);
+function limitText(limit: Limit): string {
+  const [found] = Object.entries(limit);
   return found === undefined ? '' : `${found[0]}:${found[1]}`;
 }
 

@@ -1,7 +1,7 @@
 // One run: live curves, alarms, newest games, checkpoints, config.
 
 import { failure, get, run } from '../api';
-import type { Alarm, Curves, Game, Generations, Live, Progress, Rating, Record_, RunDetail } from '../api';
+import type { Alarm, ChartInfo, Curves, Game, Generations, Live, Mistakes, Progress, Rating, Record_, RunDetail } from '../api';
 import { announce, h, replace } from '../dom';
 import { count, percent, short, signed, span } from '../format';
 import { Glance } from '../part/board';
@@ -9,73 +9,14 @@ import { Chart } from '../part/chart';
 import type { Column, Line } from '../part/chart';
 import { Poll } from '../part/poll';
 import { Replay } from '../part/replay';
+import { table } from '../part/table';
 import { actions, fact, leftText, playerLinks, stateNames, trainedText } from './runs';
 
 const PAUSE = 4000;
 
-interface Plan {
-  title: string;
-  hint: string;
-  /** Metric and label. */
-  lines: [string, string][];
-  zero?: boolean;
-  digits?: (value: number) => string;
-  /** Learners for which these metrics mean something else. */
-  learners?: Record<string, { title: string; hint: string }>;
-}
-
-/** All charts. A chart without numbers is not shown. */
-const plans: Plan[] = [
-  {
-    title: 'Loss',
-    hint: 'how far the network is from its training targets',
-    lines: [['loss.value', 'value'], ['loss.policy', 'policy']],
-    zero: true,
-    learners: {
-      reinforce: {
-        title: 'Value loss and policy objective',
-        hint: 'value: squared error; policy: −advantage · ln π(move), whose size means little',
-      },
-    },
-  },
-  {
-    title: 'Draws and truncated games',
-    hint: 'drawn: share of finished games; truncated: share of all games of a generation that reached the move limit',
-    lines: [['draw_share', 'drawn'], ['truncated_share', 'truncated']],
-    zero: true,
-    digits: (value) => percent(value),
-  },
-  { title: 'Game length', hint: 'plies', lines: [['plies', 'plies']], zero: true },
-  {
-    title: 'Simulations per second',
-    hint: 'all threads together',
-    lines: [['simulations_per_second', 'simulations/s']],
-    zero: true,
-  },
-  { title: 'Games per second', hint: 'including training time', lines: [['games_per_second', 'games/s']], zero: true },
-  {
-    title: 'Value spread',
-    hint: 'near 0 the network expects the same result in every position',
-    lines: [['value_spread', 'spread']],
-    zero: true,
-  },
-  {
-    title: 'Policy',
-    hint: 'in nats: entropy of the search’s move choice, and how far the network is from it',
-    lines: [['target_entropy', 'entropy'], ['policy_divergence', 'divergence']],
-    zero: true,
-  },
-  {
-    title: 'Resignations',
-    hint: 'share of games resigned, and share of those that were not lost',
-    lines: [['resigned_share', 'resigned'], ['wrong_resignations', 'wrong']],
-    zero: true,
-    digits: (value) => percent(value, value > 0 && value < 0.1 ? 1 : 0),
-  },
-];
 /** With fewer games a share is shown as counts. */
 const FEW_GAMES = 50;
-const colors = ['curve-1', 'curve-2', 'curve-3'];
+const colors = ['curve-1', 'curve-2', 'curve-3', 'curve-4', 'curve-5'];
 
 export function runPage(root: HTMLElement, parts: string[]): () => void {
   const name = parts[0] ?? '';
@@ -102,13 +43,19 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     ],
     { hint: 'against players of known strength, with the 95\u00a0% interval', digits: count },
   );
-  const drawn = plans.map((plan) => {
-    const lines: Line[] = plan.lines.map(([, label], index) => ({ label, color: colors[index] ?? 'curve-1' }));
-    const { hint, zero, digits } = plan;
-    return { plan, chart: new Chart(plan.title, lines, { hint, zero, digits }) };
-  });
-  charts.append(elo.element, ...drawn.map(({ chart }) => chart.element));
-  for (const chart of [elo, ...drawn.map((entry) => entry.chart)]) chart.update([]);
+  charts.append(elo.element);
+  elo.update([]);
+  let drawn: { info: ChartInfo; chart: Chart }[] = [];
+  /** Adds the charts of the run's learner. A chart without numbers is not shown. */
+  const addCharts = (infos: ChartInfo[]): void => {
+    drawn = infos.map((info) => {
+      const lines: Line[] = info.curves.map(({ label }, index) => ({ label, color: colors[index] ?? 'curve-1' }));
+      const digits = info.unit === 'share' ? shareText : undefined;
+      return { info, chart: new Chart(info.title, lines, { hint: info.hint, zero: info.unit !== 'number', digits }) };
+    });
+    charts.append(...drawn.map(({ chart }) => chart.element));
+    for (const { chart } of drawn) chart.update([]);
+  };
 
   let curves: Curves | null = null;
   let ratings: Rating[] = [];
@@ -118,10 +65,10 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
 
   const draw = (): void => {
     if (curves === null) return;
-    for (const { plan, chart } of drawn) {
-      const columns = plan.lines.map(([key]) => column(curves as Curves, key));
+    for (const { info, chart } of drawn) {
+      const columns = info.curves.map(({ metric }) => column(curves as Curves, metric));
       const hasNumbers = columns.some((values) => values.some((value) => value !== null));
-      chart.update(hasNumbers ? [curves.elapsed_s, ...columns] : [], plan.lines.map(([key]) => fewWords(curves as Curves, key)));
+      chart.update(hasNumbers ? [curves.elapsed_s, ...columns] : [], info.curves.map(({ metric }) => fewWords(curves as Curves, metric)));
     }
     elo.update(
       ratings.length === 0
@@ -200,10 +147,7 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
         }
         return;
       }
-      for (const { plan, chart } of drawn) {
-        const other = plan.learners?.[detail.learner ?? ''];
-        if (other !== undefined) chart.describe(other.title, other.hint);
-      }
+      if (drawn.length === 0) addCharts(detail.charts);
       curves = await get<Curves>(run(name, '/curves'), control.signal);
       draw();
       replace(problem);
@@ -304,8 +248,11 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
     found.textContent = content;
   };
   const showDetails = (detail: RunDetail): void => {
-    const { checkpoints: steps, notes, warnings, said, config } = detail;
+    const { checkpoints: steps, notes, warnings, said, config, mistakes } = detail;
     fold('warnings', 'Warnings', warnings.length === 0 ? null : warnings.join('\n'), (body) => replace(body, h('ul', {}, ...warnings.map((warning) => h('li', {}, warning)))));
+    fold('mistakes', 'Mistakes', mistakes === null || mistakes.rows.length === 0 ? null : JSON.stringify(mistakes), (body) => {
+      if (mistakes !== null) replace(body, mistakeTable(mistakes));
+    });
     fold('checkpoints', `Checkpoints (${steps.length})`, steps.length === 0 ? null : steps.join(), (body) => replace(body, checkpoints(name, detail)));
     fold('notes', 'Notes', notes.length === 0 ? null : notes.join('\n'), (body) => replace(body, h('ul', {}, ...notes.map((note) => h('li', {}, note)))));
     const lines = said.join('\n');
@@ -381,6 +328,10 @@ export function runPage(root: HTMLElement, parts: string[]): () => void {
   };
 }
 
+function shareText(value: number): string {
+  return percent(value, value > 0 && value < 0.1 ? 1 : 0);
+}
+
 /** The values of a metric; some are computed from others. */
 function column(curves: Curves, key: string): Column {
   if (key === 'games_per_second' && curves.values[key] === undefined) return rate(curves, curves.games);
@@ -452,4 +403,12 @@ function checkpoints(name: string, detail: RunDetail): HTMLElement {
         );
       }),
   );
+}
+
+function mistakeTable({ games, rows }: Mistakes): HTMLElement {
+  const numbers = rows.map(({ kind, opening, middlegame, endgame }) => [
+    kind,
+    ...[opening, middlegame, endgame, opening + middlegame + endgame].map(count),
+  ]);
+  return table(`Moves that turned ${count(games)} of the champion’s lost games`, ['Kind', 'Opening', 'Middlegame', 'Endgame', 'All'], numbers);
 }

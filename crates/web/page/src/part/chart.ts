@@ -45,14 +45,11 @@ export class Chart {
       this.place,
       this.latest,
     );
-    this.describe(title, options.hint);
+    const { hint } = options;
+    replace(this.caption, h('strong', {}, title), hint !== undefined && h('span', { class: 'hint' }, hint));
     this.removeListener = onTheme(() => this.draw());
     this.watcher = new ResizeObserver(() => this.resize());
     this.watcher.observe(this.place);
-  }
-
-  describe(title: string, hint?: string): void {
-    replace(this.caption, h('strong', {}, title), hint !== undefined && h('span', { class: 'hint' }, hint));
   }
 
   /**

@@ -11,7 +11,7 @@ export class Replay {
   private readonly board = new Board('The game', { isPicture: true });
   private readonly moves = h('ol', { class: 'moves', 'aria-label': 'Moves' });
   private readonly graph = h('div', { class: 'graph-place' });
-  private readonly thought = h('div', { class: 'thought' });
+  private readonly evaluation = h('div', { class: 'evaluation' });
   private readonly title = h('p', { class: 'game-title' });
   private game: Game | null = null;
   private ply = 0;
@@ -48,7 +48,7 @@ export class Replay {
           step('⇅', 'Flip the board', () => this.board.flip()),
         ),
         this.moves,
-        this.thought,
+        this.evaluation,
       ),
     );
   }
@@ -135,7 +135,7 @@ export class Replay {
         }
       }
     });
-    this.showThought(game.plies[this.ply]);
+    this.showEvaluation(game.plies[this.ply]);
     const values = game.plies.map((played) => played.value);
     // Players without an evaluation have nothing to draw.
     if (values.filter((value) => value !== null).length > values.length / 2) {
@@ -156,7 +156,7 @@ export class Replay {
   }
 
   /** The search result for the next move. */
-  private showThought(next: Ply | undefined): void {
+  private showEvaluation(next: Ply | undefined): void {
     const policy = next?.policy ?? [];
     const best = policy[0]?.share ?? 1;
     this.board.arrows(
@@ -165,7 +165,7 @@ export class Replay {
         .map(({ uci, share }) => ({ uci, brush: share > best / 2 ? 'green' : 'paleGreen' })),
     );
     replace(
-      this.thought,
+      this.evaluation,
       next?.value !== null &&
         next !== undefined &&
         h(

@@ -1,6 +1,6 @@
 // The current game, saved in this tab, so that leaving the page does not lose it.
 
-import type { Effort, Side } from '../api';
+import type { Limit, Side } from '../api';
 
 const KEY = 'selfmate-game';
 
@@ -11,8 +11,8 @@ export interface SavedGame {
   played: string[];
   human: Side;
   /** The opponent's spec and limit at the start of the game. */
-  rival: string;
-  pace: Effort;
+  opponent: string;
+  limit: Limit;
   /** True for tree search, which reports several lines at no cost. */
   searchesTree: boolean;
   seed: number;
@@ -25,7 +25,7 @@ export interface SavedGame {
 export function savedGame(): SavedGame | null {
   try {
     const found = JSON.parse(sessionStorage.getItem(KEY) ?? 'null') as SavedGame | null;
-    return found !== null && Array.isArray(found.played) && Array.isArray(found.values) ? found : null;
+    return found !== null && typeof found.opponent === 'string' && Array.isArray(found.played) && Array.isArray(found.values) ? found : null;
   } catch {
     return null;
   }

@@ -30,8 +30,8 @@ impl From<Score> for ScoreView {
 
 /// One line of a search.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct ThoughtView {
-    /// `thought`.
+pub struct SearchInfoView {
+    /// `info`.
     pub kind: &'static str,
     /// Rank among the best lines, from 1; each report starts with 1.
     pub rank: usize,
@@ -55,13 +55,13 @@ pub struct ThoughtView {
     pub ms: u64,
 }
 
-impl ThoughtView {
-    pub fn new(game: &Game, info: &SearchInfo) -> ThoughtView {
+impl SearchInfoView {
+    pub fn new(game: &Game, info: &SearchInfo) -> SearchInfoView {
         // A move without visits has no meaningful score.
         let is_known = info.visits != Some(0);
         let value = || info.wdl.map_or_else(|| value_of(info.score), Wdl::value);
-        ThoughtView {
-            kind: "thought",
+        SearchInfoView {
+            kind: "info",
             rank: info.rank,
             line: move_views(game.position(), &info.line),
             score: is_known.then(|| info.score.into()),
