@@ -159,7 +159,7 @@ struct Dataset<T> {
 
 impl<M: TrainableModel> Learner for Cloner<M> {
     type Config = Config<M::Shape, M::Training>;
-    const FILES: &'static [&'static str] = &[MODEL, TRAINER, STATE];
+    const FILES: &'static [&'static str] = &[M::FILE, TRAINER, STATE];
     const TRAINING_FILES: &'static [&'static str] = &[TRAINER];
     const ENDS_BY_GAMES: bool = false;
 
@@ -182,7 +182,7 @@ impl<M: TrainableModel> Learner for Cloner<M> {
         check_shape(checkpoint, TRAINER, &model.shape(), &config.network)?;
         Ok(Cloner {
             model,
-            best: read_bytes(checkpoint, MODEL)?.to_vec(),
+            best: read_bytes(checkpoint, M::FILE)?.to_vec(),
             state: read_json(checkpoint, STATE)?,
             dataset: None,
         })
@@ -195,7 +195,7 @@ impl<M: TrainableModel> Learner for Cloner<M> {
             Some(_) => self.best.clone(),
             None => self.model.model_file()?,
         };
-        Ok(vec![(MODEL, best), (TRAINER, self.model.state()?), (STATE, state)])
+        Ok(vec![(M::FILE, best), (TRAINER, self.model.state()?), (STATE, state)])
     }
 
     fn end(&self, config: &Self::Config) -> Option<End> {
