@@ -400,13 +400,13 @@ fn read_dataset<M: TrainableModel>(
     let other = RunReader::new(Path::new(&config.run));
     let targets =
         Targets { result_weight: config.result_weight as f32, discount: 1.0, lambda: None };
-    // Held-out games are chosen so that every teacher has some.
-    let (chunks, teachers) = match config.source {
-        Source::Teacher => {
-            ((0..teacher_chunks).collect(), config.teacher.players.len().max(1) as u64)
-        }
-        Source::Pgn => (context.run.chunks()?, 1),
-        Source::Run => (other.chunks()?, 1),
+    // Held-out games are chosen so that every teacher has some. The rule is the same for every source,
+    // so that a run with the games of another one holds out the same games.
+    let teachers = config.teacher.players.len().max(1) as u64;
+    let chunks = match config.source {
+        Source::Teacher => (0..teacher_chunks).collect(),
+        Source::Pgn => context.run.chunks()?,
+        Source::Run => other.chunks()?,
     };
     let (mut dataset, mut games) = (Dataset { samples: Vec::new(), held_out: Vec::new() }, 0);
     for chunk in chunks {
