@@ -8,6 +8,7 @@
 
 mod config;
 mod pgn;
+mod policy;
 mod teacher;
 mod validation;
 
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{CloneConfig, Config, ResidualCloneConfig, Source};
 pub use pgn::{PgnConfig, PgnGames, read_pgn};
+pub use policy::{INFO as POLICY_INFO, Policy, PolicyCloneConfig, PolicyTraining};
 pub use teacher::TeacherConfig;
 pub use validation::{Validation, validate};
 
@@ -53,7 +55,7 @@ const CHARTS: &[Chart] = &[
     ),
     chart(
         "Value loss",
-        "training: cross entropy; held out: mean squared difference from the teacher's value",
+        "training: as the network learns it; held out: mean squared difference from the teacher's value",
         Unit::Number,
         &[curve("loss.value", "training"), curve("validation_value", "held out")],
     ),

@@ -360,6 +360,11 @@ fn clone_of_a_residual_network_does_not_depend_on_threads_or_interruptions() {
     check("clone-residual", &[1, 3, 9, 1000]);
 }
 
+#[test]
+fn clone_of_a_policy_network_does_not_depend_on_threads_or_interruptions() {
+    check("clone-policy", &[1, 3, 9, 1000]);
+}
+
 /// The same games are learned from and the same are held out, for every network.
 #[test]
 fn clones_of_the_games_of_another_run_use_the_same_data() {
@@ -375,7 +380,7 @@ fn clones_of_the_games_of_another_run_use_the_same_data() {
     };
     let expected = data(&own);
     let changes = ["source=run".to_owned(), format!("run={}", own.display())];
-    for learner in ["clone", "clone-residual"] {
+    for learner in ["clone", "clone-residual", "clone-policy"] {
         let path = folder.path().join(learner);
         let settings = Settings::preset(learner, "tiny").unwrap().set(&changes).unwrap();
         run_with(&path, settings, budget, 2);
@@ -661,7 +666,7 @@ fn a_missing_trial_is_reported_and_an_unreadable_one_stops_the_run() {
 fn changed_settings_are_reported_and_those_of_the_network_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    for learner in ["zero", "reinforce", "value", "krk", "clone"] {
+    for learner in ["zero", "reinforce", "value", "krk", "clone", "clone-policy"] {
         let path = path.with_file_name(learner);
         // A round of zero has many steps.
         let (steps, more) = if learner == "zero" { (40, 60) } else { (4, 40) };
