@@ -16,7 +16,7 @@ use selfmate_run::{GameRecord, RunReader};
 use selfmate_search::math::softmax;
 use selfmate_search::{Evaluation, Leaf, Need};
 use selfmate_selfplay::{Evaluators, Ramp};
-use selfmate_train::{Hardware, SelfPlayLearnerConfig, Targets, TrainableModel, samples};
+use selfmate_train::{Hardware, SelfPlayLearnerConfig, SelfPlayModel, Targets, samples};
 
 type Error = Box<dyn std::error::Error>;
 
@@ -45,7 +45,7 @@ fn main() -> Result<(), Error> {
     }
 }
 
-fn learn<M: TrainableModel>(
+fn learn<M: SelfPlayModel>(
     config: &SelfPlayLearnerConfig<M::Shape, M::Training, M::Evaluation>,
     mut games: Vec<GameRecord>,
     passes: f64,

@@ -24,8 +24,8 @@ use selfmate_selfplay::{
 };
 use selfmate_train::{
     ConfigError, End, GuardConfig, Hardware, LearningConfig, Losses, MODEL, NoEvaluation,
-    RatingConfig, SelfPlayLearner, SelfPlayLearnerConfig, Targets, TrainOptions, TrainableModel,
-    TrainingError, plan_games, train,
+    RatingConfig, SelfPlayLearner, SelfPlayLearnerConfig, SelfPlayModel, Targets, TrainOptions,
+    TrainableModel, TrainingError, plan_games, train,
 };
 
 use crate::charts;
@@ -327,8 +327,6 @@ impl TrainableModel for AlphaZero {
     type Shape = residual::Config;
     type Training = TrainingConfig;
     type Sample = Position;
-    type Evaluation = NoEvaluation;
-    const SEARCHES_PER_GAME: f64 = 130.0;
 
     fn new(
         shape: &residual::Config,
@@ -386,6 +384,11 @@ impl TrainableModel for AlphaZero {
         let position = |(index, wdl)| Position { stored: Arc::clone(&stored), index, wdl };
         Ok(targets.wdls(record).into_iter().enumerate().map(position).collect())
     }
+}
+
+impl SelfPlayModel for AlphaZero {
+    type Evaluation = NoEvaluation;
+    const SEARCHES_PER_GAME: f64 = 130.0;
 
     fn model(&self) -> Result<Model, TrainingError> {
         Ok(Model::Residual(self.trainer.average().clone()))

@@ -8,6 +8,7 @@
 
 mod config;
 mod pgn;
+mod policy;
 mod teacher;
 mod validation;
 
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub use config::{CloneConfig, Config, ResidualCloneConfig, Source};
 pub use pgn::{PgnConfig, PgnGames, read_pgn};
+pub use policy::{INFO as POLICY_INFO, Policy, PolicyCloneConfig, PolicyTraining};
 pub use teacher::TeacherConfig;
 pub use validation::{Validation, validate};
 
@@ -53,7 +55,7 @@ const CHARTS: &[Chart] = &[
     ),
     chart(
         "Value loss",
-        "training: cross entropy; held out: mean squared difference from the teacher's value",
+        "training: as the network learns it; held out: mean squared difference from the teacher's value",
         Unit::Number,
         &[curve("loss.value", "training"), curve("validation_value", "held out")],
     ),
@@ -159,7 +161,7 @@ struct Dataset<T> {
 
 impl<M: TrainableModel> Learner for Cloner<M> {
     type Config = Config<M::Shape, M::Training>;
-    const FILES: &'static [&'static str] = &[MODEL, TRAINER, STATE];
+    const FILES: &'static [&'static str] = &[M::FILE, TRAINER, STATE];
     const TRAINING_FILES: &'static [&'static str] = &[TRAINER];
     const ENDS_BY_GAMES: bool = false;
 
@@ -182,7 +184,7 @@ impl<M: TrainableModel> Learner for Cloner<M> {
         check_shape(checkpoint, TRAINER, &model.shape(), &config.network)?;
         Ok(Cloner {
             model,
-            best: read_bytes(checkpoint, MODEL)?.to_vec(),
+            best: read_bytes(checkpoint, M::FILE)?.to_vec(),
             state: read_json(checkpoint, STATE)?,
             dataset: None,
         })
@@ -195,7 +197,7 @@ impl<M: TrainableModel> Learner for Cloner<M> {
             Some(_) => self.best.clone(),
             None => self.model.model_file()?,
         };
-        Ok(vec![(MODEL, best), (TRAINER, self.model.state()?), (STATE, state)])
+        Ok(vec![(M::FILE, best), (TRAINER, self.model.state()?), (STATE, state)])
     }
 
     fn end(&self, config: &Self::Config) -> Option<End> {
@@ -400,13 +402,13 @@ fn read_dataset<M: TrainableModel>(
     let other = RunReader::new(Path::new(&config.run));
     let targets =
         Targets { result_weight: config.result_weight as f32, discount: 1.0, lambda: None };
-    // Held-out games are chosen so that every teacher has some.
-    let (chunks, teachers) = match config.source {
-        Source::Teacher => {
-            ((0..teacher_chunks).collect(), config.teacher.players.len().max(1) as u64)
-        }
-        Source::Pgn => (context.run.chunks()?, 1),
-        Source::Run => (other.chunks()?, 1),
+    // Held-out games are chosen so that every teacher has some. The rule is the same for every source,
+    // so that a run with the games of another one holds out the same games.
+    let teachers = config.teacher.players.len().max(1) as u64;
+    let chunks = match config.source {
+        Source::Teacher => (0..teacher_chunks).collect(),
+        Source::Pgn => context.run.chunks()?,
+        Source::Run => other.chunks()?,
     };
     let (mut dataset, mut games) = (Dataset { samples: Vec::new(), held_out: Vec::new() }, 0);
     for chunk in chunks {

@@ -23,8 +23,8 @@ use selfmate_run::{GameRecord, RecordError, Run};
 use selfmate_search::Wdl;
 use selfmate_selfplay::{Ending, Evaluators, GameSource, Ramp, SelfPlayConfig, Stage, Watch};
 use selfmate_train::{
-    ConfigError, Curves, End, Hardware, Losses, MODEL, RoundContext, SelfPlayLearner, Targets,
-    TrainOptions, TrainableModel, TrainingError, train,
+    ConfigError, Curves, End, Hardware, Losses, MODEL, RoundContext, SelfPlayLearner,
+    SelfPlayModel, Targets, TrainOptions, TrainableModel, TrainingError, train,
 };
 
 use network::EndgameTrainer;
@@ -140,8 +140,6 @@ impl TrainableModel for Endgame {
     type Shape = EndgameShape;
     type Training = EndgameTraining;
     type Sample = EndgameSample;
-    type Evaluation = TablebaseEvaluationConfig;
-    const SEARCHES_PER_GAME: f64 = 20.0;
 
     fn new(
         shape: &EndgameShape,
@@ -181,13 +179,6 @@ impl TrainableModel for Endgame {
         Ok(Losses { value, policy, gradient_norm: norm })
     }
 
-    fn model(&self) -> Result<Model, TrainingError> {
-        Ok(match self.network() {
-            EndgameNetwork::Mlp(network) => Model::Mlp(network),
-            EndgameNetwork::Conv(network) => Model::Conv(network),
-        })
-    }
-
     fn model_file(&self) -> Result<Vec<u8>, TrainingError> {
         Ok(self.trainer.model_file()?)
     }
@@ -209,6 +200,18 @@ impl TrainableModel for Endgame {
             });
         })?;
         Ok(samples)
+    }
+}
+
+impl SelfPlayModel for Endgame {
+    type Evaluation = TablebaseEvaluationConfig;
+    const SEARCHES_PER_GAME: f64 = 20.0;
+
+    fn model(&self) -> Result<Model, TrainingError> {
+        Ok(match self.network() {
+            EndgameNetwork::Mlp(network) => Model::Mlp(network),
+            EndgameNetwork::Conv(network) => Model::Conv(network),
+        })
     }
 
     fn evaluate(

@@ -25,6 +25,7 @@ use selfmate_train::{
 };
 
 pub use config::ReinforceConfig;
+pub use input::PolicyInput;
 pub use player::{PolicyPlayer, build, kind};
 
 use crate::charts::{

@@ -25,6 +25,7 @@ pub static LEARNERS: &[LearnerInfo] = &[
     qlearn::INFO,
     clone::INFO,
     clone::RESIDUAL_INFO,
+    clone::POLICY_INFO,
     evolve::INFO,
     tune::INFO,
     endgame::KRK,

@@ -12,8 +12,8 @@ use selfmate_search::Wdl;
 use selfmate_selfplay::{Evaluators, GameSource, Ramp, SelfPlayConfig, Watch};
 use selfmate_train::{
     ConfigError, End, GuardConfig, Hardware, LearningConfig, Losses, MODEL, NoEvaluation,
-    RatingConfig, SelfPlayLearner, SelfPlayLearnerConfig, Targets, TrainOptions, TrainableModel,
-    TrainingError, plan_games, train,
+    RatingConfig, SelfPlayLearner, SelfPlayLearnerConfig, SelfPlayModel, Targets, TrainOptions,
+    TrainableModel, TrainingError, plan_games, train,
 };
 
 use crate::charts;
@@ -130,8 +130,6 @@ impl TrainableModel for Zero {
     type Shape = SparseConfig;
     type Training = TrainerConfig;
     type Sample = Sample;
-    type Evaluation = NoEvaluation;
-    const SEARCHES_PER_GAME: f64 = 90.0;
 
     fn new(
         shape: &SparseConfig,
@@ -188,6 +186,11 @@ impl TrainableModel for Zero {
         })?;
         Ok(samples)
     }
+}
+
+impl SelfPlayModel for Zero {
+    type Evaluation = NoEvaluation;
+    const SEARCHES_PER_GAME: f64 = 90.0;
 
     fn model(&self) -> Result<Model, TrainingError> {
         Ok(Model::Sparse(self.0.average().clone().into()))

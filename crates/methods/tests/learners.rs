@@ -364,6 +364,40 @@ fn clone_of_a_residual_network_does_not_depend_on_threads_or_interruptions() {
 }
 
 #[test]
+fn clone_of_a_policy_network_does_not_depend_on_threads_or_interruptions() {
+    check("clone-policy", &[1, 3, 9, 1000]);
+}
+
+/// The same games are learned from and the same are held out, for every network.
+#[test]
+fn clones_of_the_games_of_another_run_use_the_same_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    let budget = Budget { steps: Some(1000), ..Budget::default() };
+    run_to(&own, "clone", 1000, 2);
+    let data = |path: &Path| -> serde_json::Value {
+        let state: serde_json::Value =
+            serde_json::from_slice(&results(path)["lessons.json"]).unwrap();
+        assert!(state["positions"].as_u64().unwrap() > 100, "{state}");
+        serde_json::json!([state["positions"], state["best"]["positions"]])
+    };
+    let expected = data(&own);
+    let changes = ["source=run".to_owned(), format!("run={}", own.display())];
+    for learner in ["clone", "clone-residual", "clone-policy"] {
+        let path = folder.path().join(learner);
+        let settings = Settings::preset(learner, "tiny").unwrap().set(&changes).unwrap();
+        run_with(&path, settings, budget, 2);
+        assert_eq!(data(&path), expected, "{learner}");
+        assert!(RunReader::new(&path).chunks().unwrap().is_empty(), "{learner}");
+    }
+    // The same network learns the same from them.
+    assert!(
+        results(&folder.path().join("clone"))["model.safetensors"]
+            == results(&own)["model.safetensors"]
+    );
+}
+
+#[test]
 fn clone_ends_by_itself_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
@@ -635,7 +669,7 @@ fn a_missing_trial_is_reported_and_an_unreadable_one_stops_the_run() {
 fn changed_settings_are_reported_and_those_of_the_network_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run");
-    for learner in ["zero", "reinforce", "value", "krk", "clone"] {
+    for learner in ["zero", "reinforce", "value", "krk", "clone", "clone-policy"] {
         let path = path.with_file_name(learner);
         // A round of zero has many steps.
         let (steps, more) = if learner == "zero" { (40, 60) } else { (4, 40) };

@@ -11,8 +11,8 @@ mod gradient;
 mod network;
 mod trainer;
 
-pub use evaluator::NetworkEvaluator;
-pub(crate) use evaluator::{MAX_VALUE, NO_INDEX_LOGIT};
+pub(crate) use evaluator::MAX_VALUE;
+pub use evaluator::{NO_INDEX_LOGIT, NetworkEvaluator};
 pub(crate) use gradient::{Goal, Touched, add, add_policy_gradient, mask_inactive};
 pub use gradient::{LossWeights, Losses, Sample, Target, gradient, loss};
 pub(crate) use network::{CANONICAL, MOVES, dot};

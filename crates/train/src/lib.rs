@@ -34,7 +34,7 @@ pub use guards::{Finding, Guards, Verdict};
 pub use learner::{
     Curves, Learner, Round, RoundContext, Totals, check_shape, read_bytes, read_json, state_error,
 };
-pub use model::{Losses, MODEL, TRAINER, TrainableModel};
+pub use model::{Losses, MODEL, SelfPlayModel, TRAINER, TrainableModel};
 pub use options::{End, Hardware, TrainOptions};
 pub use plan::plan_games;
 pub use rating::rate;

@@ -1,4 +1,4 @@
-//! The interface of a trainable model.
+//! The interfaces of a trainable model: for any learner, and for learning by self-play.
 
 use std::fmt::Debug;
 
@@ -12,7 +12,7 @@ use crate::learner::{Curves, RoundContext};
 use crate::options::Hardware;
 use crate::targets::Targets;
 
-/// The checkpoint file of the network that plays.
+/// The checkpoint file of a network that plays and that [`Model::decode`] reads.
 pub const MODEL: &str = "model.safetensors";
 /// The checkpoint file of the optimiser and the weights in training.
 pub const TRAINER: &str = "trainer.safetensors";
@@ -34,10 +34,8 @@ pub trait TrainableModel: Sized {
     type Training;
     /// A position with its targets.
     type Sample: Send + Sync;
-    /// The settings of [`TrainableModel::evaluate`].
-    type Evaluation;
-    /// The mean number of searches per game over a run, to estimate plans.
-    const SEARCHES_PER_GAME: f64;
+    /// The checkpoint file of the network that plays. Its name tells which player reads it.
+    const FILE: &'static str = MODEL;
 
     /// Starts with random weights.
     fn new(
@@ -63,17 +61,25 @@ pub trait TrainableModel: Sized {
 
     fn learn(&mut self, batch: &[&Self::Sample], rate: f32) -> Result<Losses, TrainingError>;
 
-    /// The network that plays. It may be an average of the weights in training.
-    fn model(&self) -> Result<Model, TrainingError>;
-
-    /// The same network, encoded as a file.
+    /// The content of [`TrainableModel::FILE`]. It may be an average of the weights in training.
     fn model_file(&self) -> Result<Vec<u8>, TrainingError>;
 
-    /// The same network for the searches of self-play.
+    /// The same network as evaluators of positions.
     fn evaluators(&self) -> Result<Evaluators, TrainingError>;
 
     /// The recorded positions of a game with their targets.
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Self::Sample>, RecordError>;
+}
+
+/// A model that [`crate::SelfPlayLearner`] trains.
+pub trait SelfPlayModel: TrainableModel {
+    /// The settings of [`SelfPlayModel::evaluate`].
+    type Evaluation;
+    /// The mean number of searches per game over a run, to estimate plans.
+    const SEARCHES_PER_GAME: f64;
+
+    /// The network that plays.
+    fn model(&self) -> Result<Model, TrainingError>;
 
     /// The model's own evaluation after a round; `None` when it has none, when none is due or when
     /// there was no time.

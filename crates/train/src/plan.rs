@@ -9,7 +9,7 @@ use selfmate_selfplay::{FinishedGame, Generation, SelfPlayer, Watchdog};
 
 use crate::config::SelfPlayLearnerConfig;
 use crate::error::TrainingError;
-use crate::model::TrainableModel;
+use crate::model::SelfPlayModel;
 use crate::options::Hardware;
 
 /// The mean speed of an hour of training, as a share of the speed of its first second: learning and
@@ -21,7 +21,7 @@ const SPEED_SHARE: f64 = 0.72;
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// Estimates from one second of self-play how many games fit into this time.
-pub fn plan_games<M: TrainableModel>(
+pub fn plan_games<M: SelfPlayModel>(
     config: &SelfPlayLearnerConfig<M::Shape, M::Training, M::Evaluation>,
     minutes: f64,
     hardware: Hardware,

@@ -21,7 +21,7 @@ use crate::config::{LearningConfig, RatingConfig, SavingConfig, SelfPlayLearnerC
 use crate::error::TrainingError;
 use crate::guards::{Guards, Verdict};
 use crate::learner::{Learner, Round, RoundContext, Totals, check_shape, read_bytes, read_json};
-use crate::model::{MODEL, TRAINER, TrainableModel};
+use crate::model::{SelfPlayModel, TRAINER, TrainableModel};
 use crate::options::{End, Hardware};
 use crate::replay::{ReplayBuffer, samples};
 use crate::targets::Targets;
@@ -36,10 +36,10 @@ const TIMES: &str = "times.json";
 type Config<M> = SelfPlayLearnerConfig<
     <M as TrainableModel>::Shape,
     <M as TrainableModel>::Training,
-    <M as TrainableModel>::Evaluation,
+    <M as SelfPlayModel>::Evaluation,
 >;
 
-pub struct SelfPlayLearner<M: TrainableModel> {
+pub struct SelfPlayLearner<M: SelfPlayModel> {
     model: M,
     replay: ReplayBuffer<M::Sample>,
     state: State,
@@ -123,9 +123,9 @@ impl State {
     }
 }
 
-impl<M: TrainableModel> Learner for SelfPlayLearner<M> {
+impl<M: SelfPlayModel> Learner for SelfPlayLearner<M> {
     type Config = Config<M>;
-    const FILES: &'static [&'static str] = &[MODEL, TRAINER, STATE];
+    const FILES: &'static [&'static str] = &[M::FILE, TRAINER, STATE];
     const TRAINING_FILES: &'static [&'static str] = &[TRAINER];
     const FIXED_SETTINGS: &'static [&'static str] = &["network", "selfplay.ending"];
 
@@ -173,7 +173,7 @@ impl<M: TrainableModel> Learner for SelfPlayLearner<M> {
         let state = serde_json::to_vec(&self.state).expect("the state is plain data");
         let times = serde_json::to_vec(&self.state.times()).expect("times are plain numbers");
         Ok(vec![
-            (MODEL, self.model.model_file()?),
+            (M::FILE, self.model.model_file()?),
             (TRAINER, self.model.state()?),
             (STATE, state),
             (TIMES, times),
@@ -227,7 +227,7 @@ impl<M: TrainableModel> Learner for SelfPlayLearner<M> {
     }
 }
 
-impl<M: TrainableModel> SelfPlayLearner<M> {
+impl<M: SelfPlayModel> SelfPlayLearner<M> {
     fn from_parts(model: M, state: State) -> SelfPlayLearner<M> {
         SelfPlayLearner { model, replay: ReplayBuffer::default(), state, collapsed: None }
     }

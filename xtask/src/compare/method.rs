@@ -115,6 +115,21 @@ pub const METHODS: &[Method] = &[
         files: &["crates/methods/src/clone.rs", "crates/methods/src/clone"],
     },
     Method {
+        name: "clone-policy",
+        page: "learners/clone.md",
+        summary: "policy network, copies Stockfish, no search",
+        start: "Stockfish's games",
+        source: Source::Trained { budget: "--minutes 45" },
+        setup: "Stockfish",
+        gpu: Gpu::NotUsed,
+        files: &[
+            "crates/methods/src/clone.rs",
+            "crates/methods/src/clone",
+            "crates/methods/src/reinforce/input.rs",
+            "crates/methods/src/reinforce/player.rs",
+        ],
+    },
+    Method {
         name: "evolve",
         page: "learners/evolve.md",
         summary: "evaluation weights, CMA-ES, alpha-beta",

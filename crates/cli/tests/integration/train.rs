@@ -168,6 +168,7 @@ fn every_learner_survives_kills() {
         ("tune", "8"),
         ("krk", "60"),
         ("clone", "200"),
+        ("clone-policy", "200"),
     ] {
         let train = |name: &str| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_selfmate"));

@@ -189,7 +189,7 @@ impl ResidualCloneConfig {
 
 impl<N, T> Config<N, T> {
     /// The same settings for another network.
-    fn with<M, U>(self, network: M, trainer: U) -> Config<M, U> {
+    pub(super) fn with<M, U>(self, network: M, trainer: U) -> Config<M, U> {
         Config {
             source: self.source,
             games: self.games,

@@ -12,7 +12,7 @@ use super::network::{Forward, Network};
 pub(crate) const MAX_VALUE: f32 = 0.99;
 
 /// The logit of a move without an index: promotions to anything but a queen.
-pub(crate) const NO_INDEX_LOGIT: f32 = -8.0;
+pub const NO_INDEX_LOGIT: f32 = -8.0;
 
 pub struct NetworkEvaluator {
     network: Arc<Network>,
