@@ -21,6 +21,7 @@ mod result;
 mod root;
 mod search;
 mod select;
+mod shared;
 mod tree;
 mod view;
 
@@ -30,7 +31,7 @@ pub use halving::considered_visits;
 pub use lockstep::{Lockstep, SearchSlot};
 pub use params::{
     Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, PolicyTarget, Puct,
-    PuctFormula, RootRule, SearchParams, Temperature,
+    PuctFormula, RootRule, SearchParams, Temperature, Transpositions,
 };
 pub use result::{Decision, MoveStatistics, Proof, SearchResult};
 pub use search::Search;

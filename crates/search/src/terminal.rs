@@ -10,14 +10,28 @@ use crate::mcts::Proof;
 /// repetition could go on. For positions from before the root, a draw needs the third occurrence.
 pub(crate) fn terminal(game: &Game, root_ply: usize) -> Option<Proof> {
     let position = game.position();
-    let repetitions = game.repetitions();
-    if repetitions >= 3 || (repetitions == 2 && game.last_occurrence() >= Some(root_ply)) {
+    if repeats(game, root_ply) {
         return Some(Proof::Draw);
     }
     if !has_legal_move(position) {
         return Some(if position.is_check() { Proof::Win(0) } else { Proof::Draw });
     }
-    (position.halfmoves() >= 100 || position.is_insufficient_material()).then_some(Proof::Draw)
+    (position.halfmoves() >= FIFTY_MOVES || position.is_insufficient_material())
+        .then_some(Proof::Draw)
+}
+
+/// The halfmove clock at which a game is drawn.
+pub(crate) const FIFTY_MOVES: u32 = 100;
+
+/// Whether a position that has legal moves is a draw because of the moves that led to it.
+pub(crate) fn is_drawn_by_history(game: &Game, root_ply: usize) -> bool {
+    repeats(game, root_ply) || game.position().halfmoves() >= FIFTY_MOVES
+}
+
+/// Whether the position is a draw by repetition; see [`terminal`].
+pub(crate) fn repeats(game: &Game, root_ply: usize) -> bool {
+    let repetitions = game.repetitions();
+    repetitions >= 3 || (repetitions == 2 && game.last_occurrence() >= Some(root_ply))
 }
 
 /// Whether there is a legal move, usually without generating moves.

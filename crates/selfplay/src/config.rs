@@ -84,6 +84,10 @@ pub struct SelfPlayConfig {
     pub priors: Priors,
     /// Evaluations that a thread caches by position; 0 for no cache.
     pub transpositions: usize,
+    /// Nodes of the same position share their children; see
+    /// [`selfmate_search::mcts::Transpositions`].
+    #[serde(default)]
+    pub shared_nodes: bool,
     /// When a search proves a win or a loss, record its best move as the policy target and the
     /// discounted result as the value.
     pub proven_targets: bool,
@@ -265,6 +269,7 @@ impl Default for SelfPlayConfig {
             resign_share: 0.85,
             priors: Priors::Network,
             transpositions: 0,
+            shared_nodes: false,
             proven_targets: false,
             memory_mb: 8,
         }

@@ -8,7 +8,7 @@ use selfmate_chess::{Game, Move, MoveList, Outcome, Reason, Rng, Seed, fen, nota
 use selfmate_run::{GameRecord, LiveGame, PositionRecord};
 use selfmate_search::mcts::{
     Dirichlet, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, PolicyTarget, Proof,
-    Puct, RootRule, SearchParams, SearchSlot, Temperature,
+    Puct, RootRule, SearchParams, SearchSlot, Temperature, Transpositions,
 };
 use selfmate_search::{Evaluator, white_value};
 
@@ -353,6 +353,10 @@ pub fn search_params(config: &SelfPlayConfig) -> SearchParams {
             formula: config.puct_formula,
         }),
         expansion: config.expansion,
+        transpositions: match config.shared_nodes {
+            true => Transpositions::Shared,
+            false => Transpositions::Separate,
+        },
         policy_temperature: 1.0,
         root_policy_temperature: 1.0,
         virtual_loss: 1.0,
@@ -451,10 +455,15 @@ mod tests {
     #[test]
     fn a_game_depends_only_on_its_number() {
         let network = tiny_network();
-        for root_rule in
-            [RootRuleName::Gumbel, RootRuleName::TopK, RootRuleName::Puct, RootRuleName::Greedy]
-        {
-            let config = SelfPlayConfig { root_rule, ..SelfPlayConfig::tiny() };
+        for (root_rule, shared_nodes) in [
+            (RootRuleName::Gumbel, false),
+            (RootRuleName::Gumbel, true),
+            (RootRuleName::TopK, false),
+            (RootRuleName::Puct, false),
+            (RootRuleName::Puct, true),
+            (RootRuleName::Greedy, false),
+        ] {
+            let config = SelfPlayConfig { root_rule, shared_nodes, ..SelfPlayConfig::tiny() };
             let generation = Generation {
                 config: config.clone(),
                 seed: Seed::new(2),

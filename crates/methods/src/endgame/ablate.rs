@@ -431,7 +431,8 @@ mod tests {
         assert_ne!(find("encoder", "mlp"), find("encoder", "cnn"));
         assert_ne!(find("expansion", "first_visit"), find("expansion", "random_untried"));
         // A cache changes nothing but the speed.
-        assert_eq!(find("transpositions", "0"), find("transpositions", "100000"));
+        assert_eq!(find("transpositions", "none"), find("transpositions", "cache"));
+        assert_ne!(find("transpositions", "none"), find("transpositions", "shared"));
         let text = axes_markdown("krk", &all);
         assert_eq!(text.matches("\n| --- ").count() + text.matches("\n|---").count(), STUDY.len());
         assert!(text.contains("![krk: mate share by encoder](encoder-mate_share.svg)"), "{text}");

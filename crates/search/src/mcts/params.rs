@@ -11,6 +11,8 @@ pub struct SearchParams {
     pub interior: InteriorRule,
     /// When a node gets its children.
     pub expansion: Expansion,
+    /// What happens to a position that several paths lead to.
+    pub transpositions: Transpositions,
     /// Flattens (above 1) or sharpens the priors below the root.
     pub policy_temperature: f32,
     /// The same at the root.
@@ -36,6 +38,7 @@ impl Default for SearchParams {
             root: RootRule::Puct(None),
             interior: InteriorRule::Puct(Puct::default()),
             expansion: Expansion::SecondVisit,
+            transpositions: Transpositions::Separate,
             policy_temperature: 1.0,
             root_policy_temperature: 1.0,
             virtual_loss: 1.0,
@@ -226,6 +229,18 @@ pub enum Expansion {
     /// order: a simulation adds one untried move, drawn uniformly (Coulom 2006). Candidates of a
     /// Gumbel root are tried in their own order.
     RandomUntried,
+}
+
+/// What happens to a position that several paths lead to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Transpositions {
+    /// Each path has its own nodes.
+    #[default]
+    Separate,
+    /// Nodes of the same position, at the same distance from the root, have the same children. Such
+    /// a search starts anew with every root, and ends when its memory is full.
+    Shared,
 }
 
 /// The policy that a search returns, for a network to learn from.

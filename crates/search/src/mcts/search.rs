@@ -10,10 +10,11 @@ use super::batch::Batch;
 use super::edge::{self, Edge};
 use super::gumbel::GumbelRoot;
 use super::node::{Node, Sharing};
-use super::params::{Expansion, RootRule, SearchParams};
+use super::params::{Expansion, RootRule, SearchParams, Transpositions};
 use super::probe::Probes;
 use super::result::Proof;
 use super::select::{Choice, Exploration};
+use super::shared::SharedNodes;
 use super::tree::{Children, Keep, ROOT, Tree};
 use crate::evaluator::{Leaf, Need};
 use crate::math::softmax;
@@ -60,6 +61,8 @@ pub struct Search {
     pub(super) tree: Tree,
     /// The second tree: subtrees worth keeping are copied here.
     spare: Tree,
+    /// With [`Transpositions::Shared`].
+    pub(super) shared: Option<SharedNodes>,
     pub(super) game: Game,
     pub(super) seed: Seed,
     /// The only root moves to search; empty means all.
@@ -88,20 +91,24 @@ const SHARE: u64 = 64;
 
 /// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
+pub(super) enum Ending {
     Evaluated,
     /// A node proven by an earlier simulation.
     Known,
     /// A node that this simulation has proven.
     JustProven,
+    /// The end of the game on this path, but perhaps not on others to the same node.
+    OnThisPath,
 }
 
 /// The end of a simulation.
-enum Simulation {
+pub(super) enum Simulation {
     /// At a leaf that must be evaluated.
     Leaf,
-    /// At a proven node; the simulation is finished.
-    Known,
+    /// Finished without an evaluation.
+    Finished,
+    /// At a node that now has children; the simulation continues from there.
+    Resumed,
     /// Abandoned: no budget, no memory, or another simulation already waits at the leaf.
     None,
 }
@@ -115,7 +122,9 @@ impl Search {
         // fifth is a reserve, because nodes and edges do not reach their maximum together.
         let bytes = megabytes * 1_048_576 / 5 * 2;
         let tree = || Tree::new(bytes).ok_or(MemoryError::Refused { purpose, megabytes });
+        let is_shared = params.transpositions == Transpositions::Shared;
         Ok(Search {
+            shared: is_shared.then(SharedNodes::default),
             exploration: Exploration::new(&params.interior),
             params,
             tree: tree()?,
@@ -150,7 +159,7 @@ impl Search {
     }
 
     /// Sets the root and the budget of simulations. Keeps the subtree when the game has continued
-    /// from the last root.
+    /// from the last root, unless nodes are shared.
     pub fn start(&mut self, game: &Game, simulations: u64, seed: Seed) {
         self.start_among(game, &[], simulations, seed);
     }
@@ -166,11 +175,11 @@ impl Search {
         let kept = if only.is_empty() && self.only.is_empty() { self.find(game) } else { None };
         // Adding noise to the same root twice would give a different distribution.
         let is_noisy = matches!(self.params.root, RootRule::Puct(Some(_)));
-        let kept = kept.filter(|&index| !(is_noisy && index == ROOT));
+        let kept = kept.filter(|&index| !(is_noisy && index == ROOT) && self.shared.is_none());
         match kept {
             Some(ROOT) => {}
             Some(index) => self.reroot(index),
-            None => self.tree.clear(),
+            None => self.clear_tree(),
         }
         self.generation += 1;
         self.only = only.to_vec();
@@ -194,17 +203,24 @@ impl Search {
     }
 
     pub fn clear(&mut self) {
-        self.tree.clear();
+        self.clear_tree();
         self.generation += 1;
         self.game = Game::new();
         self.only.clear();
     }
 
+    fn clear_tree(&mut self) {
+        self.tree.clear();
+        if let Some(shared) = &self.shared {
+            shared.clear();
+        }
+    }
+
     /// Starts simulations until `size` leaves wait in the batch or no more can be started now.
     /// False when none could be started.
     ///
-    /// Simulations that end at a proven result are finished at once. Returns early after many of
-    /// those, so that the caller can check its clock.
+    /// Simulations that need no evaluation are finished at once. Returns early after many of those,
+    /// so that the caller can check its clock.
     pub fn gather(&self, batch: &mut Batch, size: usize) -> bool {
         batch.begin(&self.game, self.generation);
         let mut started = false;
@@ -213,7 +229,7 @@ impl Search {
                 break;
             }
             match self.simulate(batch) {
-                Simulation::Leaf | Simulation::Known => started = true,
+                Simulation::Leaf | Simulation::Finished | Simulation::Resumed => started = true,
                 Simulation::None => break,
             }
         }
@@ -227,8 +243,10 @@ impl Search {
             let leaf = &batch.leaves[index];
             let evaluation = &mut batch.evaluations[index];
             let last = *path.last().expect("a path has at least the root");
-            let expanded = leaf.need.policy()
-                && self.expand(last, leaf, &mut evaluation.logits, &mut batch.scratch);
+            let logits = &mut evaluation.logits;
+            let expand = || self.expand(last, leaf, logits, &mut batch.scratch);
+            let expanded =
+                leaf.need.policy() && self.expand_once(last, leaf, path.len() - 1, expand);
             if expanded && last == ROOT {
                 self.root().raw = evaluation.wdl;
                 self.prepare_root();
@@ -264,8 +282,11 @@ impl Search {
     }
 
     /// Frees memory by dropping the children of the least visited nodes. False when that is not
-    /// enough.
+    /// enough, and always with shared nodes.
     pub fn recycle(&mut self) -> bool {
+        if self.shared.is_some() {
+            return false;
+        }
         let target = self.tree.max_bytes() / 2;
         let keep = Keep { min_visits: self.tree.visits_worth_keeping(target), forget_draws: false };
         self.spare.copy_subtree(&self.tree, ROOT, keep);
@@ -300,9 +321,10 @@ impl Search {
         self.tree.bytes()
     }
 
-    /// The most memory used so far by both trees.
+    /// The most memory used so far by both trees and by the table of shared nodes.
     pub fn memory_bytes(&self) -> usize {
-        self.tree.touched_bytes() + self.spare.touched_bytes()
+        let shared = self.shared.as_ref().map_or(0, SharedNodes::bytes);
+        self.tree.touched_bytes() + self.spare.touched_bytes() + shared
     }
 
     /// Memory in use, per thousand.
@@ -318,9 +340,7 @@ impl Search {
 
     /// Simulations in flight; 0 once every batch is applied.
     pub fn simulations_in_flight(&self) -> u32 {
-        let mut most = 0;
-        self.tree.for_each(|node, _| most = most.max(u32::from(node.in_flight())));
-        most
+        u32::from(self.tree.most_in_flight())
     }
 
     pub(super) fn share(&mut self, sharing: Sharing) {
@@ -353,10 +373,14 @@ impl Search {
                 && let Some(wdl) = node.proof().wdl()
             {
                 self.back_up(path, wdl, Ending::Known, batch);
-                return Simulation::Known;
+                return Simulation::Finished;
             }
             if !node.is_expanded() {
                 return self.reach_leaf(batch, path);
+            }
+            if self.is_drawn_on_this_path(batch, path.len()) {
+                self.back_up(path, Wdl::DRAW, Ending::OnThisPath, batch);
+                return Simulation::Finished;
             }
             let children = self.tree.children(node);
             let chosen = self.choose(index, node, children);
@@ -377,7 +401,8 @@ impl Search {
         }
     }
 
-    /// Ends a simulation at a node without children: proves it, or adds it to the batch.
+    /// Ends a simulation at a node without children: proves it, adds it to the batch, or gives it the
+    /// children of another node.
     fn reach_leaf(&self, batch: &mut Batch, path: Vec<u32>) -> Simulation {
         batch.rewind_to(path.len());
         let index = *path.last().expect("a path has at least the root");
@@ -401,22 +426,39 @@ impl Search {
         } else if let Some(proof) =
             terminal(&batch.game, batch.root_ply).or_else(|| self.probes.proof(&batch.game))
         {
-            node.prove(proof);
             let wdl = proof.wdl().expect("a proof has a certain result");
-            self.back_up(path, wdl, Ending::JustProven, batch);
-            return Simulation::Known;
+            let ending = if self.ends_on_every_path(batch, path.len() - 1) {
+                node.prove(proof);
+                Ending::JustProven
+            } else {
+                Ending::OnThisPath
+            };
+            self.back_up(path, wdl, ending, batch);
+            return Simulation::Finished;
+        } else if let Some(first) = self.join(index, batch, path.len() - 1) {
+            return self.continue_below(first, path, batch);
         }
         batch.add_leaf(path, need);
         Simulation::Leaf
     }
 
     fn choose(&self, index: u32, node: &Node, children: Children<'_>) -> usize {
+        let visits = self.position_visits(node, children);
         let interior = |allowed, unordered| {
             let virtual_loss = self.params.virtual_loss;
             let untried_first = self.params.expansion == Expansion::RandomUntried;
             let exploration = &self.exploration;
-            Choice { node, children, virtual_loss, allowed, unordered, untried_first, exploration }
-                .select(&self.params.interior)
+            Choice {
+                node,
+                visits,
+                children,
+                virtual_loss,
+                allowed,
+                unordered,
+                untried_first,
+                exploration,
+            }
+            .select(&self.params.interior)
         };
         if index != ROOT {
             return interior(None, false);
@@ -500,9 +542,12 @@ impl Search {
 
     /// Backs a value up. `wdl` is from the point of view of the player who moved into the last
     /// node.
-    fn back_up(&self, path: Vec<u32>, wdl: Wdl, ending: Ending, batch: &mut Batch) {
+    pub(super) fn back_up(&self, path: Vec<u32>, wdl: Wdl, ending: Ending, batch: &mut Batch) {
         let (mut value, mut draw) = (wdl.value(), wdl.draw);
-        // A proof may propagate upwards from a node that was just proven.
+        // A proof may propagate upwards from a node that was just proven. A shared node may have been
+        // proven by a simulation through another parent.
+        let may_propagate =
+            ending == Ending::JustProven || (ending == Ending::Known && self.shared.is_some());
         let mut proven_below = false;
         for &index in path.iter().rev() {
             let node = self.tree.node(index);
@@ -516,7 +561,7 @@ impl Search {
                     (value, draw) = mean;
                 }
             } else {
-                proven_below = ending == Ending::JustProven && Some(&index) == path.last();
+                proven_below = may_propagate && Some(&index) == path.last();
             }
             node.finish(value, draw, self.sharing);
             value = flip_value(value) * self.params.discount;

@@ -11,6 +11,8 @@ use crate::math::ln;
 /// The inputs of a selection rule.
 pub(super) struct Choice<'a> {
     pub node: &'a Node,
+    /// Simulations through the position, excluding this one.
+    pub visits: u32,
     pub children: Children<'a>,
     /// How many losses each simulation in flight counts as.
     pub virtual_loss: f32,
@@ -68,7 +70,7 @@ struct Lanes {
 
 impl Choice<'_> {
     pub fn select(&self, rule: &InteriorRule) -> usize {
-        let exploration = self.exploration.at(rule, self.parent_visits());
+        let exploration = self.exploration.at(rule, self.visits);
         match rule {
             InteriorRule::Uct { c } => self.uct(*c, exploration),
             InteriorRule::Puct(puct) => self.puct(puct, exploration),
@@ -77,12 +79,6 @@ impl Choice<'_> {
 
     fn is_allowed(&self, child: usize) -> bool {
         self.allowed.is_none_or(|allowed| allowed[child])
-    }
-
-    /// Simulations through the node, excluding this one.
-    fn parent_visits(&self) -> u32 {
-        let counts = self.node.counts();
-        counts.visits() + u32::from(counts.in_flight()).saturating_sub(1)
     }
 
     fn puct(&self, puct: &Puct, exploration: f32) -> usize {

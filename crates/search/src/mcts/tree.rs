@@ -199,8 +199,14 @@ impl Tree {
         0
     }
 
-    /// Calls `visit` for every node that a simulation has reached.
-    pub fn for_each(&self, mut visit: impl FnMut(&Node, &Children<'_>)) {
+    /// The most simulations in flight at any node.
+    pub fn most_in_flight(&self) -> u16 {
+        let nodes = self.nodes.slice(0, self.nodes.len()).iter();
+        nodes.map(Node::in_flight).max().unwrap_or(0)
+    }
+
+    /// Calls `visit` for every node that a simulation has reached, once for each path to it.
+    fn for_each(&self, mut visit: impl FnMut(&Node, &Children<'_>)) {
         let mut pending = vec![ROOT];
         while let Some(index) = pending.pop() {
             let node = self.node(index);
@@ -303,6 +309,12 @@ impl<'a> Children<'a> {
                 first => self.tree.nodes.prefetch::<2>(first),
             }
         }
+    }
+
+    /// Finished simulations and those in flight, through all children.
+    pub fn simulations(&self) -> u32 {
+        let nodes = self.groups().filter_map(|(_, nodes)| nodes).flatten();
+        nodes.map(|node| node.counts()).map(|c| c.visits() + u32::from(c.in_flight())).sum()
     }
 
     pub fn visits(&self, child: usize) -> u32 {

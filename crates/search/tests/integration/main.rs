@@ -2,4 +2,5 @@
 
 mod alphabeta;
 mod mcts;
+mod shared;
 mod tables;

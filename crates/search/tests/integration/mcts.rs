@@ -11,7 +11,7 @@ use selfmate_search::evaluator::{Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{
     Batch, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, PolicyTarget,
     Proof, Puct, PuctFormula, RootRule, Search, SearchParams, SearchResult, SearchSlot,
-    StopCondition, Temperature, run, run_parallel,
+    StopCondition, Temperature, Transpositions, run, run_parallel,
 };
 use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 
@@ -50,7 +50,8 @@ fn rules() -> Vec<(&'static str, SearchParams)> {
         ("top-k", SearchParams { root: gumbel(GumbelSearch::TopK), ..base.clone() }),
         ("first visit", SearchParams { expansion: Expansion::FirstVisit, ..base.clone() }),
         ("random untried", SearchParams { expansion: Expansion::RandomUntried, ..base.clone() }),
-        ("sqrt ratio", SearchParams { interior: puct(PuctFormula::SqrtRatio), ..base }),
+        ("sqrt ratio", SearchParams { interior: puct(PuctFormula::SqrtRatio), ..base.clone() }),
+        ("shared", SearchParams { transpositions: Transpositions::Shared, ..base }),
     ]
 }
 
@@ -98,7 +99,13 @@ fn lockstep_games_on_two_threads_give_the_same_trees() {
             game
         })
         .collect();
-    let params = small(SearchParams::gumbel());
+    for transpositions in [Transpositions::Separate, Transpositions::Shared] {
+        let params = SearchParams { transpositions, ..small(SearchParams::gumbel()) };
+        lockstep_gives_the_same_trees(&params, &starts);
+    }
+}
+
+fn lockstep_gives_the_same_trees(params: &SearchParams, starts: &[Game]) {
     let alone = |index: usize| {
         let mut evaluator = Scripted::new(Seed::new(2));
         search(params.clone(), &mut evaluator, &starts[index], 64, index as u64)
@@ -455,10 +462,19 @@ fn rollouts_see_who_is_ahead() {
 #[test]
 fn a_golden_tree() {
     let mut text = String::new();
-    for (name, params) in rules() {
+    let castling = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1";
+    let mut searches: Vec<_> =
+        rules().into_iter().map(|(name, params)| (name, params, castling, 200)).collect();
+    // Deep enough for many transpositions.
+    let rook = "8/8/8/4k3/8/8/3R4/4K3 w - - 0 1";
+    for name in ["puct", "shared"] {
+        let (_, params) = rules().into_iter().find(|(rule, _)| *rule == name).unwrap();
+        searches.push((name, params, rook, 2_000));
+    }
+    for (name, params, fen, simulations) in searches {
         let mut evaluator = Scripted::new(Seed::new(5));
-        let game = parse_game("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1").unwrap();
-        let result = search(params, &mut evaluator, &game, 200, 11);
+        let game = parse_game(fen).unwrap();
+        let result = search(params, &mut evaluator, &game, simulations, 11);
         writeln!(text, "{name}: value {:.4}", result.wdl.value()).unwrap();
         for (m, policy) in result.moves.iter().zip(&result.policy_target).take(4) {
             writeln!(
@@ -479,7 +495,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_position_can_be_searched(seed in any::<u64>(), plies in 0..120usize, rule in 0..8usize) {
+    fn any_position_can_be_searched(seed in any::<u64>(), plies in 0..120usize, rule in 0..9usize) {
         let mut game = Game::new();
         let mut rng = Seed::new(seed).rng();
         for _ in 0..plies {

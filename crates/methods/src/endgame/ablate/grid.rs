@@ -59,7 +59,7 @@ pub const STUDY: [&str; 13] = [
     "c_puct=0.5,1.5,4",
     "sims=25,50,100,200",
     "priors=network,uniform",
-    "transpositions=0,100000",
+    "transpositions=none,cache,shared",
 ];
 
 /// Short names and their settings.
@@ -79,9 +79,20 @@ const NAMES: [(&str, &[&str]); 13] = [
     ("transpositions", &["selfplay.transpositions"]),
 ];
 
+/// Values of short names that stand for several settings.
+const VALUES: [(&str, &str, &[&str]); 3] = [
+    ("transpositions", "none", &["selfplay.transpositions=0", "selfplay.shared_nodes=false"]),
+    ("transpositions", "cache", &["selfplay.transpositions=100000", "selfplay.shared_nodes=false"]),
+    ("transpositions", "shared", &["selfplay.transpositions=0", "selfplay.shared_nodes=true"]),
+];
+
 impl Axis {
     /// The settings for a value, as `key=value`.
     fn settings(&self, value: &str) -> Vec<String> {
+        let named = VALUES.iter().find(|(name, named, _)| *name == self.name && *named == value);
+        if let Some((_, _, settings)) = named {
+            return settings.iter().map(|&setting| setting.to_owned()).collect();
+        }
         let known = NAMES.iter().find(|(name, _)| *name == self.name);
         match known {
             Some((_, keys)) => keys.iter().map(|key| format!("{key}={value}")).collect(),
@@ -196,6 +207,11 @@ mod tests {
         let cells = super::cells(&config, &all, Design::Grid).unwrap();
         assert_eq!((cells[1].1.selfplay.c_puct, cells[1].1.selfplay.max_plies), (2.5, 40));
         assert_eq!(cells[0].1.selfplay.priors, Priors::Uniform);
+        let named = axes(&["transpositions=none,cache,shared,1000"]);
+        let cells = super::cells(&config, &named, Design::Grid).unwrap();
+        let play = cells.iter().map(|(_, config)| &config.selfplay);
+        let set: Vec<_> = play.map(|play| (play.transpositions, play.shared_nodes)).collect();
+        assert_eq!(set, [(0, false), (100_000, false), (0, true), (1000, false)]);
         assert_eq!(super::cells(&config, &[], Design::Grid).unwrap().len(), 1);
     }
 
@@ -205,7 +221,7 @@ mod tests {
             [(Ending::Krk, default(Ending::Krk)), (Ending::Kpk, spec(Ending::Kpk))]
         {
             let cells = cells(&preset, &axes(&STUDY), Design::Each).unwrap();
-            assert_eq!(cells.len(), 37, "{ending:?}");
+            assert_eq!(cells.len(), 38, "{ending:?}");
             for axis in axes(&STUDY) {
                 let own: Vec<_> =
                     cells.iter().filter(|(cell, _)| cell.0[0].0 == axis.name).collect();
