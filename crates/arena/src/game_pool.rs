@@ -23,8 +23,10 @@ pub(crate) struct GamePool<'a> {
     pub(crate) run: &'a MatchRun,
     pub(crate) players: [&'a ResolvedPlayer; 2],
     pub(crate) seed: u64,
-    /// One opening per pair of games.
+    /// One for every `games_per_opening` games.
     pub(crate) openings: &'a [Opening],
+    /// 2 for pairs of games. Games on other machines are always pairs.
+    pub(crate) games_per_opening: usize,
 }
 
 enum Message {
@@ -41,7 +43,7 @@ impl GamePool<'_> {
     ) -> Result<(), MatchError> {
         self.run.begun.store(true, Relaxed);
         if let Some(remote) = &self.run.remote {
-            let GamePool { settings, run, players, seed, openings } = *self;
+            let GamePool { settings, run, players, seed, openings, .. } = *self;
             let stop = &*run.stop;
             return remote.play(&OpenGames { players, settings, seed, openings, open, stop }, take);
         }
@@ -125,6 +127,7 @@ impl GamePool<'_> {
         halt: &Arc<AtomicBool>,
     ) -> Option<GameRecord> {
         let adjudicator = self.run.adjudicator.as_deref();
-        pairing.play(game as u64, &self.openings[game / 2], self.settings, adjudicator, halt)
+        let opening = &self.openings[game / self.games_per_opening];
+        pairing.play(game as u64, opening, self.settings, adjudicator, halt)
     }
 }

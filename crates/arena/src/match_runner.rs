@@ -184,7 +184,14 @@ pub(crate) fn play_match(
         let openings = openings.take(total.div_ceil(2));
         let settings = &config.settings;
         let players = [&players[0], &players[1]];
-        let pool = GamePool { settings, run, players, seed: config.seed, openings: &openings };
+        let pool = GamePool {
+            settings,
+            run,
+            players,
+            seed: config.seed,
+            openings: &openings,
+            games_per_opening: 2,
+        };
         pool.play(&open, &mut |record| {
             if let Some(store) = &mut store {
                 store.append(&record)?;
@@ -202,11 +209,17 @@ pub(crate) fn play_match(
     }
     if let Some(path) = &run.pgn {
         let limit = config.settings.limit.to_string();
-        let event = Event { name: "selfmate match", a: names.0, b: names.1, limit: &limit };
+        let event = Event {
+            name: "selfmate match",
+            a: names.0,
+            b: names.1,
+            limit: &limit,
+            has_times: true,
+        };
         write_pgn_file(path, &event, games.iter().flatten())
             .map_err(|error| MatchError::Pgn { path: path.clone(), error })?;
     }
-    Ok(MatchReport { duplicates: duplicates(&games), ..current(&board) })
+    Ok(MatchReport { duplicates: duplicates(games.iter().flatten()), ..current(&board) })
 }
 
 /// The players and A's results of a stored match. Its settings must equal those of `like`; its
@@ -250,7 +263,7 @@ pub fn stored_match(
     }
     let mut board = Scoreboard::new((&names[0], &names[1]), games.len(), config.sprt);
     games.iter().flatten().for_each(|record| board.add(record));
-    Ok((MatchReport { duplicates: duplicates(&games), ..board.report() }, games))
+    Ok((MatchReport { duplicates: duplicates(games.iter().flatten()), ..board.report() }, games))
 }
 
 /// Puts stored games in their places; if a number occurs twice, the first counts.

@@ -155,6 +155,7 @@ pub fn run_rate(
             players: [&player, &opponent],
             seed: config.seed,
             openings: &openings,
+            games_per_opening: 2,
         };
         pool.play(&games, &mut |record| {
             let record = RateRecord { rung: rung.clone(), record };

@@ -70,10 +70,13 @@ impl GameRecord {
             let eval = Eval {
                 score: score.map(PovScore::Mover),
                 depth: eval.depth,
-                time_ms: Some(eval.ms),
+                time_ms: event.has_times.then_some(eval.ms),
                 clock_ms: None,
             };
-            *pgn.note_mut(self.played.opening_plies + index) = eval.into();
+            let comment = eval.to_string();
+            if !comment.is_empty() {
+                pgn.note_mut(self.played.opening_plies + index).comment = Some(comment);
+            }
         }
         let loser = if self.played.winner == Some(Side::White) { black } else { white };
         let fault = self.played.detail.as_ref().map(|detail| format!("{loser}: {detail}"));
@@ -106,6 +109,8 @@ pub struct Event<'a> {
     pub b: &'a str,
     /// The value of the `TimeControl` tag.
     pub limit: &'a str,
+    /// Whether comments have the time of each move. It differs each time a game is played.
+    pub has_times: bool,
 }
 
 /// Writes games to a file atomically.

@@ -213,10 +213,10 @@ impl Count {
 }
 
 /// The number of games that repeat an earlier one move for move.
-pub(crate) fn duplicates(games: &[Option<GameRecord>]) -> u64 {
+pub fn duplicates<'a>(games: impl IntoIterator<Item = &'a GameRecord>) -> u64 {
     let mut seen = HashSet::new();
     let mut repeated = 0;
-    for game in games.iter().flatten() {
+    for game in games {
         repeated += u64::from(!seen.insert((&game.played.fen, &game.played.moves)));
     }
     repeated

@@ -116,6 +116,10 @@ pub struct Observation {
     pub legal_moves: Vec<String>,
     pub check: bool,
     pub move_count: usize,
+    /// As in [`Transition`].
+    pub done: bool,
+    /// As in [`Transition`].
+    pub truncated: bool,
     /// `1-0`, `0-1`, `1/2-1/2`, or `*` for a truncated game; `None` while the game is not over.
     pub result: Option<&'static str>,
 }
@@ -128,6 +132,16 @@ pub struct State {
     /// The moves from `start_fen` to `fen`, in UCI notation.
     pub moves: Vec<String>,
     pub step_count: usize,
+    /// `white` or `black`.
+    pub side_to_move: &'static str,
+    /// See [`board_tensor`].
+    pub board: BoardTensor,
+    /// As in [`Transition`].
+    pub done: bool,
+    /// As in [`Transition`].
+    pub truncated: bool,
+    /// As in [`Observation`].
+    pub result: Option<&'static str>,
 }
 
 impl Env {
@@ -204,7 +218,7 @@ impl Env {
         let position = self.game.position();
         Observation {
             fen: to_fen(position),
-            side_to_move: if position.turn() == Color::White { "white" } else { "black" },
+            side_to_move: self.side_to_move(),
             board: board_tensor(position.board()),
             legal_moves: match self.outcome {
                 None => self.legal.iter().map(|&m| uci(position, m)).collect(),
@@ -212,6 +226,8 @@ impl Env {
             },
             check: position.is_check(),
             move_count: self.game.ply(),
+            done: self.is_done(),
+            truncated: self.is_truncated(),
             result: self.outcome.map(Outcome::pgn),
         }
     }
@@ -228,7 +244,26 @@ impl Env {
             start_fen: to_fen(self.game.start()),
             fen: to_fen(self.game.position()),
             step_count: self.game.ply(),
+            side_to_move: self.side_to_move(),
+            board: board_tensor(self.game.position().board()),
+            done: self.is_done(),
+            truncated: self.is_truncated(),
+            result: self.outcome.map(Outcome::pgn),
         }
+    }
+
+    /// Whether the rules ended the game.
+    pub fn is_done(&self) -> bool {
+        self.outcome.is_some_and(|outcome| !outcome.is_truncated())
+    }
+
+    /// Whether the ply cap ended the game.
+    pub fn is_truncated(&self) -> bool {
+        self.outcome.is_some_and(Outcome::is_truncated)
+    }
+
+    fn side_to_move(&self) -> &'static str {
+        if self.game.turn() == Color::White { "white" } else { "black" }
     }
 
     fn resolve(&self, action: Action<'_>) -> Result<Move, StepError> {
@@ -271,13 +306,10 @@ impl Env {
     }
 
     fn transition(&self, mover: Color) -> Transition {
-        match self.outcome {
-            None => Transition { reward: 0, done: false, truncated: false },
-            Some(outcome) => Transition {
-                reward: outcome.reward(mover),
-                done: !outcome.is_truncated(),
-                truncated: outcome.is_truncated(),
-            },
+        Transition {
+            reward: self.outcome.map_or(0, |outcome| outcome.reward(mover)),
+            done: self.is_done(),
+            truncated: self.is_truncated(),
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod play;
 pub mod plot;
 pub mod rate;
 pub mod runs;
+pub mod selfplay;
 pub mod serve;
 pub mod show;
 pub mod suite;

@@ -2,6 +2,7 @@
 
 mod board;
 mod broker;
+mod columns;
 mod command;
 mod file;
 mod limit;
@@ -58,6 +59,8 @@ enum Command {
     Ladder(command::ladder::Args),
     /// Measure a player's Elo against Stockfish's levels
     Rate(command::rate::Args),
+    /// Let a player play itself and write the games and positions to learn from
+    Selfplay(command::selfplay::Args),
     /// Solve test positions, or measure agreement with an opening book
     Suite(command::suite::Args),
     /// List all runs
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Command::Match(args) => command::match_::run(&args, &output),
         Command::Ladder(args) => command::ladder::run(&args, &output),
         Command::Rate(args) => command::rate::run(&args, &output),
+        Command::Selfplay(args) => command::selfplay::run(&args, &output),
         Command::Suite(args) => command::suite::run(&args, &output),
         Command::Runs => command::runs::run(&output),
         Command::Show(args) => command::show::run(&args, &output),

@@ -26,6 +26,10 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("match", &["random", "greedy", "--games=2", "--max-plies=8", "--sims=1"]),
     ("ladder", &["random", "greedy", "--games=2", "--max-plies=8", "--sims=1"]),
     ("rate", &["random", "--games=2", "--max-plies=8", "--sims=1"]),
+    (
+        "selfplay",
+        &["random", "--games=2", "--max-plies=8", "--sims=1", "--format=jsonl", "--output=data"],
+    ),
     ("suite", &["{runs}/suite.epd", "random", "--sims=1"]),
     ("runs", &["--runs={runs}"]),
     ("show", &["zero", "--runs={runs}"]),

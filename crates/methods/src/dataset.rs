@@ -1,140 +1,151 @@
-//! Exports the games of a run: as PGN, or position by position as JSON lines or Parquet.
+//! Exports games as PGN, or position by position as JSON lines or Parquet.
 
 #[cfg(feature = "parquet")]
 mod parquet;
+mod row;
+mod run;
+mod selfplay;
 
-#[cfg(feature = "parquet")]
-pub use parquet::write_parquet;
+pub use row::{BOARD, BOARD_SHAPE, Extras};
+pub use selfplay::SelfPlayGames;
 
 use std::io::{self, Write};
 
-use selfmate_chess::pgn::{PgnGame, PgnResult};
-use selfmate_chess::{fen, notation};
-use selfmate_run::{GameRecord, RecordError, RunError, RunReader};
-use serde_json::{Map, Value, json};
+use selfmate_chess::pgn::{PgnGame, write_pgn};
+use selfmate_run::{RecordError, RunError, RunReader};
+
+use row::Row;
 
 pub type Output<'a> = dyn Write + Send + 'a;
+
+/// The games to export.
+#[derive(Clone, Copy)]
+pub enum Games<'a> {
+    /// The sealed games of a run. Their positions are those whose searches were recorded.
+    Run(&'a RunReader),
+    /// Games of a player against itself, with every position.
+    SelfPlay(&'a SelfPlayGames),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Pgn,
+    /// One position per line.
+    JsonLines,
+    /// One position per row, one row group per group of games. Needs the feature `parquet`.
+    Parquet,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum DatasetError {
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A stored game has an illegal move.
+    /// A game has an illegal move.
     #[error(transparent)]
     Game(#[from] RecordError),
     #[error("cannot write the games: {0}")]
     Io(#[from] io::Error),
+    #[error("cannot write Parquet: this binary was built without the feature `parquet`")]
+    NoParquet,
     #[cfg(feature = "parquet")]
     #[error("cannot write the games as Parquet: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
 }
 
-/// Writes all sealed games of a run as PGN and returns their number.
-pub fn write_games(run: &RunReader, out: &mut Output<'_>) -> Result<u64, DatasetError> {
-    for_each_game(run, &mut |record| {
-        let game = record.replay(|_, _, _| ())?;
-        let mut pgn = PgnGame::new(game);
-        pgn.result = match record.outcome.pgn() {
-            "1-0" => PgnResult::White,
-            "0-1" => PgnResult::Black,
-            "1/2-1/2" => PgnResult::Draw,
-            _ => PgnResult::Unknown,
-        };
-        pgn.set("Event", run.name());
-        pgn.set("Round", record.number.to_string());
-        Ok(writeln!(out, "{pgn}")?)
-    })
-}
-
-/// Writes all recorded positions of a run as JSON lines and returns the number of games.
-///
-/// `{"game", "ply", "fen", "move", "value", "draw", "policy": {move: share}, "result"}`: values and
-/// results are for the side to move, from -1 to 1; the result of a truncated game is `null`.
-pub fn write_positions(run: &RunReader, out: &mut Output<'_>) -> Result<u64, DatasetError> {
-    for_each_game(run, &mut |record| {
-        for example in examples(record)? {
-            writeln!(out, "{}", example.json())?;
-        }
-        Ok(())
-    })
-}
-
-/// A recorded position in the export formats.
-struct Example {
-    game: u64,
-    ply: u16,
-    fen: String,
-    played: Option<String>,
-    value: f32,
-    draw: f32,
-    /// Moves and their shares, without those that are 0.
-    policy: Vec<(String, f32)>,
-    result: Option<f64>,
-}
-
-impl Example {
-    fn json(&self) -> Value {
-        let policy: Map<String, Value> =
-            self.policy.iter().map(|(uci, share)| (uci.clone(), json!(share))).collect();
-        json!({
-            "game": self.game,
-            "ply": self.ply,
-            "fen": self.fen,
-            "move": self.played,
-            "value": self.value,
-            "draw": self.draw,
-            "policy": policy,
-            "result": self.result,
-        })
-    }
-}
-
-fn examples(record: &GameRecord) -> Result<Vec<Example>, RecordError> {
-    let mut examples = Vec::new();
-    let is_over = !record.outcome.is_truncated();
-    record.replay(|game, legal, recorded| {
-        let uci = |m| notation::uci(game.position(), m);
-        let shares = legal.iter().zip(&recorded.policy).filter(|(_, share)| **share > 0.0);
-        examples.push(Example {
-            game: record.number,
-            ply: recorded.ply,
-            fen: fen::to_fen(game.position()),
-            played: record.moves.get(usize::from(recorded.ply)).map(|&m| uci(m)),
-            value: recorded.value,
-            draw: recorded.draw,
-            policy: shares.map(|(&m, &share)| (uci(m), share)).collect(),
-            result: is_over.then(|| 2.0 * record.outcome.points(game.turn()) - 1.0),
-        });
-    })?;
-    Ok(examples)
-}
-
-fn for_each_game(
-    run: &RunReader,
-    write: &mut dyn FnMut(&GameRecord) -> Result<(), DatasetError>,
-) -> Result<u64, DatasetError> {
-    let mut games = 0;
-    for chunk in run.chunks()? {
-        for record in run.read_chunk(chunk)? {
-            write(&record)?;
-            games += 1;
+impl Format {
+    /// Fails if this build does not have the format.
+    pub const fn check(self) -> Result<(), DatasetError> {
+        match self {
+            Format::Parquet if !cfg!(feature = "parquet") => Err(DatasetError::NoParquet),
+            _ => Ok(()),
         }
     }
-    Ok(games)
+}
+
+impl Games<'_> {
+    /// Writes all games and returns their number. PGN has no columns and ignores `extras`.
+    pub fn write(
+        self,
+        format: Format,
+        extras: Extras,
+        out: &mut Output<'_>,
+    ) -> Result<u64, DatasetError> {
+        match format {
+            Format::Pgn => self.write_pgn(out),
+            Format::JsonLines => self.write_json_lines(extras, out),
+            #[cfg(feature = "parquet")]
+            Format::Parquet => self.write_parquet(extras, out),
+            #[cfg(not(feature = "parquet"))]
+            Format::Parquet => Err(DatasetError::NoParquet),
+        }
+    }
+
+    fn write_pgn(self, mut out: &mut Output<'_>) -> Result<u64, DatasetError> {
+        let mut count = 0;
+        for group in self.groups()? {
+            for game in self.pgn(group)? {
+                write_pgn(&mut out, &game)?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    fn write_json_lines(self, extras: Extras, out: &mut Output<'_>) -> Result<u64, DatasetError> {
+        let mut count = 0;
+        for group in self.groups()? {
+            for rows in self.rows(group, extras)? {
+                for row in rows {
+                    serde_json::to_writer(&mut *out, &row).map_err(io::Error::from)?;
+                    out.write_all(b"\n")?;
+                }
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Numbers of groups of games. One group fits into memory.
+    fn groups(self) -> Result<Vec<u64>, DatasetError> {
+        match self {
+            Games::Run(run) => Ok(run.chunks()?),
+            Games::SelfPlay(games) => Ok((0..games.groups()).collect()),
+        }
+    }
+
+    fn pgn(self, group: u64) -> Result<Vec<PgnGame>, DatasetError> {
+        match self {
+            Games::Run(run) => run::pgn(run, group),
+            Games::SelfPlay(games) => games.pgn(group),
+        }
+    }
+
+    /// The positions of each game of a group.
+    fn rows(self, group: u64, extras: Extras) -> Result<Vec<Vec<Row>>, DatasetError> {
+        match self {
+            Games::Run(run) => run::rows(run, group, extras),
+            Games::SelfPlay(games) => games.rows(group, extras),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use selfmate_chess::pgn::Reader;
-    use selfmate_chess::{Color, Game, Outcome, Reason};
-    use selfmate_run::{PositionRecord, Run};
+    use selfmate_arena::GameRecord as MatchGame;
+    use selfmate_arena::game::{PlayedGame, Side, Termination};
+    use selfmate_chess::pgn::{PgnResult, Reader};
+    use selfmate_chess::{Color, Game, Outcome, Reason, notation};
+    use selfmate_run::{GameRecord, PositionRecord, Run};
+    use serde_json::{Value, json};
 
     use super::*;
 
+    const MATE: [&str; 4] = ["f2f3", "e7e5", "g2g4", "d8h4"];
+
     fn record(number: u64) -> GameRecord {
         let mut game = Game::new();
-        for san in ["f3", "e5", "g4", "Qh4#"] {
-            game.play(notation::parse_san(game.position(), san).unwrap()).unwrap();
+        for uci in MATE {
+            game.play(notation::parse_uci(game.position(), uci).unwrap()).unwrap();
         }
         let mut policy = vec![0.0; 19];
         policy[3] = 1.0;
@@ -158,21 +169,81 @@ mod tests {
         run
     }
 
+    /// A game that Black wins, one that is truncated and one that an engine's fault ended.
+    pub(super) fn self_play() -> SelfPlayGames {
+        let game = |game, plies: usize, winner, termination| MatchGame {
+            game,
+            a_plays: Side::White,
+            played: PlayedGame {
+                fen: None,
+                opening: None,
+                opening_plies: 2,
+                moves: MATE[..plies].iter().map(|&uci| uci.to_owned()).collect(),
+                evals: Vec::new(),
+                winner,
+                termination,
+                detail: None,
+            },
+        };
+        let games = vec![
+            game(0, 4, Some(Side::Black), Termination::Rules(Reason::Checkmate)),
+            game(1, 3, None, Termination::Truncated),
+            game(4, 3, Some(Side::White), Termination::Fault),
+        ];
+        SelfPlayGames { player: "greedy".to_owned(), limit: "-".to_owned(), games }
+    }
+
+    fn pgn(games: Games<'_>) -> Vec<PgnGame> {
+        let mut text = Vec::new();
+        let count = games.write(Format::Pgn, Extras::default(), &mut text).unwrap();
+        let read: Vec<PgnGame> = Reader::new(&text[..]).map(Result::unwrap).collect();
+        assert_eq!(count, read.len() as u64);
+        read
+    }
+
+    fn lines(games: Games<'_>, extras: Extras) -> Vec<Value> {
+        let mut text = Vec::new();
+        games.write(Format::JsonLines, extras, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
     #[test]
-    fn games_and_positions_are_exported() {
+    fn games_and_positions_of_a_run_are_exported() {
         let folder = tempfile::tempdir().unwrap();
         let run = run(folder.path());
-        let mut pgn = Vec::new();
-        assert_eq!(write_games(&run, &mut pgn).unwrap(), 4);
-        let games: Result<Vec<PgnGame>, _> = Reader::new(&pgn[..]).collect();
-        let games = games.unwrap();
+        let games = pgn(Games::Run(&run));
         assert_eq!((games.len(), games[3].result, games[3].game.ply()), (4, PgnResult::Black, 4));
-        let mut lines = Vec::new();
-        write_positions(&run, &mut lines).unwrap();
-        let text = String::from_utf8(lines).unwrap();
-        let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        assert_eq!(text.lines().count(), 4);
-        assert_eq!((&first["move"], &first["result"]), (&json!("g2g4"), &json!(-1.0)));
+        let lines = lines(Games::Run(&run), Extras::default());
+        assert_eq!(lines.len(), 4);
+        let first = &lines[0];
+        assert_eq!((&first["move"], &first["outcome"]), (&json!("g2g4"), &json!(-1)));
+        assert_eq!((&first["result"], &first["reason"]), (&json!("0-1"), &json!("checkmate")));
         assert_eq!(first["policy"].as_object().unwrap().len(), 1);
+        assert!(first.get("board").is_none() && first.get("opening").is_none());
+    }
+
+    #[test]
+    fn a_game_without_a_result_has_no_outcome() {
+        let games = self_play();
+        let read = pgn(Games::SelfPlay(&games));
+        let results: Vec<PgnResult> = read.iter().map(|game| game.result).collect();
+        assert_eq!(results, [PgnResult::Black, PgnResult::Unknown, PgnResult::Unknown]);
+        assert_eq!((read[2].get("Round"), read[2].get("White")), (Some("4"), Some("greedy")));
+        let lines = lines(Games::SelfPlay(&games), Extras { board: false, legal: true });
+        let outcomes: Vec<Value> = lines.iter().map(|line| line["outcome"].clone()).collect();
+        assert_eq!(json!(outcomes[..4]), json!([-1, 1, -1, 1]));
+        assert_eq!(outcomes[4..], vec![Value::Null; 6]);
+        let reasons: Vec<&Value> = lines.iter().map(|line| &line["reason"]).collect();
+        assert_eq!((reasons[4], reasons[9]), (&json!("truncated"), &json!("fault")));
+        assert_eq!((&lines[9]["game"], &lines[9]["ply"]), (&json!(4), &json!(2)));
+        assert_eq!(lines[0]["legal"].as_array().unwrap().len(), 20);
+        assert!(lines[0].get("value").is_none());
+    }
+
+    #[test]
+    fn parquet_is_refused_by_builds_without_it() {
+        assert_eq!(Format::Parquet.check().is_ok(), cfg!(feature = "parquet"));
+        assert!(Format::Pgn.check().is_ok() && Format::JsonLines.check().is_ok());
     }
 }

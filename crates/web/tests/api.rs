@@ -587,15 +587,25 @@ fn the_environment_is_served_over_http() {
     let cookie = reset.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
     let step = post(address, "/openenv/step", r#"{"action": {"move": "e2e4"}}"#).json();
     assert_eq!((&step["done"], &step["observation"]["move_count"]), (&json!(false), &json!(1)));
+    assert_eq!(step["observation"]["board"][3][4][0], 1, "a white pawn on e4");
     // Another session starts; the first is found by its cookie.
     post(address, "/openenv/reset", "{}");
     let state =
         client::get_with(address, "/openenv/state", &format!("Cookie: {cookie}\r\n")).json();
     assert_eq!((&state["episode_id"], &state["step_count"]), (&json!("ep-1"), &json!(1)));
+    assert_eq!((&state["board"], &state["result"]), (&step["observation"]["board"], &Value::Null));
+    let small = post(address, "/openenv/reset", r#"{"include_board": false}"#).json();
+    assert!(small["observation"]["fen"].is_string() && small["observation"].get("board").is_none());
     assert_eq!(post(address, "/openenv/step", r#"{"action": {"colour": 1}}"#).status, 422);
     assert_eq!(post(address, "/openenv/mcp", "{}").json()["jsonrpc"], "2.0");
     let schema = get(address, "/openenv/schema").json();
     assert!(["action", "observation", "state"].iter().all(|part| schema[part].is_object()));
+    // Everything that is sent is described.
+    for (part, sent) in [("observation", &step["observation"]), ("state", &state)] {
+        for key in sent.as_object().unwrap().keys() {
+            assert!(schema[part]["properties"][key].is_object(), "{part}: {key}");
+        }
+    }
 }
 
 #[test]

@@ -75,7 +75,8 @@ fn each_fault_loses_one_game_with_its_reason_and_the_match_continues() {
         // A new process for the second game and none after it.
         assert_eq!(starts, 2, "{on_go}");
         assert_eq!([records[0].a_plays, records[1].a_plays], [Side::White, Side::Black]);
-        let event = record::Event { name: "test", a: "mock", b: "random", limit: "-" };
+        let event =
+            record::Event { name: "test", a: "mock", b: "random", limit: "-", has_times: true };
         for record in records {
             let pgn = record.pgn(&event).unwrap().to_string().replace('\n', " ");
             assert!(pgn.contains("[Termination \"abandoned\"]"), "{pgn}");

@@ -32,7 +32,9 @@ fn rewards_are_for_the_side_that_moved() {
     }
     let step = env.step(Action::Text("Qh4#")).unwrap();
     assert_eq!((step.reward, step.done, step.truncated), (1, true, false));
-    assert_eq!(env.observation().result, Some("0-1"));
+    let (seen, state) = (env.observation(), env.state());
+    assert_eq!((seen.done, seen.truncated, seen.result), (true, false, Some("0-1")));
+    assert_eq!((state.done, state.truncated, state.result), (true, false, Some("0-1")));
     assert!(matches!(env.step(Action::Text("e4")), Err(StepError::Over(_))));
 }
 
@@ -42,6 +44,9 @@ fn a_game_at_the_ply_cap_is_truncated_and_not_done() {
     let mut env = Env::new(rules, &FromTo);
     let step = env.step(Action::Text("e4")).unwrap();
     assert_eq!((step.reward, step.done, step.truncated), (0, false, true));
+    let (seen, state) = (env.observation(), env.state());
+    assert_eq!((seen.done, seen.truncated, seen.result), (false, true, Some("*")));
+    assert_eq!((state.done, state.truncated, state.result), (false, true, Some("*")));
 }
 
 #[test]
@@ -80,6 +85,10 @@ fn observations_describe_the_position() {
     assert_eq!(seen.board[7][4][11], 1, "the black king on e8");
     let pieces: u32 = seen.board.as_flattened().as_flattened().iter().map(|&x| u32::from(x)).sum();
     assert_eq!(pieces, 32);
+    assert_eq!((seen.done, seen.truncated, seen.result), (false, false, None));
+    let state = env.state();
+    assert_eq!((state.side_to_move, state.board), (seen.side_to_move, seen.board));
+    assert_eq!((state.done, state.truncated, state.result), (false, false, None));
 }
 
 #[test]

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, ensure};
 use selfmate_chess::Seed;
-use selfmate_methods::dataset::{self, DatasetError, Output};
+use selfmate_methods::dataset::{Format, Games};
 use selfmate_methods::players;
 use selfmate_nn::onnx;
-use selfmate_run::{RunReader, atomic_file};
+use selfmate_run::atomic_file;
 
+use crate::columns::ColumnArgs;
 use crate::file;
 use crate::output::thousands;
 use crate::runs;
@@ -32,6 +33,8 @@ pub struct Args {
     /// Write the positions as Parquet (needs a build with the feature `parquet`)
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
+    #[command(flatten)]
+    columns: ColumnArgs,
     /// Number of positions for --examples
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
@@ -45,17 +48,14 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         ("--jsonl", args.jsonl.as_deref()),
         ("--parquet", args.parquet.as_deref()),
     ]);
-    if let Some(path) = &args.pgn {
-        write_games(&args.network, path, dataset::write_games)?;
-    }
-    if let Some(path) = &args.jsonl {
-        write_games(&args.network, path, dataset::write_positions)?;
-    }
-    if let Some(path) = &args.parquet {
-        #[cfg(feature = "parquet")]
-        write_games(&args.network, path, dataset::write_parquet)?;
-        #[cfg(not(feature = "parquet"))]
-        anyhow::bail!("{}: this binary was built without the feature `parquet`", path.display());
+    for (path, format) in [
+        (&args.pgn, Format::Pgn),
+        (&args.jsonl, Format::JsonLines),
+        (&args.parquet, Format::Parquet),
+    ] {
+        if let Some(path) = path {
+            write_games(args, path, format)?;
+        }
     }
     let Some(onnx_file) = &args.onnx else { return Ok(()) };
     let model = players::model(&args.network, runs::folder(), &|skipped| {
@@ -75,14 +75,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Writes games of a run to a file atomically.
-fn write_games(
-    run: &str,
-    path: &Path,
-    write: fn(&RunReader, &mut Output<'_>) -> Result<u64, DatasetError>,
-) -> anyhow::Result<()> {
-    let run = runs::find(run)?;
+fn write_games(args: &Args, path: &Path, format: Format) -> anyhow::Result<()> {
+    format.check().with_context(|| format!("{}", path.display()))?;
+    let run = runs::find(&args.network)?;
     let games = atomic_file::write_with(path, |out| {
-        let games = write(&run, out)?;
+        let games = Games::Run(&run).write(format, args.columns.extras(), out)?;
         ensure!(games > 0, "run '{}' has no stored games: nothing to write", run.name());
         anyhow::Ok(games)
     });

@@ -1,4 +1,4 @@
-//! The flags that `match`, `ladder` and `rate` share, and how they run games.
+//! The flags that `match`, `ladder`, `rate` and `selfplay` share, and how they run games.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,8 +19,9 @@ use crate::number::whole_numbers;
 use crate::player::{DeviceArgs, with_flags};
 use crate::progress::CleanStop;
 
+/// How games are played.
 #[derive(clap::Args)]
-pub struct GameArgs {
+pub struct PlayArgs {
     #[command(flatten)]
     limit: LimitArgs,
     #[command(flatten)]
@@ -34,8 +35,8 @@ pub struct GameArgs {
     /// Seed of openings and players
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Games at the same time [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Games at the same time, each on a thread [default: one per core]
+    #[arg(long, visible_alias = "threads", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     concurrency: Option<u16>,
     /// Adjudicate a draw: from move M on, C moves of each side within S centipawns, as M,C,S
     #[arg(long, value_name = "M,C,S", value_parser = draw_rule)]
@@ -43,7 +44,7 @@ pub struct GameArgs {
     /// Adjudicate a loss: C moves at minus S centipawns or worse, as C,S
     #[arg(long, value_name = "C,S", value_parser = resign_rule)]
     resign: Option<ResignRule>,
-    /// Adjudicate a draw after this many plies
+    /// Truncate games after this many plies; in matches and ratings they count as drawn
     #[arg(long, value_name = "PLIES")]
     max_plies: Option<u32>,
     /// Adjudicate games with the Syzygy tables in these folders
@@ -53,20 +54,9 @@ pub struct GameArgs {
     /// name their own
     #[arg(long, value_name = "PATH")]
     syzygy: Option<String>,
-    /// Store finished games here; running the same command again resumes
-    #[arg(long, value_name = "PATH")]
-    store: Option<PathBuf>,
-    /// Write the games to a PGN file
-    #[arg(long, value_name = "FILE")]
-    pgn: Option<PathBuf>,
-    /// Let workers play the games, through this NATS server (several separated by commas)
-    #[arg(long, value_name = "URL", conflicts_with_all = ["tc", "movetime", "tb", "syzygy"])]
-    nats: Option<String>,
-    #[command(flatten)]
-    access: AccessArgs,
 }
 
-impl GameArgs {
+impl PlayArgs {
     /// The settings of each game; `default` is the limit when none is given.
     pub fn settings(&self, default: MatchLimit) -> anyhow::Result<GameSettings> {
         let limit = self.limit.to_match_limit(self.tc, default);
@@ -106,7 +96,6 @@ impl GameArgs {
 
     /// How games are run: on all cores, until Ctrl-C.
     pub fn run(&self, registry: &Registry) -> anyhow::Result<MatchRun> {
-        check_distinct(&[("--store", self.store.as_deref()), ("--pgn", self.pgn.as_deref())]);
         let adjudicator = match &self.tb {
             Some(folders) => {
                 Some(TablebaseRule::new(registry.tablebases().open(folders).context("--tb")?).1)
@@ -116,19 +105,41 @@ impl GameArgs {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let concurrency = self.concurrency.map_or(cores, usize::from);
         let CleanStop { stop, begun } = CleanStop::on_signal()?;
-        Ok(MatchRun {
-            concurrency,
-            remote: self.remote(concurrency)?,
-            store: self.store.clone(),
-            pgn: self.pgn.clone(),
-            stop,
-            begun,
-            adjudicator,
-        })
+        Ok(MatchRun { concurrency, stop, begun, adjudicator, ..MatchRun::default() })
     }
 }
 
+/// How the games of matches are played, stored and shared with workers.
+#[derive(clap::Args)]
+pub struct GameArgs {
+    #[command(flatten)]
+    pub play: PlayArgs,
+    /// Store finished games here; running the same command again resumes
+    #[arg(long, value_name = "PATH")]
+    store: Option<PathBuf>,
+    /// Write the games to a PGN file
+    #[arg(long, value_name = "FILE")]
+    pgn: Option<PathBuf>,
+    /// Let workers play the games, through this NATS server (several separated by commas)
+    #[arg(long, value_name = "URL", conflicts_with_all = ["tc", "movetime", "tb", "syzygy"])]
+    nats: Option<String>,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
 impl GameArgs {
+    /// How games are run: here or by workers, until Ctrl-C.
+    pub fn run(&self, registry: &Registry) -> anyhow::Result<MatchRun> {
+        check_distinct(&[("--store", self.store.as_deref()), ("--pgn", self.pgn.as_deref())]);
+        let run = self.play.run(registry)?;
+        Ok(MatchRun {
+            remote: self.remote(run.concurrency)?,
+            store: self.store.clone(),
+            pgn: self.pgn.clone(),
+            ..run
+        })
+    }
+
     /// The workers that play the games, if `--nats` is given.
     fn remote(&self, threads: usize) -> anyhow::Result<Option<Arc<dyn RemoteGames>>> {
         let Some(url) = &self.nats else { return Ok(None) };

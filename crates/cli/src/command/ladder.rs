@@ -42,16 +42,16 @@ pub struct Args {
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let registry = player::registry();
-    let named = |player: &String| args.game.player(&registry, player);
+    let named = |player: &String| args.game.play.player(&registry, player);
     let anchored =
         |(player, elo): &(String, f64)| -> anyhow::Result<_> { Ok((named(player)?, *elo)) };
     let config = LadderConfig {
         players: args.players.iter().map(named).collect::<anyhow::Result<_>>()?,
         format: if args.gauntlet { LadderFormat::Gauntlet } else { LadderFormat::RoundRobin },
         games: args.games,
-        settings: args.game.settings(MatchLimit::default())?,
-        openings: args.game.openings(),
-        seed: args.game.seed,
+        settings: args.game.play.settings(MatchLimit::default())?,
+        openings: args.game.play.openings(),
+        seed: args.game.play.seed,
         anchors: args.anchor.iter().map(anchored).collect::<anyhow::Result<_>>()?,
     };
     let mut progress = Progress::new();

@@ -31,12 +31,12 @@ pub struct Args {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let registry = player::registry();
     let config = MatchConfig {
-        a: args.game.player(&registry, &args.a)?,
-        b: args.game.player(&registry, &args.b)?,
+        a: args.game.play.player(&registry, &args.a)?,
+        b: args.game.play.player(&registry, &args.b)?,
         games: args.games,
-        settings: args.game.settings(MatchLimit::default())?,
-        openings: args.game.openings(),
-        seed: args.game.seed,
+        settings: args.game.play.settings(MatchLimit::default())?,
+        openings: args.game.play.openings(),
+        seed: args.game.play.seed,
         sprt: args.sprt,
     };
     let mut progress = Progress::new();

@@ -29,17 +29,17 @@ pub struct Args {
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
     let registry = player::registry();
     // With --sims, the player has its limit, and Stockfish's levels have 100 ms by themselves.
-    let default_limit = match args.game.has_only_sims() {
+    let default_limit = match args.game.play.has_only_sims() {
         true => MatchLimit::default(),
         false => MatchLimit::movetime(100),
     };
     let config = RateConfig {
-        settings: args.game.settings(default_limit)?,
-        openings: args.game.openings(),
-        seed: args.game.seed,
+        settings: args.game.play.settings(default_limit)?,
+        openings: args.game.play.openings(),
+        seed: args.game.play.seed,
         max_games: args.games,
         max_error: args.error,
-        ..RateConfig::new(&args.game.player(&registry, &args.player)?)
+        ..RateConfig::new(&args.game.play.player(&registry, &args.player)?)
     };
     let mut progress = Progress::new();
     let run = args.game.run(&registry)?;

@@ -9,6 +9,7 @@ mod damage;
 mod endgame;
 mod limits;
 mod runs;
+mod selfplay;
 mod serve;
 mod tables;
 mod train;

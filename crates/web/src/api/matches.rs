@@ -116,7 +116,7 @@ pub async fn pgn(
     run_blocking(&app, move |app| {
         let (view, games) = app.arena.games(&id)?;
         let MatchReport { a, b, .. } = &view.report;
-        let event = Event { name: "selfmate match", a, b, limit: &view.limit };
+        let event = Event { name: "selfmate match", a, b, limit: &view.limit, has_times: true };
         let games = games.iter().flatten().filter_map(|game| game.pgn(&event));
         let text: Vec<String> = games.map(|game| game.to_string()).collect();
         let kind = (header::CONTENT_TYPE, "application/x-chess-pgn".to_owned());

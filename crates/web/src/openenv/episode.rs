@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use selfmate_chess::env::{Action, ActionSpace, Env, StepError};
 use selfmate_chess::notation::uci;
-use selfmate_chess::{Color, Outcome, Position, Rules, Seed};
+use selfmate_chess::{Color, Position, Rules, Seed};
 use selfmate_encode::MoveSpace;
 use selfmate_search::Player;
 use selfmate_search::player::Limit;
@@ -29,6 +29,7 @@ pub struct Episode {
     /// Plays the other side; without an opponent the agent plays both.
     opponent: Option<Box<dyn Player>>,
     agent: Option<Color>,
+    has_board: bool,
     /// The permit for an opponent; their number is limited.
     _permit: Option<OwnedSemaphorePermit>,
 }
@@ -47,6 +48,8 @@ pub struct Reset {
     pub agent_color: Option<String>,
     /// Truncates the game after this many plies.
     pub max_plies: Option<u32>,
+    /// Whether observations and states have the board tensor; true by default.
+    pub include_board: Option<bool>,
 }
 
 /// An action: a move as text or by its index.
@@ -123,7 +126,9 @@ impl Episode {
             Some(id) => id.clone(),
             None => crate::secret_name()?,
         };
-        let mut episode = Episode { env, id, seed, steps: 0, opponent, agent, _permit: permit };
+        let has_board = reset.include_board.unwrap_or(true);
+        let mut episode =
+            Episode { env, id, seed, steps: 0, opponent, agent, has_board, _permit: permit };
         episode.reply(stop)?;
         Ok(episode)
     }
@@ -169,9 +174,8 @@ impl Episode {
                 {
                     reward = -opponent_reward;
                 }
-                let truncated = self.env.outcome().is_some_and(Outcome::is_truncated);
                 let done = self.env.outcome().is_some();
-                Ok(self.result(Some(reward), done, note("truncated", truncated.into())))
+                Ok(self.result(Some(reward), done, Map::new()))
             }
         }
     }
@@ -210,34 +214,47 @@ impl Episode {
         };
         metadata.insert("halfmove_clock".into(), position.halfmoves().into());
         metadata.insert("fullmove_number".into(), position.fullmoves().get().into());
-        let observation = json!({
+        let mut observation = json!({
             "fen": seen.fen,
             "legal_moves": seen.legal_moves,
             "legal_action_ids": ids,
             "is_check": seen.check,
             "side_to_move": seen.side_to_move,
             "move_count": seen.move_count,
+            "terminated": seen.done,
+            "truncated": seen.truncated,
             "result": seen.result,
             // OpenEnv's chess client reads these from the observation.
             "done": done,
             "reward": reward,
             "metadata": metadata,
         });
+        if self.has_board {
+            observation["board"] = json!(seen.board);
+        }
         StepResult { observation, reward, done }
     }
 
     pub fn state(&self) -> Value {
         let state = self.env.state();
-        json!({
+        let mut answer = json!({
             "episode_id": self.id,
             "step_count": self.steps,
             "seed": self.seed,
             "fen": state.fen,
             "start_fen": state.start_fen,
-            "current_player": if self.env.game().turn() == Color::White { "white" } else { "black" },
+            "current_player": state.side_to_move,
             "agent_color": self.agent.map(|agent| if agent == Color::White { "white" } else { "black" }),
             "move_history": state.moves,
-        })
+            "done": state.done || state.truncated,
+            "terminated": state.done,
+            "truncated": state.truncated,
+            "result": state.result,
+        });
+        if self.has_board {
+            answer["board"] = json!(state.board);
+        }
+        answer
     }
 
     /// The legal moves in UCI notation, for tools.
@@ -284,9 +301,45 @@ mod tests {
         let last = &results[6];
         assert!(last.done && last.observation["done"] == true && last.observation["reward"] == 1.0);
         assert_eq!(last.observation["result"], "1-0");
+        let state = episode.state();
+        for seen in [&last.observation, &state] {
+            assert_eq!((&seen["done"], &seen["terminated"]), (&json!(true), &json!(true)));
+            assert_eq!((&seen["truncated"], &seen["result"]), (&json!(false), &json!("1-0")));
+        }
         assert_eq!(episode.state()["step_count"], 7);
         let after = act(&mut episode, &play("a2a3"));
         assert_eq!((after.done, after.reward), (true, Some(0.0)));
+    }
+
+    #[test]
+    fn a_truncated_game_is_done_but_not_terminated() {
+        let mut episode = begin(&Reset { max_plies: Some(1), ..Reset::default() });
+        let first = episode.first().observation;
+        assert_eq!((&first["done"], &first["truncated"]), (&json!(false), &json!(false)));
+        let result = act(&mut episode, &play("e4"));
+        assert_eq!((result.done, result.reward), (true, Some(0.0)));
+        let state = episode.state();
+        for seen in [&result.observation, &state] {
+            assert_eq!((&seen["done"], &seen["terminated"]), (&json!(true), &json!(false)));
+            assert_eq!((&seen["truncated"], &seen["result"]), (&json!(true), &json!("*")));
+        }
+    }
+
+    #[test]
+    fn the_board_is_8_by_8_by_12_and_can_be_left_out() {
+        let mut episode = begin(&Reset::default());
+        let result = act(&mut episode, &play("e4"));
+        let board = &result.observation["board"];
+        assert_eq!(episode.state()["board"], *board);
+        let sizes = [board, &board[3], &board[3][4]].map(|part| part.as_array().unwrap().len());
+        assert_eq!(sizes, [8, 8, 12]);
+        // The pawn on e4 and Black's king.
+        assert_eq!((&board[3][4][0], &board[7][4][11]), (&json!(1), &json!(1)));
+        assert_eq!(board[1][4], json!(vec![0; 12]));
+        let mut episode = begin(&Reset { include_board: Some(false), ..Reset::default() });
+        let result = act(&mut episode, &play("e4"));
+        assert!(result.observation.get("board").is_none());
+        assert!(episode.state().get("board").is_none());
     }
 
     #[test]

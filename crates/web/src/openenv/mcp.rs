@@ -114,7 +114,7 @@ fn call(request: &Request, episode: &mut Episode, stop: &Arc<AtomicBool>) -> Val
     let arguments = request.params.get("arguments");
     match request.params.get("name").and_then(Value::as_str) {
         Some("look") => {
-            let mut state = episode.state();
+            let mut state = without_board(episode.state());
             state["legal_moves"] = json!(episode.legal());
             success(&request.id, &state)
         }
@@ -130,13 +130,24 @@ fn call(request: &Request, episode: &mut Episode, stop: &Arc<AtomicBool>) -> Val
             let action =
                 ChessAction { text: Some(text.to_owned()), action_id: None, metadata: None };
             match episode.step(&action, stop) {
-                Ok(result) => success(&request.id, &json!(result)),
+                Ok(mut result) => {
+                    result.observation = without_board(result.observation);
+                    success(&request.id, &json!(result))
+                }
                 Err(error) => failure(&request.id, INTERNAL, &error.to_string()),
             }
         }
         Some(other) => failure(&request.id, INVALID_PARAMS, &format!("Tool not found: {other}")),
         None => failure(&request.id, INVALID_PARAMS, "Missing 'name' in params"),
     }
+}
+
+/// Language models read the position from the FEN; the tensor would only cost them tokens.
+fn without_board(mut value: Value) -> Value {
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("board");
+    }
+    value
 }
 
 fn success(id: &Value, result: &Value) -> Value {
@@ -162,7 +173,9 @@ mod tests {
         let list = ask(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
         assert_eq!(list["result"]["tools"][1]["name"], "play_move");
         let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"play_move","arguments":{"move":"e4"}}}"#;
-        assert_eq!(ask(call)["result"]["observation"]["move_count"], 1);
+        let played = &ask(call)["result"]["observation"];
+        assert_eq!(played["move_count"], 1);
+        assert!(played.get("board").is_none());
         let look = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"look"}}"#;
         assert_eq!(ask(look)["result"]["move_history"], json!(["e2e4"]));
         assert_eq!(ask("{}")["error"]["code"], INVALID_REQUEST);

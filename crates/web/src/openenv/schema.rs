@@ -45,12 +45,32 @@ fn observation() -> Value {
             "is_check": { "type": "boolean" },
             "side_to_move": { "enum": ["white", "black"] },
             "move_count": { "type": "integer" },
-            "result": { "enum": ["1-0", "0-1", "1/2-1/2", "*", null] },
-            "done": { "type": "boolean" },
+            "board": board(),
+            "done": { "type": "boolean", "description": "The game is over: terminated or truncated." },
+            "terminated": { "type": "boolean", "description": "The rules ended the game." },
+            "truncated": { "type": "boolean", "description": "The ply cap ended the game; it has no result." },
+            "result": result(),
             "reward": { "type": ["number", "null"] },
             "metadata": { "type": "object" },
         },
-        "required": ["fen", "legal_moves", "is_check", "done"],
+        "required": ["fen", "legal_moves", "is_check", "side_to_move", "done", "terminated", "truncated", "result"],
+    })
+}
+
+fn board() -> Value {
+    let list = |length: usize, items: Value| json!({ "type": "array", "minItems": length, "maxItems": length, "items": items });
+    let mut board = list(8, list(8, list(12, json!({ "enum": [0, 1] }))));
+    board["description"] =
+        "board[rank][file][piece], as White sees it: rank 1 and file a first, pieces in the order \
+        P N B R Q K p n b r q k. Left out after a reset with include_board = false."
+            .into();
+    board
+}
+
+fn result() -> Value {
+    json!({
+        "enum": ["1-0", "0-1", "1/2-1/2", "*", null],
+        "description": "* for a truncated game, null while the game is not over.",
     })
 }
 
@@ -67,6 +87,11 @@ fn state() -> Value {
             "current_player": { "enum": ["white", "black"] },
             "agent_color": { "enum": ["white", "black", null] },
             "move_history": { "type": "array", "items": { "type": "string" } },
+            "board": board(),
+            "done": { "type": "boolean" },
+            "terminated": { "type": "boolean" },
+            "truncated": { "type": "boolean" },
+            "result": result(),
         },
         "required": ["episode_id", "step_count"],
     })
@@ -94,6 +119,7 @@ pub fn openapi() -> Value {
             "opponent": { "type": ["string", "null"], "description": "A player such as greedy or alphabeta:depth=2; without an opponent the agent plays both sides." },
             "agent_color": { "enum": ["white", "black", "random", null] },
             "max_plies": { "type": ["integer", "null"] },
+            "include_board": { "type": ["boolean", "null"], "default": true, "description": "Whether observations and states have the board tensor." },
         },
     });
     let step = json!({
