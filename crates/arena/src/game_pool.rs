@@ -12,7 +12,7 @@ use crate::game::GameSettings;
 use crate::match_runner::{MatchError, MatchRun};
 use crate::openings::Opening;
 use crate::pairing::Pairing;
-use crate::record::GameRecord;
+use crate::record::MatchGame;
 use crate::remote::{Next, OpenGames};
 use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
@@ -30,7 +30,7 @@ pub(crate) struct GamePool<'a> {
 }
 
 enum Message {
-    Game(Box<GameRecord>),
+    Game(Box<MatchGame>),
     Failed(SpecError),
 }
 
@@ -39,7 +39,7 @@ impl GamePool<'_> {
     pub(crate) fn play(
         &self,
         open: &[usize],
-        take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
+        take: &mut dyn FnMut(MatchGame) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError> {
         self.run.begun.store(true, Relaxed);
         if let Some(remote) = &self.run.remote {
@@ -125,7 +125,7 @@ impl GamePool<'_> {
         game: usize,
         pairing: &mut Pairing,
         halt: &Arc<AtomicBool>,
-    ) -> Option<GameRecord> {
+    ) -> Option<MatchGame> {
         let adjudicator = self.run.adjudicator.as_deref();
         let opening = &self.openings[game / self.games_per_opening];
         pairing.play(game as u64, opening, self.settings, adjudicator, halt)

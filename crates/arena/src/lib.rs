@@ -41,7 +41,7 @@ pub use match_runner::{MatchConfig, MatchError, MatchEvent, MatchRun, run_match,
 pub use openings::{Opening, OpeningSource, Openings};
 pub use pairing::Pairing;
 pub use rate::{RateConfig, RateReport, Rung, run_rate};
-pub use record::GameRecord;
+pub use record::MatchGame;
 pub use registry::{PlayerKind, Registry};
 pub use report::MatchReport;
 pub use resolved_player::{Loaded, RemotePlayerSpec, ResolvedPlayer};

@@ -14,7 +14,7 @@ use crate::game::{GameSettings, PositionAdjudicator};
 use crate::game_pool::GamePool;
 use crate::header::{self, Entrant};
 use crate::openings::{OpeningError, OpeningSource, Openings};
-use crate::record::{Event, GameRecord, write_pgn_file};
+use crate::record::{Event, MatchGame, write_pgn_file};
 use crate::registry::Registry;
 use crate::remote::{Next, RemoteGames};
 use crate::report::{MatchReport, Scoreboard, duplicates};
@@ -104,7 +104,7 @@ pub enum MatchEvent {
         report: MatchReport,
     },
     Finished {
-        record: GameRecord,
+        record: MatchGame,
         /// Includes this game.
         report: MatchReport,
     },
@@ -158,7 +158,7 @@ pub(crate) fn play_match(
     let openings = Openings::load(&config.openings, seed.derive("openings"))?;
     let names = (players[0].name(), players[1].name());
     let total = usize::try_from(config.games).unwrap_or(usize::MAX);
-    let mut games: Vec<Option<GameRecord>> = vec![None; total];
+    let mut games: Vec<Option<MatchGame>> = vec![None; total];
     let mut board = Scoreboard::new(names, total, config.sprt);
     let mut store = match &run.store {
         Some(path) => {
@@ -232,7 +232,7 @@ pub(crate) fn stored_result(
 ) -> Result<Option<(String, String, Tally)>, MatchError> {
     let seed = Seed::new(like.seed).derive("openings");
     let openings = Openings::load(&like.openings, seed)?;
-    let Some((stored, records)) = RecordStore::read::<GameRecord>(path)? else { return Ok(None) };
+    let Some((stored, records)) = RecordStore::read::<MatchGame>(path)? else { return Ok(None) };
     let [a, b] = ["a", "b"].map(|role| {
         let entrant = Entrant::stored(&stored, role);
         let identity = identities.entry(entrant.name.clone()).or_insert(entrant.identity);
@@ -252,11 +252,11 @@ pub(crate) fn stored_result(
 pub fn stored_match(
     path: &Path,
     config: &MatchConfig,
-) -> Result<(MatchReport, Vec<Option<GameRecord>>), StoreError> {
+) -> Result<(MatchReport, Vec<Option<MatchGame>>), StoreError> {
     let mut games = vec![None; usize::try_from(config.games).unwrap_or(usize::MAX)];
     let mut names = [config.a.clone(), config.b.clone()];
     if path.exists()
-        && let Some((header, stored)) = RecordStore::read::<GameRecord>(path)?
+        && let Some((header, stored)) = RecordStore::read::<MatchGame>(path)?
     {
         names = ["a", "b"].map(|role| Entrant::stored(&header, role).name);
         place(&mut games, stored);
@@ -267,7 +267,7 @@ pub fn stored_match(
 }
 
 /// Puts stored games in their places; if a number occurs twice, the first counts.
-fn place(games: &mut [Option<GameRecord>], stored: Vec<GameRecord>) {
+fn place(games: &mut [Option<MatchGame>], stored: Vec<MatchGame>) {
     for record in stored {
         if let Some(place) = games.get_mut(record.game as usize)
             && place.is_none()
@@ -296,7 +296,7 @@ mod tests {
         let [a, b] = [entrant("run:first@640", "run:first"), entrant("random", "random")];
         let openings = Openings::load(&config.openings, Seed::new(1).derive("openings")).unwrap();
         let header = header::of_match(&config, [&a, &b], &openings);
-        RecordStore::open::<GameRecord>(&path, &header).unwrap();
+        RecordStore::open::<MatchGame>(&path, &header).unwrap();
         assert_eq!(
             (report(&config).a, report(&config).b),
             ("run:first@640".into(), "random".into())

@@ -9,7 +9,7 @@ use selfmate_search::Player;
 
 use crate::game::{GameSettings, PositionAdjudicator, Side, check_game, play_game, second_guess};
 use crate::openings::Opening;
-use crate::record::GameRecord;
+use crate::record::MatchGame;
 use crate::resolved_player::ResolvedPlayer;
 use crate::spec::SpecError;
 
@@ -33,13 +33,13 @@ impl Pairing {
         settings: &GameSettings,
         adjudicator: Option<&PositionAdjudicator>,
         halt: &Arc<AtomicBool>,
-    ) -> Option<GameRecord> {
+    ) -> Option<MatchGame> {
         let a_plays = side_of_a(game);
         let [a, b] = &mut self.players;
         let (white, black) = if a_plays == Side::White { (a, b) } else { (b, a) };
         let played =
             play_game(white.as_mut(), black.as_mut(), opening, settings, adjudicator, halt)?;
-        Some(GameRecord { game, a_plays, played })
+        Some(MatchGame { game, a_plays, played })
     }
 }
 
@@ -49,7 +49,7 @@ impl Pairing {
     /// `None` when it was stopped.
     pub fn second_guess(
         &mut self,
-        record: &GameRecord,
+        record: &MatchGame,
         opening: &Opening,
         settings: &GameSettings,
         slack: u32,
@@ -70,11 +70,7 @@ const fn side_of_a(game: u64) -> Side {
 /// Checks a game from another machine without its players: the opening, legal moves, and an end
 /// exactly where the rules or the settings end it. Games with clocks, tablebase adjudication or
 /// faults cannot be checked. The error describes the first problem.
-pub fn check(
-    record: &GameRecord,
-    opening: &Opening,
-    settings: &GameSettings,
-) -> Result<(), String> {
+pub fn check(record: &MatchGame, opening: &Opening, settings: &GameSettings) -> Result<(), String> {
     let expected = side_of_a(record.game);
     if record.a_plays != expected {
         return Err(format!("A plays {:?}: expected {expected:?}", record.a_plays));
@@ -109,7 +105,7 @@ mod tests {
         other.played.evals[2].cp = other.played.evals[2].cp.map(|cp| cp + 200);
         let odd = pairing.second_guess(&other, &openings[0], &settings, 150, &halt);
         assert_eq!(odd, Some(vec![first + 2]));
-        let refused = |change: fn(&mut GameRecord)| {
+        let refused = |change: fn(&mut MatchGame)| {
             let mut record = good.clone();
             change(&mut record);
             check(&record, &openings[0], &settings).unwrap_err()
@@ -122,12 +118,12 @@ mod tests {
             refused(|record| record.played.winner = Some(Side::Black)).contains("result, reason")
         );
         assert!(refused(|record| _ = record.played.evals.pop()).contains("move evaluations for"));
-        let shorten = |record: &mut GameRecord| {
+        let shorten = |record: &mut MatchGame| {
             record.played.evals.pop();
             record.played.moves.pop();
         };
         assert!(refused(shorten).contains("not over"));
-        let illegal = |record: &mut GameRecord| {
+        let illegal = |record: &mut MatchGame| {
             let last = record.played.moves.len() - 1;
             record.played.moves[last] = "a1a1".to_owned();
         };

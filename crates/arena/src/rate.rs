@@ -16,7 +16,7 @@ use crate::header::{self, Entrant, StoredPlayer};
 use crate::match_runner::{MatchError, MatchRun};
 use crate::openings::{OpeningSource, Openings};
 use crate::players::stockfish_elo_range;
-use crate::record::GameRecord;
+use crate::record::MatchGame;
 use crate::registry::Registry;
 use crate::remote::Next;
 use crate::resolved_player::ResolvedPlayer;
@@ -98,7 +98,7 @@ pub struct RungResult {
 struct RateRecord {
     rung: Rung,
     #[serde(flatten)]
-    record: GameRecord,
+    record: MatchGame,
 }
 
 /// Rates a player and calls `observer` after every game. `run.store` keeps the games; calling it
@@ -107,7 +107,7 @@ pub fn run_rate(
     config: &RateConfig,
     run: &MatchRun,
     registry: &Registry,
-    observer: &mut dyn FnMut(&GameRecord, &RateReport),
+    observer: &mut dyn FnMut(&MatchGame, &RateReport),
 ) -> Result<RateReport, MatchError> {
     let path = run.store.as_deref();
     let stored = path.map(RecordStore::header).transpose()?.flatten();

@@ -12,7 +12,7 @@ use crate::game::{PlayedGame, Side, Termination};
 
 /// A game of a match between A and B.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GameRecord {
+pub struct MatchGame {
     /// The number, from 0. Games 2n and 2n + 1 are a pair from the same opening.
     pub game: u64,
     /// The colour of A.
@@ -21,7 +21,7 @@ pub struct GameRecord {
     pub played: PlayedGame,
 }
 
-impl GameRecord {
+impl MatchGame {
     pub fn a_points(&self) -> f64 {
         let white = self.played.white_points();
         if self.a_plays == Side::White { white } else { 1.0 - white }
@@ -117,7 +117,7 @@ pub struct Event<'a> {
 pub fn write_pgn_file<'a>(
     path: &Path,
     event: &Event<'_>,
-    records: impl IntoIterator<Item = &'a GameRecord>,
+    records: impl IntoIterator<Item = &'a MatchGame>,
 ) -> io::Result<()> {
     atomic_file::write_with(path, |out| {
         let mut games = records.into_iter().filter_map(|record| record.pgn(event));

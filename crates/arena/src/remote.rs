@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use crate::game::GameSettings;
 use crate::match_runner::MatchError;
 use crate::openings::Opening;
-use crate::record::GameRecord;
+use crate::record::MatchGame;
 use crate::resolved_player::ResolvedPlayer;
 
 /// The remaining games of a match, with everything that determines them.
@@ -34,6 +34,6 @@ pub trait RemoteGames: Send + Sync {
     fn play(
         &self,
         games: &OpenGames<'_>,
-        take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
+        take: &mut dyn FnMut(MatchGame) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError>;
 }

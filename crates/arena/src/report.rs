@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::game::Termination;
-use crate::record::GameRecord;
+use crate::record::MatchGame;
 use crate::sprt::{Decision, Sprt, SprtStatus};
 use crate::stats::{Pentanomial, Strength, Tally};
 
@@ -109,7 +109,7 @@ impl Scoreboard {
         }
     }
 
-    pub(crate) fn add(&mut self, record: &GameRecord) {
+    pub(crate) fn add(&mut self, record: &MatchGame) {
         let ended = Ended {
             points: record.a_points(),
             termination: record.played.termination,
@@ -213,7 +213,7 @@ impl Count {
 }
 
 /// The number of games that repeat an earlier one move for move.
-pub fn duplicates<'a>(games: impl IntoIterator<Item = &'a GameRecord>) -> u64 {
+pub fn duplicates<'a>(games: impl IntoIterator<Item = &'a MatchGame>) -> u64 {
     let mut seen = HashSet::new();
     let mut repeated = 0;
     for game in games {
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::game::{PlayedGame, Side};
 
-    fn record(game: usize, points: f64) -> GameRecord {
+    fn record(game: usize, points: f64) -> MatchGame {
         let a_plays = if game.is_multiple_of(2) { Side::White } else { Side::Black };
         let b_plays = if game.is_multiple_of(2) { Side::Black } else { Side::White };
         let decided = points != 0.5;
@@ -245,7 +245,7 @@ mod tests {
             termination: Termination::Rules(reason),
             detail: None,
         };
-        GameRecord { game: game as u64, a_plays, played }
+        MatchGame { game: game as u64, a_plays, played }
     }
 
     fn board(points: &[f64], sprt: Option<Sprt>) -> MatchReport {

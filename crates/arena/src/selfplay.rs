@@ -8,7 +8,7 @@ use crate::game::{GameSettings, Side, Termination};
 use crate::game_pool::GamePool;
 use crate::match_runner::{MatchError, MatchRun};
 use crate::openings::{OpeningSource, Openings};
-use crate::record::GameRecord;
+use crate::record::MatchGame;
 use crate::remote::Next;
 use crate::resolved_player::ResolvedPlayer;
 
@@ -46,7 +46,7 @@ pub fn run_selfplay(
     player: &ResolvedPlayer,
     run: &MatchRun,
     observer: &mut dyn FnMut(&SelfPlayTally),
-) -> Result<Vec<GameRecord>, MatchError> {
+) -> Result<Vec<MatchGame>, MatchError> {
     let openings = Openings::load(&config.openings, Seed::new(config.seed).derive("openings"))?;
     let open: Vec<usize> = (0..usize::try_from(config.games).unwrap_or(usize::MAX)).collect();
     let pool = GamePool {
@@ -86,7 +86,7 @@ pub struct SelfPlayTally {
 }
 
 impl SelfPlayTally {
-    pub fn add(&mut self, record: &GameRecord) {
+    pub fn add(&mut self, record: &MatchGame) {
         self.games += 1;
         self.positions += record.played.moves.len() as u64;
         let count = match (record.played.termination, record.played.winner) {

@@ -41,7 +41,7 @@ impl Numbered for FinishedGame {
     }
 }
 
-impl Numbered for selfmate_arena::GameRecord {
+impl Numbered for selfmate_arena::MatchGame {
     fn number(&self) -> u64 {
         self.game
     }

@@ -15,7 +15,7 @@
 
 use std::io::Read;
 
-use selfmate_arena::GameRecord;
+use selfmate_arena::MatchGame;
 use selfmate_run::RecordError;
 use selfmate_selfplay::FinishedGame;
 
@@ -57,7 +57,7 @@ impl Envelope {
     }
 
     /// For a game of a match.
-    pub fn of_match(job: Hash, token: Hash, record: &GameRecord) -> Envelope {
+    pub fn of_match(job: Hash, token: Hash, record: &MatchGame) -> Envelope {
         let bytes = serde_json::to_vec(record).expect("a record is plain data");
         Envelope::of_bytes(job, token, record.game, 0, &bytes)
     }

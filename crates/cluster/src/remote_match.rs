@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use selfmate_arena::remote::{Next, OpenGames, RemoteGames};
-use selfmate_arena::{GameRecord, MatchError, Pairing, RemotePlayerSpec};
+use selfmate_arena::{MatchError, MatchGame, Pairing, RemotePlayerSpec};
 use selfmate_nn::Model;
 
 use crate::audit::{Agreement, Exactness, classify};
@@ -79,7 +79,7 @@ impl RemoteGames for RemoteMatch {
     fn play(
         &self,
         games: &OpenGames<'_>,
-        take: &mut dyn FnMut(GameRecord) -> Result<Next, MatchError>,
+        take: &mut dyn FnMut(MatchGame) -> Result<Next, MatchError>,
     ) -> Result<(), MatchError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let players = [games.players[0].remote_spec()?, games.players[1].remote_spec()?];
@@ -168,12 +168,12 @@ fn exactness(networks: &[Option<Arc<[u8]>>; 2]) -> Result<Exactness, ClusterErro
     Ok(Exactness::Exact)
 }
 
-fn auditor(threads: usize, ready: &Arc<ReadyMatch>, exactness: Exactness) -> Auditor<GameRecord> {
+fn auditor(threads: usize, ready: &Arc<ReadyMatch>, exactness: Exactness) -> Auditor<MatchGame> {
     let ready = Arc::clone(ready);
     Auditor::new(threads, move || {
         let ready = Arc::clone(&ready);
         let mut pairing = None;
-        let replay: Replay<GameRecord> = Box::new(move |sent, stop| {
+        let replay: Replay<MatchGame> = Box::new(move |sent, stop| {
             if pairing.is_none() {
                 // The players were built before. A failure ends the thread, and the match with an error.
                 let [a, b] = &ready.players;
@@ -194,7 +194,7 @@ fn auditor(threads: usize, ready: &Arc<ReadyMatch>, exactness: Exactness) -> Aud
 }
 
 /// Compares a game with its replay, apart from the time that the moves took.
-fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
+fn compare(sent: &MatchGame, own: &MatchGame) -> Agreement {
     let (sent, own) = (without_times(sent), without_times(own));
     let moves = (&sent.played.moves, &own.played.moves);
     let ply = moves.0.iter().zip(moves.1).take_while(|(sent, own)| sent == own).count();
@@ -210,7 +210,7 @@ fn compare(sent: &GameRecord, own: &GameRecord) -> Agreement {
 /// How far two evaluations may be apart where networks compute in floats, in centipawns.
 const TOLERANCE_CP: u32 = 150;
 
-fn without_times(record: &GameRecord) -> GameRecord {
+fn without_times(record: &MatchGame) -> MatchGame {
     let mut record = record.clone();
     record.played.evals.iter_mut().for_each(|eval| eval.ms = 0);
     record
@@ -220,7 +220,7 @@ fn without_times(record: &GameRecord) -> GameRecord {
 struct MatchKeeper<'a> {
     ready: Arc<ReadyMatch>,
     counted: &'a mut BTreeMap<WorkerName, u64>,
-    kept: BTreeMap<u64, GameRecord>,
+    kept: BTreeMap<u64, MatchGame>,
     stop: &'a AtomicBool,
     note: fn(&str),
 }
@@ -236,11 +236,11 @@ impl Caller for MatchKeeper<'_> {
 }
 
 impl GameKeeper for MatchKeeper<'_> {
-    type Game = GameRecord;
+    type Game = MatchGame;
 
-    fn validate(&mut self, envelope: &Envelope) -> Result<(GameRecord, Hash), Rejection> {
+    fn validate(&mut self, envelope: &Envelope) -> Result<(MatchGame, Hash), Rejection> {
         let bytes = envelope.record().map_err(Rejection::Packing)?;
-        let record: GameRecord =
+        let record: MatchGame =
             serde_json::from_slice(&bytes).map_err(|error| Rejection::Game(error.to_string()))?;
         if record.game != envelope.number {
             return Err(Rejection::Number { expected: envelope.number, got: record.game });
@@ -254,12 +254,12 @@ impl GameKeeper for MatchKeeper<'_> {
         Ok((record, Hash::of(&timeless)))
     }
 
-    fn keep(&mut self, _: &WorkerName, game: GameRecord) -> Result<(), ClusterError> {
+    fn keep(&mut self, _: &WorkerName, game: MatchGame) -> Result<(), ClusterError> {
         self.kept.insert(game.game, game);
         Ok(())
     }
 
-    fn kept(&self, number: u64) -> Option<GameRecord> {
+    fn kept(&self, number: u64) -> Option<MatchGame> {
         self.kept.get(&number).cloned()
     }
 

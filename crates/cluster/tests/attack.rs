@@ -184,7 +184,7 @@ const ATTACKS: &[Attack] = &[
         name: "fewer-positions",
         forge: |task| task.changed(|record| _ = record.positions.pop()),
         kind: "mismatch",
-        reason: "judged positions",
+        reason: "recorded positions",
     },
     Attack {
         name: "another-number",

@@ -131,7 +131,7 @@ impl Games<'_> {
 
 #[cfg(test)]
 mod tests {
-    use selfmate_arena::GameRecord as MatchGame;
+    use selfmate_arena::MatchGame;
     use selfmate_arena::game::{PlayedGame, Side, Termination};
     use selfmate_chess::pgn::{PgnResult, Reader};
     use selfmate_chess::{Color, Game, Outcome, Reason, notation};

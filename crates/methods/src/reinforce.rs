@@ -33,7 +33,7 @@ use crate::charts::{
 };
 use crate::opponent::{GameOpponent, add_to_pool};
 use crate::table::{LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, parse};
-use game::FinishedGame;
+use game::Episode;
 
 /// The checkpoint file of the network that plays.
 pub const POLICY: &str = "policy.safetensors";
@@ -223,11 +223,7 @@ impl Learner for Reinforce {
 
 impl Reinforce {
     /// The games of a round; `None` when there was no time for all of them.
-    fn play(
-        &self,
-        config: &ReinforceConfig,
-        context: &RoundContext<'_>,
-    ) -> Option<Vec<FinishedGame>> {
+    fn play(&self, config: &ReinforceConfig, context: &RoundContext<'_>) -> Option<Vec<Episode>> {
         let (seed, first) = (context.seed.derive("games"), context.totals.games);
         let play_config = config.play_config();
         let (network, cancel) = (self.trainer.network(), context.cancel);
@@ -258,14 +254,14 @@ fn scale(samples: &mut [Sample]) -> f64 {
 }
 
 /// Adds statistics of the games to the metrics.
-fn count(games: &[FinishedGame], round: &mut Round) {
+fn count(games: &[Episode], round: &mut Round) {
     let total = games.len() as f64;
-    let against_random: Vec<&FinishedGame> = games.iter().filter(|game| game.is_random).collect();
+    let against_random: Vec<&Episode> = games.iter().filter(|game| game.is_random).collect();
     if !against_random.is_empty() {
         let points: f64 = against_random.iter().map(|game| game.outcome.points(game.side)).sum();
         round.add("random.score", points / against_random.len() as f64);
     }
-    let share = |is_counted: &dyn Fn(&FinishedGame) -> bool| {
+    let share = |is_counted: &dyn Fn(&Episode) -> bool| {
         games.iter().filter(|game| is_counted(game)).count() as f64 / total
     };
     round.add("decided_share", share(&|game| game.outcome.winner.is_some()));

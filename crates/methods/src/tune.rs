@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 use selfmate_arena::game::{PlayedGame, Termination};
 use selfmate_arena::sprt::Decision;
-use selfmate_arena::{GameRecord, LearnedBook, MatchReport, Tuning};
+use selfmate_arena::{LearnedBook, MatchGame, MatchReport, Tuning};
 use selfmate_chess::{Game, Seed, notation};
 use selfmate_run::{Checkpoint, Run, RunError};
 use selfmate_selfplay::{GameSource, Stage, Watch};
@@ -185,7 +185,7 @@ struct State {
 /// A trial that has ended, before its result is applied.
 struct Ended {
     report: MatchReport,
-    records: Vec<GameRecord>,
+    records: Vec<MatchGame>,
     /// The challenger's score against earlier champions, if it met them.
     pool_score: Option<f64>,
 }
@@ -345,16 +345,16 @@ impl Tune {
         &self,
         config: &TuneConfig,
         number: u64,
-        records: &[GameRecord],
+        records: &[MatchGame],
         context: &RoundContext<'_>,
     ) -> Result<Option<Mistakes>, TrainingError> {
-        let lost: Vec<&GameRecord> = records
+        let lost: Vec<&MatchGame> = records
             .iter()
             .filter(|record| record.a_points() == 1.0)
             .take(config.losses.games)
             .collect();
         let stop = context.cancel.flag();
-        let find = |record: &&GameRecord| {
+        let find = |record: &&MatchGame| {
             losing_move(record.game, &record.played, &self.champion, config.losses.nodes, &stop)
         };
         let losing_moves: Vec<LosingMove> =

@@ -36,7 +36,7 @@ use crate::table::{
     LearnerConfig, LearnerInfo, Loader, PlayerFormat, SearchKind, boxed, megabytes, parse,
 };
 use evaluation::{Results, evaluate};
-use game::{FinishedGame, PlayConfig};
+use game::{Episode, PlayConfig};
 
 /// The checkpoint file of the network that plays.
 pub const VALUE: &str = "value.safetensors";
@@ -293,7 +293,7 @@ impl Value {
     }
 
     /// The games of a round; `None` when there was no time for all of them.
-    fn play(&self, config: &ValueConfig, context: &RoundContext<'_>) -> Option<Vec<FinishedGame>> {
+    fn play(&self, config: &ValueConfig, context: &RoundContext<'_>) -> Option<Vec<Episode>> {
         let (seed, first) = (context.seed.derive("games"), context.totals.games);
         let (network, cancel) = (BatchNetwork::new(self.trainer.network()), context.cancel);
         let pool: Vec<BatchNetwork> = match config.opponents.contains(&Opponent::Pool) {
@@ -313,6 +313,7 @@ impl Value {
                 late_share: config.late_share,
                 late_plies: config.late_plies,
                 max_plies: config.max_plies,
+                discount: config.discount as f32,
             };
             Some(game::play(&network, opponent, side, &play_config, &mut rng))
         };
@@ -325,7 +326,7 @@ impl Value {
     fn learn(
         &mut self,
         config: &ValueConfig,
-        games: &[FinishedGame],
+        games: &[Episode],
         context: &mut RoundContext<'_>,
         round: &mut Round,
     ) -> Result<bool, TrainingError> {
@@ -334,7 +335,7 @@ impl Value {
             game.positions.iter().for_each(|position| self.replay.push(*position));
         }
         let total = games.len() as f64;
-        let share = |is_counted: &dyn Fn(&FinishedGame) -> bool| {
+        let share = |is_counted: &dyn Fn(&Episode) -> bool| {
             games.iter().filter(|game| is_counted(game)).count() as f64 / total
         };
         round.add("win_share", share(&|game| game.outcome.winner == Some(game.side)));

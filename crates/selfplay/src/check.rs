@@ -26,7 +26,7 @@ pub enum RecordMismatch {
     #[error("ends with '{got}': expected {expected}")]
     End { got: Outcome, expected: &'static str },
     /// A position is recorded that should not be, or the other way round.
-    #[error("the judged positions are not those of its number, at ply {ply}")]
+    #[error("the recorded positions are not those of its number, at ply {ply}")]
     Position { ply: usize },
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -228,15 +228,15 @@ mod tests {
         let no_winner = falsify(resigned, |game| game.outcome.winner = None);
         assert!(no_winner.contains("expected a winner"), "{no_winner}");
         let text = falsify(resigned, |game| _ = game.positions.pop());
-        assert!(text.contains("judged positions"), "{text}");
+        assert!(text.contains("recorded positions"), "{text}");
         let truncated = |game: &GameRecord| game.outcome.reason == Reason::Truncated;
         let text = falsify(truncated, |game| {
             game.outcome = Outcome { winner: Some(Color::White), reason: Reason::Adjudication };
         });
-        assert!(text.starts_with("ends with") || text.contains("judged"), "{text}");
+        assert!(text.starts_with("ends with") || text.contains("recorded positions"), "{text}");
         let text = falsify(truncated, |game| {
             game.outcome = Outcome { winner: None, reason: Reason::Threefold };
         });
-        assert!(text.starts_with("ends with") || text.contains("judged"), "{text}");
+        assert!(text.starts_with("ends with") || text.contains("recorded positions"), "{text}");
     }
 }

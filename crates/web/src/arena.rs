@@ -12,7 +12,7 @@ use std::thread;
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::rating::{Meeting, Rated, place_anchors, rating_list};
 use selfmate_arena::stats::Tally;
-use selfmate_arena::{GameRecord, GameSettings, MatchConfig, MatchLimit, MatchReport, Registry};
+use selfmate_arena::{GameSettings, MatchConfig, MatchGame, MatchLimit, MatchReport, Registry};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -198,7 +198,7 @@ impl Arena {
         self.match_queue.look(id).map(|(view, stored)| (view, stored.rows.clone()))
     }
 
-    pub fn games(&self, id: &str) -> Result<(MatchView, Vec<Option<GameRecord>>), ApiError> {
+    pub fn games(&self, id: &str) -> Result<(MatchView, Vec<Option<MatchGame>>), ApiError> {
         Ok((self.match_queue.look(id)?.0, self.match_queue.games(id)?))
     }
 

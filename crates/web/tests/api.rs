@@ -32,14 +32,14 @@ fn mate(number: u64) -> GameRecord {
     for text in ["f2f3", "e7e5", "g2g4", "d8h4"] {
         game.play(parse_uci(game.position(), text).unwrap()).unwrap();
     }
-    let judged = PositionRecord { ply: 0, value: 0.25, draw: 0.5, policy: vec![0.05; 20] };
+    let recorded = PositionRecord { ply: 0, value: 0.25, draw: 0.5, policy: vec![0.05; 20] };
     GameRecord {
         number,
         network: 3,
         start: None,
         moves: game.moves().collect(),
         outcome: Outcome { winner: Some(Color::Black), reason: Reason::Checkmate },
-        positions: vec![judged],
+        positions: vec![recorded],
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::rung::{OWN_RUNGS, Rung};
 use super::{RateConfig, RateReport, RungResult};
 use crate::rating::{Meeting, fit};
-use crate::record::GameRecord;
+use crate::record::MatchGame;
 use crate::stats::{Tally, Z95, score_of_elo};
 
 /// The first guess, before any game.
@@ -47,7 +47,7 @@ impl<'a> Climb<'a> {
     }
 
     /// Counts a game, unless it was counted before.
-    pub(super) fn add(&mut self, rung: &Rung, record: &GameRecord) {
+    pub(super) fn add(&mut self, rung: &Rung, record: &MatchGame) {
         let (pair, place) = (record.game as usize / 2, record.game as usize % 2);
         let new = || Pair { rung: rung.clone(), played: [false; 2] };
         let pair = self.pairs.entry(pair).or_insert_with(new);

@@ -44,7 +44,7 @@ fn assert_nothing_remains(processes: &Path) {
 
 /// Plays two games against a mock engine. Returns the records, the report and the number of engine
 /// starts.
-fn play(on_go: &str, on_quit: &str) -> (Vec<GameRecord>, MatchReport, usize) {
+fn play(on_go: &str, on_quit: &str) -> (Vec<MatchGame>, MatchReport, usize) {
     let folder = tempfile::tempdir().unwrap();
     let processes = folder.path().join("processes");
     let mut records = Vec::new();

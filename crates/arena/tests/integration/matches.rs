@@ -16,7 +16,7 @@ use selfmate_nn::sparse::{self, SparseConfig, Weights, WeightsInfo};
 use crate::common::play;
 
 /// The stored games without the times of moves, which differ from run to run.
-fn records(path: &Path) -> Vec<GameRecord> {
+fn records(path: &Path) -> Vec<MatchGame> {
     let mut records = crate::common::records(path);
     for record in &mut records {
         record.played.evals.iter_mut().for_each(|eval| eval.ms = 0);
@@ -50,7 +50,7 @@ fn a_match_is_the_same_on_one_and_two_threads_and_repeats_no_game() {
         assert_eq!(distinct.len() as u64, games);
         for pair in one.chunks(2) {
             let opening =
-                |record: &GameRecord| record.played.moves[..record.played.opening_plies].to_vec();
+                |record: &MatchGame| record.played.moves[..record.played.opening_plies].to_vec();
             assert_eq!(opening(&pair[0]), opening(&pair[1]));
             assert_ne!(pair[0].a_plays, pair[1].a_plays);
         }

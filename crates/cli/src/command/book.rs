@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use selfmate_arena::game::Termination;
 use selfmate_arena::store::RecordStore;
-use selfmate_arena::{BookRules, GameRecord, LearnedBook, PolyglotBook};
+use selfmate_arena::{BookRules, LearnedBook, MatchGame, PolyglotBook};
 use selfmate_chess::pgn::{PgnResult, Reader};
 use selfmate_chess::{Chess, Position, notation};
 use serde::Serialize;
@@ -196,7 +196,7 @@ fn add_run(name: &str, book: &mut LearnedBook) -> anyhow::Result<u64> {
 }
 
 fn add_match(path: &Path, book: &mut LearnedBook) -> anyhow::Result<u64> {
-    let stored = RecordStore::read::<GameRecord>(path)?;
+    let stored = RecordStore::read::<MatchGame>(path)?;
     let mut records = stored.map_or(Vec::new(), |(_, records)| records);
     // The result of a truncated game is unknown.
     records.retain(|record| record.played.termination != Termination::Truncated);

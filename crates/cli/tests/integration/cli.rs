@@ -66,9 +66,9 @@ fn bench_nets_measures_every_path() {
     assert_eq!((count("fast"), count("int8"), count("server"), rows.len()), (3, 2, 1, 6));
     for row in rows {
         assert_eq!((&row["name"], &row["threads"]), (&"small".into(), &2.into()));
-        let judged = row["inference_per_second"].as_u64();
+        let inferred = row["inference_per_second"].as_u64();
         let learned = row["training_per_second"].as_u64();
-        assert!(judged.is_some() != learned.is_some(), "{row}");
+        assert!(inferred.is_some() != learned.is_some(), "{row}");
     }
 }
 

@@ -26,7 +26,7 @@ fn refused(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn a_run_is_judged_and_drawn() {
+fn a_run_is_evaluated_and_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for ending in ["krk", "kpk"] {

@@ -1,6 +1,6 @@
 //! Games of a player against itself for the export.
 
-use selfmate_arena::GameRecord;
+use selfmate_arena::MatchGame;
 use selfmate_arena::game::Termination;
 use selfmate_arena::record::Event;
 use selfmate_chess::pgn::{PgnGame, PgnResult};
@@ -19,7 +19,7 @@ pub struct SelfPlayGames {
     pub player: String,
     /// For PGN's tag `TimeControl`.
     pub limit: String,
-    pub games: Vec<GameRecord>,
+    pub games: Vec<MatchGame>,
 }
 
 impl SelfPlayGames {
@@ -36,7 +36,7 @@ impl SelfPlayGames {
             limit: &self.limit,
             has_times: false,
         };
-        let pgn = |record: &GameRecord| {
+        let pgn = |record: &MatchGame| {
             let mut pgn = record.pgn(&event).ok_or_else(|| fault(record, "an illegal move"))?;
             pgn.set("Round", record.game.to_string());
             // A match scores games without a result; data to learn from must not.
@@ -52,12 +52,12 @@ impl SelfPlayGames {
         self.group(group).iter().map(|record| rows(record, extras)).collect()
     }
 
-    fn group(&self, group: u64) -> &[GameRecord] {
+    fn group(&self, group: u64) -> &[MatchGame] {
         self.games.chunks(GROUP).nth(group as usize).unwrap_or_default()
     }
 }
 
-fn rows(record: &GameRecord, extras: Extras) -> Result<Vec<Row>, DatasetError> {
+fn rows(record: &MatchGame, extras: Extras) -> Result<Vec<Row>, DatasetError> {
     let played = record.played.replay().map_err(|error| fault(record, &error.to_string()))?;
     let end = end(record);
     let mut game = Game::from_position(played.start().clone());
@@ -72,7 +72,7 @@ fn rows(record: &GameRecord, extras: Extras) -> Result<Vec<Row>, DatasetError> {
     Ok(rows)
 }
 
-fn end(record: &GameRecord) -> GameEnd {
+fn end(record: &MatchGame) -> GameEnd {
     let termination = record.played.termination;
     // The end by a fault or the clock says nothing about the positions.
     let has_result = !matches!(
@@ -89,6 +89,6 @@ fn end(record: &GameRecord) -> GameEnd {
     }
 }
 
-fn fault(record: &GameRecord, what: &str) -> DatasetError {
+fn fault(record: &MatchGame, what: &str) -> DatasetError {
     RecordError { number: Some(record.game), ply: None, what: what.to_owned() }.into()
 }

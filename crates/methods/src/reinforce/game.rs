@@ -24,7 +24,7 @@ pub struct PlayConfig {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct FinishedGame {
+pub struct Episode {
     /// One sample per move of the policy in training.
     pub samples: Vec<Sample>,
     pub outcome: Outcome,
@@ -52,7 +52,7 @@ pub fn play(
     side: Color,
     play_config: &PlayConfig,
     rng: &mut Rng,
-) -> FinishedGame {
+) -> Episode {
     let mut game = random_plies(play_config.opening_plies, rng);
     let first = game.ply();
     let (mut input, mut forward) = (PolicyInput::default(), Forward::default());
@@ -101,7 +101,7 @@ pub fn play(
     };
     let plies = (game.ply() - first) as u32;
     let is_random = matches!(opponent, GameOpponent::Random);
-    FinishedGame { samples: samples(steps, white, play_config), outcome, side, is_random, plies }
+    Episode { samples: samples(steps, white, play_config), outcome, side, is_random, plies }
 }
 
 /// The samples of a game. The return of each move is the side's result, discounted per own move and
@@ -222,9 +222,9 @@ mod tests {
                 &mut Seed::new(n).rng(),
             )
         });
-        let cut: Vec<FinishedGame> = games.filter(|game| game.outcome.is_truncated()).collect();
+        let cut: Vec<Episode> = games.filter(|game| game.outcome.is_truncated()).collect();
         assert!(cut.len() > 20);
-        let last = |game: &FinishedGame| game.samples.last().map_or(0.0, |sample| sample.result);
+        let last = |game: &Episode| game.samples.last().map_or(0.0, |sample| sample.result);
         assert!(cut.iter().all(|game| last(game).abs() <= 0.5));
         assert!(cut.iter().any(|game| last(game) != 0.0));
     }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use selfmate_arena::game::PlayedGame;
-use selfmate_arena::{GameRecord, Tuning};
+use selfmate_arena::{MatchGame, Tuning};
 use selfmate_chess::Rng;
 use selfmate_train::RoundContext;
 use selfmate_train::TrainingError;
@@ -106,7 +106,7 @@ impl Challenger {
     pub fn fitted(
         genome: &Genome,
         champion: &Tuning,
-        trials: &[GameRecord],
+        trials: &[MatchGame],
         config: &TuneConfig,
         context: &RoundContext<'_>,
     ) -> Result<Option<Challenger>, TrainingError> {

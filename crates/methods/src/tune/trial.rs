@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use selfmate_arena::players::LoadedBook;
 use selfmate_arena::resolved_player::content_hash;
 use selfmate_arena::store::{RecordStore, StoreError};
-use selfmate_arena::{
-    GameRecord, MatchConfig, MatchError, MatchReport, MatchRun, Registry, Tuning,
-};
+use selfmate_arena::{MatchConfig, MatchError, MatchGame, MatchReport, MatchRun, Registry, Tuning};
 use selfmate_run::{RunError, atomic_file};
 use selfmate_train::engine_match::{EngineMatchConfig, openings};
 use selfmate_train::evaluation::match_in_round;
@@ -48,7 +46,7 @@ pub struct Trial {
 
 impl Trial {
     /// Why these are not the games that decided the trial, if so.
-    fn mismatch(&self, records: &[GameRecord]) -> Option<String> {
+    fn mismatch(&self, records: &[MatchGame]) -> Option<String> {
         if records.len() as u64 != self.games {
             return Some(format!("{} games: expected {}", records.len(), self.games));
         }
@@ -66,7 +64,7 @@ impl Tune {
         challenger: &Tuning,
         number: u64,
         context: &mut RoundContext<'_>,
-    ) -> Result<Option<(MatchReport, Vec<GameRecord>)>, TrainingError> {
+    ) -> Result<Option<(MatchReport, Vec<MatchGame>)>, TrainingError> {
         let mut registry = Registry::standard();
         let book = config.trial.book.then(|| LoadedBook::new(self.book.polyglot()));
         for (name, tuning) in [("challenger", challenger), ("champion", &self.champion)] {
@@ -137,7 +135,7 @@ impl Tune {
         &mut self,
         trials: usize,
         context: &mut RoundContext<'_>,
-    ) -> Result<Vec<GameRecord>, TrainingError> {
+    ) -> Result<Vec<MatchGame>, TrainingError> {
         let mut games = Vec::new();
         for trial in self.history.iter().rev().take(trials) {
             if self.lost.contains(&trial.number) {
@@ -173,13 +171,13 @@ impl Tune {
 }
 
 /// The mean number of plies of these games.
-pub(super) fn mean_plies(records: &[GameRecord]) -> f64 {
+pub(super) fn mean_plies(records: &[MatchGame]) -> f64 {
     let plies: usize = records.iter().map(|record| record.played.moves.len()).sum();
     plies as f64 / records.len().max(1) as f64
 }
 
 /// The hash of the games without the time that moves took, which differs from run to run.
-pub(super) fn hash_of(records: &[GameRecord]) -> String {
+pub(super) fn hash_of(records: &[MatchGame]) -> String {
     let mut records = records.to_vec();
     for record in &mut records {
         record.played.evals.iter_mut().for_each(|eval| eval.ms = 0);
@@ -193,9 +191,9 @@ fn trial_games(
     context: &RoundContext<'_>,
     number: u64,
     count: u64,
-) -> Result<Vec<GameRecord>, StoreError> {
+) -> Result<Vec<MatchGame>, StoreError> {
     let path = trial_path(context, number, "games");
-    let stored = RecordStore::read::<GameRecord>(&path)?;
+    let stored = RecordStore::read::<MatchGame>(&path)?;
     let mut records = stored.map_or(Vec::new(), |(_, records)| records);
     records.retain(|record| record.game < count);
     records.sort_by_key(|record| record.game);

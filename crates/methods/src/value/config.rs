@@ -43,6 +43,9 @@ pub struct ValueConfig {
     pub late_plies: u32,
     /// A game is truncated after this many plies; the return of its positions is then 0.
     pub max_plies: u32,
+    /// Each ply multiplies a return by this: below 1, a nearer win is worth more.
+    #[serde(default = "undiscounted")]
+    pub discount: f64,
     /// Games per round.
     pub round_games: u64,
     /// Batches per round.
@@ -79,6 +82,10 @@ fn yes() -> bool {
 
 fn one() -> usize {
     1
+}
+
+fn undiscounted() -> f64 {
+    1.0
 }
 
 /// The number by which networks are compared.
@@ -130,6 +137,7 @@ impl Default for ValueConfig {
             late_share: 0.5,
             late_plies: 200,
             max_plies: 100,
+            discount: 1.0,
             round_games: 20,
             round_batches: 36,
             batch: 128,

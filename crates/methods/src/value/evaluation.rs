@@ -58,6 +58,7 @@ pub fn evaluate(
         late_share: 0.0,
         late_plies: 0,
         max_plies: config.evaluation.max_plies,
+        discount: 1.0,
     };
     let (network, seed) = (BatchNetwork::new(network), seed.index(context.totals.rounds));
     let cancel = context.cancel;

@@ -71,10 +71,12 @@ pub struct PlayConfig {
     pub late_plies: u32,
     /// A game is truncated after this many plies.
     pub max_plies: u32,
+    /// Each ply multiplies a return by this.
+    pub discount: f32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct FinishedGame {
+pub struct Episode {
     /// The positions before and after each of the network's moves, with their returns. A truncated
     /// game gave no reward, so its returns are 0.
     pub positions: Vec<StoredPosition>,
@@ -92,7 +94,7 @@ pub fn play(
     side: Color,
     play_config: &PlayConfig,
     rng: &mut Rng,
-) -> FinishedGame {
+) -> Episode {
     let mut one_ply = OnePly::default();
     let is_late = rng.chance(play_config.late_share);
     let mut game =
@@ -126,10 +128,13 @@ pub fn play(
     let last = game.ply();
     for ply in learned.into_iter().rev().filter(|ply| *ply < last) {
         game.rewind(ply);
-        positions.push(StoredPosition::new(game.position(), outcome.reward(game.turn())));
+        let reward = f32::from(outcome.reward(game.turn()));
+        // The reward follows the last move.
+        let discount = play_config.discount.powi((last - 1 - ply) as i32);
+        positions.push(StoredPosition::new(game.position(), reward * discount));
     }
     positions.reverse();
-    FinishedGame { positions, outcome, side, plies }
+    Episode { positions, outcome, side, plies }
 }
 
 #[cfg(test)]
@@ -209,6 +214,7 @@ mod tests {
             late_share: 0.0,
             late_plies: 0,
             max_plies: 300,
+            discount: 1.0,
         };
         let network = network();
         let mut decided = 0;

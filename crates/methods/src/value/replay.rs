@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 
 use selfmate_chess::{Chess, Color, Position, Rng, Role};
 
-/// A position and the game's result for its side to move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A position and the return of the game for its side to move.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoredPosition {
     /// White's pieces by kind, then Black's.
     boards: [u64; 12],
     white_moves: bool,
-    /// 1, 0 or -1.
-    result: i8,
+    /// From -1 to 1.
+    result: f32,
 }
 
-const BYTES: usize = 12 * 8 + 2;
+const BYTES: usize = 12 * 8 + 1 + 4;
 
 impl StoredPosition {
-    pub fn new(position: &Chess, result: i8) -> StoredPosition {
+    pub fn new(position: &Chess, result: f32) -> StoredPosition {
         let mut boards = [0; 12];
         let board = position.board();
         let pieces = Color::ALL.into_iter().flat_map(|color| Role::ALL.map(|role| (color, role)));
@@ -28,7 +28,7 @@ impl StoredPosition {
     }
 
     pub fn result(&self) -> f32 {
-        f32::from(self.result)
+        self.result
     }
 
     /// The same position or one of its mirror images: files mirrored, colours exchanged, or both.
@@ -134,7 +134,8 @@ impl ReplayBuffer {
             for (board, word) in boards.iter_mut().zip(words) {
                 *board = u64::from_le_bytes(*word);
             }
-            StoredPosition { boards, white_moves: rest[0] == 1, result: rest[1] as i8 }
+            let result = f32::from_le_bytes([rest[1], rest[2], rest[3], rest[4]]);
+            StoredPosition { boards, white_moves: rest[0] == 1, result }
         };
         Ok(ReplayBuffer { positions: records.iter().map(position).collect(), capacity, next })
     }
@@ -157,7 +158,7 @@ mod tests {
                 }
                 let legal = game.legal_moves();
                 game.play_unchecked(legal[rng.below(legal.len())]);
-                (StoredPosition::new(game.position(), number as i8 % 3 - 1), game.clone())
+                (StoredPosition::new(game.position(), (number % 3) as f32 / 2.0 - 0.5), game.clone())
             })
             .collect()
     }
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn all_four_mirror_images_are_drawn() {
-        let position = |fen| StoredPosition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1);
+        let position = |fen| StoredPosition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1.0);
         let images = [
             position("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
             position("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
@@ -211,7 +212,7 @@ mod tests {
         let mut replay = ReplayBuffer::new(20);
         // Positions that differ in one word, so that places can be told apart.
         for place in 0..20 {
-            let mut position = StoredPosition::new(&Chess::default(), 0);
+            let mut position = StoredPosition::new(&Chess::default(), 0.0);
             position.boards[0] = place;
             replay.push(position);
         }

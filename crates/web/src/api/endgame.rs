@@ -222,12 +222,12 @@ pub async fn position(
         let (turn, discount) = (asked.turn, config.selfplay.discount);
         let found = PositionDetail::new(&oracle, network, discount, &placement, turn.color())
             .map_err(|error| ApiError::Bad(error.to_string()))?;
-        let one = |judged: &MoveDetail| EndingMove {
-            played: MoveView::new(&found.position, judged.played),
-            tablebase: turn.white(Oracle::value(judged.verdict, discount)),
-            plies: judged.verdict.plies(),
-            learned: turn.white(judged.learned),
-            is_best: judged.is_best,
+        let one = |detail: &MoveDetail| EndingMove {
+            played: MoveView::new(&found.position, detail.played),
+            tablebase: turn.white(Oracle::value(detail.verdict, discount)),
+            plies: detail.verdict.plies(),
+            learned: turn.white(detail.learned),
+            is_best: detail.is_best,
         };
         Ok(Json(EndingPosition {
             step: *step,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use selfmate_arena::game::Side;
 use selfmate_arena::{
-    GameRecord, GameSettings, MatchConfig, MatchReport, MatchRun, Registry, run_match, stored_match,
+    GameSettings, MatchConfig, MatchGame, MatchReport, MatchRun, Registry, run_match, stored_match,
 };
 
 use super::{MatchGameRow, MatchState, MatchView};
@@ -58,8 +58,8 @@ pub(super) struct GameResult {
 }
 
 impl Stored {
-    fn new(config: &MatchConfig, report: MatchReport, games: &[Option<GameRecord>]) -> Stored {
-        let row = |game: &GameRecord| MatchGameRow {
+    fn new(config: &MatchConfig, report: MatchReport, games: &[Option<MatchGame>]) -> Stored {
+        let row = |game: &MatchGame| MatchGameRow {
             number: game.game,
             a_is_white: game.a_plays == Side::White,
             a_points: game.a_points(),
@@ -67,7 +67,7 @@ impl Stored {
             plies: game.played.moves.len(),
             opening: game.played.opening.clone(),
         };
-        let result = |game: &GameRecord| {
+        let result = |game: &MatchGame| {
             let mut sides = [&report.a, &report.b];
             if game.a_plays == Side::Black {
                 sides.reverse();
@@ -243,7 +243,7 @@ impl MatchQueue {
         Ok((view, stored))
     }
 
-    pub(super) fn games(&self, id: &str) -> Result<Vec<Option<GameRecord>>, ApiError> {
+    pub(super) fn games(&self, id: &str) -> Result<Vec<Option<MatchGame>>, ApiError> {
         self.read(id, &self.config(id)?).map(|(_, games)| games)
     }
 
@@ -256,7 +256,7 @@ impl MatchQueue {
         &self,
         id: &str,
         config: &MatchConfig,
-    ) -> Result<(MatchReport, Vec<Option<GameRecord>>), ApiError> {
+    ) -> Result<(MatchReport, Vec<Option<MatchGame>>), ApiError> {
         let stored = stored_match(&self.store(id), config);
         stored.map_err(|error| ApiError::Internal(self.without_path(&error)))
     }

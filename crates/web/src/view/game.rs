@@ -1,6 +1,6 @@
 //! A finished game of a run or a match.
 
-use selfmate_arena::GameRecord as MatchGame;
+use selfmate_arena::MatchGame;
 use selfmate_arena::game::Side;
 use selfmate_chess::fen::to_fen;
 use selfmate_chess::{Color, Game, Move, Position};
@@ -68,7 +68,7 @@ pub struct Share {
 
 /// A self-play game with the search results of its moves.
 pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
-    let mut judged = vec![None; record.moves.len() + 1];
+    let mut recorded = vec![None; record.moves.len() + 1];
     record.replay(|game, legal, position| {
         let mut policy: Vec<(Move, f32)> =
             legal.iter().copied().zip(position.policy.iter().copied()).collect();
@@ -79,11 +79,11 @@ pub fn selfplay(record: &GameRecord) -> Result<GameView, RecordError> {
             .filter(|(_, share)| *share > 0.0)
             .map(|(m, share)| Share { played: MoveView::new(game.position(), m), share });
         let white = Wdl::new(position.value, position.draw).for_white(game.turn());
-        judged[usize::from(position.ply)] = Some((white.value(), white.draw, shares.collect()));
+        recorded[usize::from(position.ply)] = Some((white.value(), white.draw, shares.collect()));
     })?;
     let player = format!("step {}", record.network);
     let plies = plies(record.start_game()?, &record.moves, |ply, view| {
-        if let Some((value, draw, policy)) = judged[ply].take() {
+        if let Some((value, draw, policy)) = recorded[ply].take() {
             (view.value, view.draw, view.policy) = (Some(value), Some(draw), policy);
         }
     });
@@ -182,14 +182,14 @@ mod tests {
         }
         let mut policy = vec![0.0; 20];
         (policy[3], policy[7]) = (0.25, 0.75);
-        let judged = PositionRecord { ply: 1, value: 0.5, draw: 0.25, policy };
+        let recorded = PositionRecord { ply: 1, value: 0.5, draw: 0.25, policy };
         let record = GameRecord {
             number: 7,
             network: 40,
             start: None,
             moves: game.moves().collect(),
             outcome: Outcome { winner: Some(Color::Black), reason: Reason::Checkmate },
-            positions: vec![judged],
+            positions: vec![recorded],
         };
         let view = selfplay(&record).unwrap();
         assert_eq!(view.plies.len(), 4);

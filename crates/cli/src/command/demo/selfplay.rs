@@ -67,10 +67,10 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let targets = Targets { result_weight: result_weight as f32, discount, lambda: None };
     let mut targets = targets.wdls(record).into_iter();
     let mut lines = Vec::new();
-    record.replay(|game: &Game, legal: &MoveList, judged: &PositionRecord| {
+    record.replay(|game: &Game, legal: &MoveList, recorded: &PositionRecord| {
         let target = targets.next().map_or(0.0, Wdl::value);
         let played = record.moves.get(game.ply()).copied();
-        lines.push(line(game, legal, judged, played, target));
+        lines.push(line(game, legal, recorded, played, target));
     })?;
     let random = record.positions.first().map_or(0, |first| first.ply);
     writeln!(out, "{random} random plies; then")?;
@@ -179,11 +179,11 @@ fn root_text(config: &SelfPlayConfig) -> String {
 fn line(
     game: &Game,
     legal: &MoveList,
-    judged: &PositionRecord,
+    recorded: &PositionRecord,
     played: Option<Move>,
     target: f32,
 ) -> String {
-    let mut policy: Vec<(f32, String)> = judged
+    let mut policy: Vec<(f32, String)> = recorded
         .policy
         .iter()
         .zip(legal)
@@ -199,5 +199,5 @@ fn line(
     let dots = if game.turn() == Color::White { "." } else { "..." };
     let played = played.map_or("resigned".to_owned(), |m| san(game.position(), m));
     let name = format!("{number}{dots}{played}");
-    format!("  {name:12} {:+11.2} {target:+10.2}   {}", judged.value, best.join(", "))
+    format!("  {name:12} {:+11.2} {target:+10.2}   {}", recorded.value, best.join(", "))
 }
