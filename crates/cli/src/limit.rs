@@ -24,6 +24,10 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
+    pub fn simulations(sims: u64) -> LimitArgs {
+        LimitArgs { sims: Some(sims), ..LimitArgs::default() }
+    }
+
     pub fn to_limit(&self) -> Limit {
         Limit {
             nodes: self.nodes,

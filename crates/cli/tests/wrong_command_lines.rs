@@ -56,6 +56,7 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("demo network", &["--shape=1x16"]),
     ("demo selfplay", &["zero", "--runs={runs}", "--sims=2"]),
     ("bench", &["--seconds=0.001", "--part=perft"]),
+    ("bench search", &["--searches=1", "--sims=2"]),
     ("bench nets", &["--seconds=0.001", "--network=small", "--batch=1", "--searches=1"]),
     ("perft", &["1", STARTPOS]),
     ("encode", &["--encoding=planes13", "--moves=e4"]),

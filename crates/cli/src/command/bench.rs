@@ -6,6 +6,7 @@
 mod endgame;
 mod nets;
 mod search;
+mod searches;
 mod zero;
 
 use std::collections::BTreeMap;
@@ -41,6 +42,8 @@ pub struct Args {
 enum What {
     /// Residual networks: evaluated and trained positions per second
     Nets(nets::Args),
+    /// A player's tree search: simulations per second
+    Search(searches::Args),
 }
 
 #[derive(Serialize)]
@@ -98,8 +101,10 @@ const PARTS: &[(&str, Measure)] = &[
 const ROOM: &str = "enough memory was checked at the start";
 
 pub fn run(args: &Args, output: &Output) -> anyhow::Result<()> {
-    if let Some(What::Nets(args)) = &args.what {
-        return nets::run(args, output);
+    match &args.what {
+        Some(What::Nets(args)) => return nets::run(args, output),
+        Some(What::Search(args)) => return searches::run(args, output),
+        None => {}
     }
     let time = Duration::from_secs_f64(args.seconds);
     let started = Instant::now();

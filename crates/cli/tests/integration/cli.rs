@@ -42,6 +42,16 @@ fn bench_signature_is_the_same_twice() {
 }
 
 #[test]
+fn bench_search_makes_the_searches_it_is_asked_for() {
+    let found = json(&["bench", "search", "--searches", "3", "--sims", "50", "--json"]);
+    assert_eq!((&found["searches"], &found["simulations"]), (&3.into(), &150.into()), "{found}");
+    assert!(found["simulations_per_second"].as_f64() > Some(0.0), "{found}");
+    let (message, code) = refused(&["bench", "search", "alphabeta", "--sims", "50"]);
+    assert!(message.contains("alphabeta: this player has no simulations"), "{message}");
+    assert_eq!(code, 1);
+}
+
+#[test]
 fn bench_nets_measures_every_path() {
     let report = json(&[
         "bench",

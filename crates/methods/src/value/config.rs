@@ -189,6 +189,9 @@ impl ValueConfig {
             },
             opening_plies: 0,
             late_share: 0.0,
+            // Games are short and their length is not an input. Without a discount, positions that
+            // come late in a game are worth little, because many games are truncated there.
+            discount: 0.98,
             round_games: 1,
             round_batches: 1,
             batch: 256,

@@ -206,21 +206,42 @@ mod tests {
         }
     }
 
+    const PLAY: PlayConfig = PlayConfig {
+        epsilon: 0.2,
+        opening_plies: 4,
+        late_share: 0.0,
+        late_plies: 0,
+        max_plies: 300,
+        discount: 1.0,
+    };
+
     #[test]
-    fn results_are_for_the_side_to_move() {
-        let play_config = PlayConfig {
-            epsilon: 0.2,
-            opening_plies: 4,
-            late_share: 0.0,
-            late_plies: 0,
-            max_plies: 300,
-            discount: 1.0,
-        };
+    fn returns_are_discounted_by_the_plies_to_the_reward() {
+        let play_config = PlayConfig { discount: 0.5, max_plies: 400, ..PLAY };
         let network = network();
         let mut decided = 0;
         for seed in 0..20 {
             let mut rng = Seed::new(seed).rng();
             let game = play(&network, GameOpponent::Random, Color::White, &play_config, &mut rng);
+            if game.outcome.winner.is_none() {
+                continue;
+            }
+            decided += 1;
+            let returns: Vec<f32> = game.positions.iter().map(|p| p.result().abs()).collect();
+            // Before the last move; or after it, when the opponent's reply ended the game.
+            assert_eq!(*returns.last().unwrap(), 1.0);
+            assert!(returns.windows(2).rev().take(20).all(|pair| pair[1] == 2.0 * pair[0]));
+        }
+        assert!(decided > 0);
+    }
+
+    #[test]
+    fn results_are_for_the_side_to_move() {
+        let network = network();
+        let mut decided = 0;
+        for seed in 0..20 {
+            let mut rng = Seed::new(seed).rng();
+            let game = play(&network, GameOpponent::Random, Color::White, &PLAY, &mut rng);
             let results: Vec<f32> = game.positions.iter().map(StoredPosition::result).collect();
             if let Some(winner) = game.outcome.winner {
                 decided += 1;

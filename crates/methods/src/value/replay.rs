@@ -158,7 +158,10 @@ mod tests {
                 }
                 let legal = game.legal_moves();
                 game.play_unchecked(legal[rng.below(legal.len())]);
-                (StoredPosition::new(game.position(), (number % 3) as f32 / 2.0 - 0.5), game.clone())
+                (
+                    StoredPosition::new(game.position(), (number % 3) as f32 / 2.0 - 0.5),
+                    game.clone(),
+                )
             })
             .collect()
     }
@@ -174,7 +177,8 @@ mod tests {
 
     #[test]
     fn all_four_mirror_images_are_drawn() {
-        let position = |fen| StoredPosition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1.0);
+        let position =
+            |fen| StoredPosition::new(&selfmate_chess::fen::parse_fen(fen).unwrap(), 1.0);
         let images = [
             position("4k3/8/8/8/8/8/P7/R3K3 w - - 0 1"),
             position("3k4/8/8/8/8/8/7P/3K3R w - - 0 1"),
