@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use selfmate_arena::adjudicate::Adjudication;
 use selfmate_arena::{
-    GameRecord, GameSettings, MatchConfig, MatchEvent, MatchLimit, MatchRun, Pairing, Registry,
+    GameSettings, MatchConfig, MatchEvent, MatchGame, MatchLimit, MatchRun, Pairing, Registry,
     run_match,
 };
 use selfmate_chess::Seed;
@@ -55,7 +55,7 @@ fn config(folder: &Path) -> MatchConfig {
 }
 
 /// Plays the match. Returns its games without the times of the moves.
-fn play(config: &MatchConfig, run: &MatchRun) -> BTreeMap<u64, GameRecord> {
+fn play(config: &MatchConfig, run: &MatchRun) -> BTreeMap<u64, MatchGame> {
     let mut games = BTreeMap::new();
     let report = run_match(config, run, &Registry::standard(), &mut |event| {
         if let MatchEvent::Finished { record, .. } = event {
@@ -100,7 +100,7 @@ fn players_and_limits_that_depend_on_the_machine_are_rejected() {
 }
 
 /// Plays games and sends forged ones, until the worker is banned. Returns the reason.
-async fn cheat(server: &Server, name: &str, forge: fn(&mut GameRecord)) -> String {
+async fn cheat(server: &Server, name: &str, forge: fn(&mut MatchGame)) -> String {
     let name = WorkerName::new(name).unwrap();
     let broker = Broker::connect(&access(server), Role::Worker(&name)).await.unwrap();
     loop {
