@@ -59,6 +59,9 @@ impl RunTotals {
             }
         }
         totals.progress.values = values_of(totals.progress.generation, records);
+        // A training that ended inside a generation has made steps that no record counts yet.
+        let saved = totals.checkpoints.last().copied().unwrap_or_default();
+        totals.progress.steps = totals.progress.steps.max(saved);
         Ok(totals)
     }
 }

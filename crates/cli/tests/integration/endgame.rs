@@ -32,6 +32,8 @@ fn a_run_is_evaluated_and_drawn() {
     for ending in ["krk", "kpk"] {
         let train = ["train", ending, "--preset", "tiny", "--steps", "20", "--plain"];
         selfmate(folder, &train).assert().success();
+        // Also when the steps end inside a generation.
+        assert_eq!(json(folder, &["show", ending])["steps"], 20);
         let evaluate = ["evaluate", ending, "--positions", "6", "--sims", "8", "--moves", "4"];
         let report = json(folder, &evaluate);
         assert_eq!(

@@ -93,16 +93,12 @@ fn layers(weights: &Weights, out: &mut dyn Write) -> io::Result<()> {
         count("policy."),
         "1x1 convolution to 2 planes, one logit per move",
     )?;
-    let what = match config.value {
-        ValueHead::Scalar => "1x1 convolution to 1 plane, 256 units, tanh",
-        ValueHead::Wdl => "1x1 convolution to 1 plane, 256 units, win, draw and loss",
+    let (outputs, what) = match config.value {
+        ValueHead::Scalar => ("1", "tanh"),
+        ValueHead::Wdl => ("3", "win, draw and loss"),
     };
-    layer(
-        "value",
-        if config.value == ValueHead::Scalar { "1" } else { "3" }.into(),
-        count("value."),
-        what,
-    )
+    let what = format!("1x1 convolution to 1 plane, {} units, {what}", config.value_hidden);
+    layer("value", outputs.into(), count("value."), &what)
 }
 
 fn forward(weights: &Weights, position: &Chess, out: &mut dyn Write) -> io::Result<()> {

@@ -9,7 +9,9 @@ use selfmate_chess::{Color, Game, Move, MoveList, Seed};
 use selfmate_methods::{RunConfig, players};
 use selfmate_run::{PositionRecord, Record};
 use selfmate_search::Wdl;
-use selfmate_selfplay::{Generation, RootRuleName, SelfPlayConfig, SelfPlayer, evaluators};
+use selfmate_selfplay::{
+    Generation, PolicyTargetName, RootRuleName, SelfPlayConfig, SelfPlayer, evaluators,
+};
 use selfmate_train::Targets;
 
 use crate::runs;
@@ -37,11 +39,13 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     let sims = args.sims.unwrap_or(sims);
     writeln!(
         out,
-        "A self-play game with {origin}. It starts with some random moves, so that no two games\n\
-         are alike. Then every move is searched with {sims} simulations. {}\n\
-         The network is trained towards the improved policy over all moves and towards a value:\n\
+        "A self-play game with {origin}. {}Every move is\n\
+         searched with {sims} simulations. {}\n\
+         The network is trained towards the {} and towards a value:\n\
          {:.0} % of it is the result of the game, the rest the value of the search.\n",
+        opening_text(&config),
         root_text(&config),
+        policy_text(&config),
         100.0 * result_weight
     )?;
     if config.fast_share > 0.0 {
@@ -74,7 +78,7 @@ pub fn run(args: &Args, out: &mut dyn Write) -> anyhow::Result<()> {
     })?;
     let random = record.positions.first().map_or(0, |first| first.ply);
     writeln!(out, "{random} random plies; then")?;
-    writeln!(out, "  move         search value  target     best moves of the improved policy")?;
+    writeln!(out, "  move         search value  target     policy target")?;
     for line in lines {
         writeln!(out, "{line}")?;
     }
@@ -150,6 +154,27 @@ impl SelfPlaySettings {
 }
 
 /// Describes the root rule.
+fn opening_text(config: &SelfPlayConfig) -> &'static str {
+    match (config.ending, config.opening_plies) {
+        (Some(_), _) => "It starts from a random position of the ending.\n",
+        (None, 0) => "",
+        (None, _) => "It starts with some random moves, so that no two\ngames are alike. ",
+    }
+}
+
+fn policy_text(config: &SelfPlayConfig) -> &'static str {
+    match (config.policy_target, config.root_rule) {
+        (PolicyTargetName::Improved, _)
+        | (PolicyTargetName::RootRule, RootRuleName::Gumbel | RootRuleName::TopK) => {
+            "improved policy over all moves"
+        }
+        (PolicyTargetName::Visits, _)
+        | (PolicyTargetName::RootRule, RootRuleName::Puct | RootRuleName::Greedy) => {
+            "shares of the moves in the visits"
+        }
+    }
+}
+
 fn root_text(config: &SelfPlayConfig) -> String {
     let (noise, drawn) = (config.noise_plies, config.temperature_plies);
     match config.root_rule {
