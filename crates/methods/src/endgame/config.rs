@@ -3,7 +3,7 @@
 use selfmate_nn::mlp::LossWeights;
 use selfmate_nn::small::AdamConfig;
 use selfmate_search::mcts::{Expansion, PuctFormula};
-use selfmate_selfplay::{Ending, PolicyTargetName, Ramp, RootRuleName, SelfPlayConfig};
+use selfmate_selfplay::{Ending, PolicyTargetName, Priors, Ramp, RootRuleName, SelfPlayConfig};
 use selfmate_train::bounds::{Bounds, NamedBounds};
 use selfmate_train::{
     ConfigError, GuardConfig, LearningConfig, RatingConfig, SelfPlayLearnerConfig, bounds,
@@ -98,8 +98,8 @@ pub fn default(ending: Ending) -> EndgameConfig {
 }
 
 /// Plain AlphaZero for an ending: a convolutional encoder that sees the whole board, PUCT with the
-/// square root of the ratio of visits, random untried moves, visits as policy targets, results as
-/// value targets, weight decay.
+/// square root of the ratio of visits and uniform priors, random untried moves, visits as policy
+/// targets, results as value targets, weight decay.
 pub fn spec(ending: Ending) -> EndgameConfig {
     let config = default(ending);
     let optimiser = AdamConfig { weight_decay: 1e-4, ..AdamConfig::default() };
@@ -110,12 +110,17 @@ pub fn spec(ending: Ending) -> EndgameConfig {
             // Convolutions are faster when several positions are evaluated together.
             games_at_once: 16,
             root_rule: RootRuleName::Puct,
-            // With this formula, visits of moves of equal value follow the square of the priors: with
-            // little noise, the policy settles on a few moves and almost all games are drawn.
+            // Each node tries all its moves before it chooses among them, so a search needs many
+            // simulations to look further than two plies.
+            simulations: Ramp::constant(400.0),
+            // With this formula, visits of moves of equal value follow the square of the priors.
+            // With learned priors, every generation sharpens the policy before there are values to
+            // learn it from, and almost all games end in a draw.
+            priors: Priors::Uniform,
             dirichlet_alpha: 1.0,
-            dirichlet_epsilon: 0.75,
-            temperature_plies: 100,
-            c_puct: 2.0,
+            dirichlet_epsilon: 0.25,
+            temperature_plies: 20,
+            c_puct: 0.5,
             puct_formula: PuctFormula::SqrtRatio,
             c_puct_base: 0.0,
             expansion: Expansion::RandomUntried,
@@ -126,7 +131,6 @@ pub fn spec(ending: Ending) -> EndgameConfig {
             ..config.selfplay
         },
         learning: LearningConfig {
-            reuse: 2.0,
             rate: Ramp::constant(1e-3),
             result_weight: Ramp::constant(1.0),
             // Truncated games have no result: they count as their last search.
