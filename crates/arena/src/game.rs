@@ -87,7 +87,7 @@ pub enum Termination {
     /// The loser, or both players, reported a lost score for long enough.
     WinAdjudicated,
     Tablebase,
-    /// The game reached the ply cap; it counts as drawn.
+    /// The game reached the ply cap: it has no result and scores half a point.
     #[serde(alias = "ply_cap")]
     Truncated,
     /// The loser exceeded its time.

@@ -47,6 +47,7 @@ impl MatchGame {
         pgn.result = match self.played.winner {
             Some(Side::White) => PgnResult::White,
             Some(Side::Black) => PgnResult::Black,
+            None if self.played.termination == Termination::Truncated => PgnResult::Unknown,
             None => PgnResult::Draw,
         };
         let (white, black) = match self.a_plays {
@@ -146,7 +147,7 @@ impl Termination {
             Termination::DrawAdjudicated => "draw adjudicated".to_owned(),
             Termination::WinAdjudicated => "win adjudicated".to_owned(),
             Termination::Tablebase => "tablebase".to_owned(),
-            Termination::Truncated => "ply cap".to_owned(),
+            Termination::Truncated => "truncated".to_owned(),
             Termination::TimeForfeit => "time forfeit".to_owned(),
             Termination::Fault => "fault".to_owned(),
         }

@@ -17,8 +17,8 @@ impl Outcome {
         Outcome { winner: None, reason }
     }
 
-    /// True if the game reached the ply cap. It has no result, so it is not a draw: it gives no reward
-    /// and no value target, and counts half a point where points are counted.
+    /// True if the game reached the ply cap. It has no result, so it is not a draw: it gives no reward,
+    /// and counts half a point where points are counted.
     pub const fn is_truncated(self) -> bool {
         matches!(self.reason, Reason::Truncated)
     }
@@ -89,7 +89,7 @@ impl fmt::Display for Reason {
             Reason::Fivefold => "fivefold repetition",
             Reason::FiftyMoves => "fifty-move rule",
             Reason::SeventyFiveMoves => "seventy-five-move rule",
-            Reason::Truncated => "ply cap",
+            Reason::Truncated => "truncated",
             Reason::Adjudication => "adjudication",
         })
     }

@@ -5,7 +5,7 @@
 //! search adds, multiplies and divides in a fixed order, and logarithm and hyperbolic tangent come from
 //! `libm`, which gives the same bits on every system.
 //!
-//! Residual networks add floats in an order that depends on the vector units of the processor. There,
+//! Networks with convolutions add floats in an order that depends on the vector units of the processor. There,
 //! each position of the sent game is searched again, along the moves that were sent. The results must
 //! be close and the moves must be those that the search chooses, except in a few plies
 //! ([`Agreement::Diverged`]); a worker whose games diverge too often is banned.

@@ -18,7 +18,8 @@
 //!   the first game of every worker, a secretly chosen share, and both copies of a game if two workers
 //!   sent different ones.
 //! - Too many audited games of the worker diverge by more than rounding
-//!   ([`audit::diverges_too_often`]). This applies only to residual networks.
+//!   ([`audit::diverges_too_often`]). This applies only to networks that are not
+//!   exact: residual networks, and small ones with convolutions.
 //!
 //! These never lead to a ban: a game without the token of the worker that sent it, bytes that are not
 //! an envelope, a game of a job that has ended, a duplicate (all of them counted in the status

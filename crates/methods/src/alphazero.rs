@@ -85,7 +85,7 @@ pub fn cpu() -> AlphaZeroConfig {
     }
 }
 
-/// The published system, made small: it learns something in hours without a GPU.
+/// The system of `paper`, made small: it learns something in hours without a GPU.
 pub fn toy() -> AlphaZeroConfig {
     let paper = paper();
     AlphaZeroConfig {
@@ -110,7 +110,7 @@ pub fn toy() -> AlphaZeroConfig {
     }
 }
 
-/// The published system (Silver et al. 2018): 800 simulations, PUCT with Dirichlet noise, momentum,
+/// AlphaZero (Silver et al. 2018) with the values that docs/sources.md states: 800 simulations, PUCT with Dirichlet noise, momentum,
 /// stepwise learning rate. Needs a GPU and a lot of time. docs/sources.md compares it with the
 /// default, value by value.
 pub fn paper() -> AlphaZeroConfig {
