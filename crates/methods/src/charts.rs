@@ -132,8 +132,8 @@ pub(crate) const SELF_PLAY: &[Chart] = &[
 /// Learners from self-play in an ending.
 pub(crate) const ENDGAME: &[Chart] = &[
     chart(
-        "Mates within the move limit",
-        "share of won positions, against the longest resistance, random moves and a heuristic defender",
+        "Mates",
+        "share of won positions that end in mate within the move limit, against the longest resistance, random moves and a heuristic defender",
         Unit::Share,
         &[
             curve("mate_share.perfect", "perfect"),
@@ -148,7 +148,7 @@ pub(crate) const ENDGAME: &[Chart] = &[
         &[curve("regret_plies", "")],
     ),
     chart(
-        "Optimal moves and thrown wins",
+        "Optimal and thrown",
         "moves that lose no ply; games in which a win was thrown away",
         Unit::Share,
         &[curve("optimal_share", "optimal"), curve("thrown_share", "thrown away")],
