@@ -314,7 +314,7 @@ impl<'a> Children<'a> {
     /// Finished simulations and those in flight, through all children.
     pub fn simulations(&self) -> u32 {
         let nodes = self.groups().filter_map(|(_, nodes)| nodes).flatten();
-        nodes.map(|node| node.counts()).map(|c| c.visits() + u32::from(c.in_flight())).sum()
+        nodes.map(Node::counts).map(|c| c.visits() + u32::from(c.in_flight())).sum()
     }
 
     pub fn visits(&self, child: usize) -> u32 {
