@@ -30,6 +30,8 @@ pub enum AxisError {
     Text(String),
     #[error("'{0}' is given twice")]
     Twice(String),
+    #[error("'{name}={value}': expected {expected} or a whole number")]
+    Value { name: String, value: String, expected: String },
     #[error(transparent)]
     Config(#[from] ConfigError),
 }
@@ -79,7 +81,7 @@ const NAMES: [(&str, &[&str]); 13] = [
     ("transpositions", &["selfplay.transpositions"]),
 ];
 
-/// Values of short names that stand for several settings.
+/// Values of short names that stand for several settings. Other values of these names are numbers.
 const VALUES: [(&str, &str, &[&str]); 3] = [
     ("transpositions", "none", &["selfplay.transpositions=0", "selfplay.shared_nodes=false"]),
     ("transpositions", "cache", &["selfplay.transpositions=100000", "selfplay.shared_nodes=false"]),
@@ -88,16 +90,21 @@ const VALUES: [(&str, &str, &[&str]); 3] = [
 
 impl Axis {
     /// The settings for a value, as `key=value`.
-    fn settings(&self, value: &str) -> Vec<String> {
-        let named = VALUES.iter().find(|(name, named, _)| *name == self.name && *named == value);
-        if let Some((_, _, settings)) = named {
-            return settings.iter().map(|&setting| setting.to_owned()).collect();
+    fn settings(&self, value: &str) -> Result<Vec<String>, AxisError> {
+        let named: Vec<_> = VALUES.iter().filter(|(name, ..)| *name == self.name).collect();
+        if let Some((_, _, settings)) = named.iter().find(|(_, named, _)| *named == value) {
+            return Ok(settings.iter().map(|&setting| setting.to_owned()).collect());
+        }
+        if !named.is_empty() && value.parse::<u64>().is_err() {
+            let expected = named.iter().map(|(_, named, _)| *named).collect::<Vec<_>>().join(", ");
+            let (name, value) = (self.name.clone(), value.to_owned());
+            return Err(AxisError::Value { name, value, expected });
         }
         let known = NAMES.iter().find(|(name, _)| *name == self.name);
-        match known {
+        Ok(match known {
             Some((_, keys)) => keys.iter().map(|key| format!("{key}={value}")).collect(),
             None => vec![format!("{}={value}", self.name)],
-        }
+        })
     }
 }
 
@@ -154,7 +161,7 @@ fn grid(config: &EndgameConfig, axes: &[Axis]) -> Result<Vec<(Cell, EndgameConfi
         let mut next = Vec::new();
         for (cell, config) in &cells {
             for value in &axis.values {
-                let changed = settings(config).set(&axis.settings(value))?;
+                let changed = settings(config).set(&axis.settings(value)?)?;
                 changed.check()?;
                 let Some(changed) = changed.downcast::<EndgameConfig>().cloned() else { continue };
                 let mut cell = cell.clone();
@@ -252,6 +259,10 @@ mod tests {
         };
         assert!(message(&["root_rule=slow"]).contains("slow"), "{}", message(&["root_rule=slow"]));
         assert!(message(&["colour=red"]).contains("colour"));
+        assert_eq!(
+            message(&["transpositions=red"]),
+            "'transpositions=red': expected none, cache, shared or a whole number"
+        );
         assert!(message(&["sims=0"]).contains("selfplay.simulations.from is 0"));
         assert!(message(&["sims=1", "sims=2"]).contains("twice"));
     }
