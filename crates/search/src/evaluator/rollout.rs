@@ -14,7 +14,7 @@ pub enum Playout {
     /// At most this many plies; a game that has not ended is worth a draw.
     Random { plies: u32 },
     /// At most this many plies; a game that has not ended is scored by material, and a lead of
-    /// `DECIDED_AT` ends it as won.
+    /// eight pawns ends it as won.
     Material { plies: u32 },
 }
 
