@@ -149,7 +149,8 @@ async function openStubbed(detail, curves, openGames) {
     name: 'stub', learner: 'zero', seed: 1, state: 'training', reason: null, age_s: 24, recorded_s: 1, elapsed_s: 0,
     trained_s: 24, budget: { minutes: 2, games: null, steps: null, is_spent: false }, threads: 1, generation: 0, games: 0,
     positions: 0, simulations: 0, steps: 0, searches_tree: true, checkpoints: [], rating: null, alarm_count: 0, spark: [],
-    spark_of: 'loss.value', error: null, ratings: [], alarms: [], notes: [], warnings: [], config: {}, said: [], ...detail,
+    spark_of: 'loss.value', error: null, ratings: [], alarms: [], notes: [], warnings: [], config: {}, said: [],
+    charts: [], mistakes: null, ...detail,
   };
   const empty = { records: 1, place: '0', elapsed_s: [], generation: [], games: [], positions: [], simulations: [], steps: [], values: {} };
   const answers = {
@@ -185,22 +186,27 @@ test('during the first generation totals are dashes and the time is shown', asyn
   await tab.context().close();
 });
 
-test('shares of few games are shown as counts', async () => {
-  const values = { draw_share: [1], truncated_share: [0.875], 'loss.value': [0.5], 'loss.policy': [-0.2] };
+test('charts are those of the learner, and shares of few games are counts', async () => {
+  const values = { draw_share: [1], truncated_share: [0.875], 'loss.value': [0.5] };
   const one = { elapsed_s: [30], generation: [1], games: [16], positions: [900], simulations: [9], steps: [4], values };
-  let tab = await openStubbed({}, one, 0);
+  const charts = [
+    { title: 'Error', hint: 'how far it is from its targets', unit: 'number', curves: [{ metric: 'loss.value', label: '' }] },
+    {
+      title: 'Results', hint: 'of all games', unit: 'share',
+      curves: [{ metric: 'draw_share', label: 'drawn' }, { metric: 'truncated_share', label: 'truncated' }],
+    },
+    { title: 'Nothing yet', hint: 'no numbers', unit: 'amount', curves: [{ metric: 'evaluation.score', label: '' }] },
+  ];
+  let tab = await openStubbed({ charts }, one, 0);
   const latest = (title) => tab.locator('figure', { hasText: title }).locator('.chart-latest');
-  await latest('Draws').waitFor();
-  assert.equal(await latest('Draws').textContent(), 'drawn 2 of 2truncated 14 of 16');
-  await tab.getByText('how far the network is from its training targets').waitFor();
+  await latest('Results').waitFor();
+  assert.equal(await latest('Results').textContent(), 'drawn 2 of 2truncated 14 of 16');
+  await tab.getByText('how far it is from its targets').waitFor();
+  assert.equal(await tab.locator('figure', { hasText: 'Nothing yet' }).isVisible(), false);
   await tab.context().close();
-  const many = { ...one, games: [1600] };
-  tab = await openStubbed({ learner: 'reinforce' }, many, 0);
-  await latest('Draws').waitFor();
-  assert.equal(await latest('Draws').textContent(), 'drawn 100\u00a0%truncated 88\u00a0%');
-  // The objective of reinforce is not a distance.
-  await tab.getByText('whose size means little').waitFor();
-  assert.equal(await tab.getByText('how far the network is from its training targets').count(), 0);
+  tab = await openStubbed({ charts }, { ...one, games: [1600] }, 0);
+  await latest('Results').waitFor();
+  assert.equal(await latest('Results').textContent(), 'drawn 100\u00a0%truncated 88\u00a0%');
   await tab.context().close();
 });
 
