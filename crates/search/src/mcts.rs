@@ -22,6 +22,7 @@ mod root;
 mod search;
 mod select;
 mod shared;
+mod simulation;
 mod tree;
 mod view;
 

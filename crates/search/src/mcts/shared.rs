@@ -16,7 +16,8 @@ use selfmate_chess::Position;
 
 use super::batch::Batch;
 use super::node::Node;
-use super::search::{Ending, Search, Simulation};
+use super::search::Search;
+use super::simulation::{Ending, Simulation};
 use super::tree::{Children, ROOT};
 use crate::evaluator::Leaf;
 use crate::terminal::{FIFTY_MOVES, is_drawn_by_history, repeats};
