@@ -110,9 +110,8 @@ pub fn toy() -> AlphaZeroConfig {
     }
 }
 
-/// AlphaZero (Silver et al. 2018) with the values that docs/sources.md states: 800 simulations, PUCT with Dirichlet noise, momentum,
-/// stepwise learning rate. Needs a GPU and a lot of time. docs/sources.md compares it with the
-/// default, value by value.
+/// AlphaZero (Silver et al. 2018) with the values of docs/sources.md, which compares it with the
+/// default. Needs a GPU and a lot of time.
 pub fn paper() -> AlphaZeroConfig {
     AlphaZeroConfig {
         plan_games: 44_000_000,

@@ -18,7 +18,6 @@ use selfmate_chess::Seed;
 use selfmate_encode::Canonical;
 use selfmate_nn::Model;
 use selfmate_nn::mlp::{Sample, Target};
-use selfmate_nn::sparse::TrainError;
 use selfmate_run::{GameRecord, RecordError, Run};
 use selfmate_search::Wdl;
 use selfmate_selfplay::{Ending, Evaluators, GameSource, Ramp, SelfPlayConfig, Stage, Watch};
@@ -124,10 +123,7 @@ impl Endgame {
         training: &EndgameTraining,
         hardware: Hardware,
     ) -> Result<Endgame, TrainingError> {
-        let threads = hardware.threads.max(1);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool =
-            pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?;
+        let pool = hardware.pool()?;
         Ok(Endgame { trainer, training: *training, pool, oracle: OnceLock::new() })
     }
 

@@ -1,4 +1,5 @@
-//! Whole runs of all learners with tiny configs: determinism, interruptions, damaged files.
+//! Whole runs of all learners with tiny configs: determinism, interruptions, damaged files. One file,
+//! because each test file is linked separately.
 #![allow(clippy::unwrap_used)] // test helpers may panic
 
 use std::collections::BTreeMap;

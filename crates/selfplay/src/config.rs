@@ -45,10 +45,10 @@ pub struct SelfPlayConfig {
     /// The exploration term below the root, and at the root of `puct` and `greedy`.
     #[serde(default)]
     pub puct_formula: PuctFormula,
-    /// The value of an unvisited move is that of its parent minus this times the root of the prior
-    /// mass already tried …
+    /// The value of an unvisited move is that of its parent minus this times the square root of the
+    /// prior mass already tried. Not used with `unvisited_value`.
     pub first_play_urgency: f64,
-    /// … unless it has a value of its own.
+    /// The value of every unvisited move.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unvisited_value: Option<f64>,
     /// The factor by which a value shrinks with every ply, in the search and in the result.

@@ -36,7 +36,7 @@ pub struct EngineMatchConfig {
     /// A game ends as a draw when both sides have seen a score within this many centipawns for six
     /// moves each, from move 30 on; 0 for never.
     pub draw_centipawns: u32,
-    /// A game that lasts longer counts as drawn.
+    /// A game is truncated after this many plies.
     pub max_plies: u32,
 }
 

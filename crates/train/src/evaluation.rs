@@ -22,7 +22,7 @@ pub struct EvaluationConfig {
     pub games: u64,
     /// The opponent's spec.
     pub opponent: String,
-    /// A game that lasts longer counts as drawn.
+    /// A game is truncated after this many plies.
     pub max_plies: u32,
 }
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use selfmate_nn::Device;
+use selfmate_nn::sparse::TrainError;
 use selfmate_run::Budget;
+
+use crate::error::TrainingError;
 
 /// The hardware to train on. Threads only affect the speed; devices round differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +15,15 @@ pub struct Hardware {
     pub threads: usize,
     /// The device of residual networks. Other networks always use [`Device::Cpu`].
     pub device: Device,
+}
+
+impl Hardware {
+    /// A pool with this many threads.
+    pub fn pool(self) -> Result<rayon::ThreadPool, TrainingError> {
+        let threads = self.threads.max(1);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        Ok(pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?)
+    }
 }
 
 pub struct TrainOptions<'a> {

@@ -24,7 +24,7 @@ const NAME: &str = "network";
 const PAIRS_AT_ONCE: usize = 2;
 /// Ends games that both players consider decided; their endings would not change the rating.
 const RESIGN: ResignRule = ResignRule { move_count: 3, score: 1000, sides: ResignSides::Both };
-/// A weak network may not be able to win; a game this long counts as drawn.
+/// A weak network may not be able to win; a game this long is truncated.
 const MAX_PLIES: u32 = 300;
 
 /// Rates a network against the built-in rungs.

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use selfmate_chess::Seed;
-use selfmate_nn::sparse::TrainError;
 use selfmate_run::{Progress, Rating, Record, Run};
 use selfmate_selfplay::{GameSource, PlayLimits, Stage, Status, Watch, Watchdog};
 
@@ -40,8 +39,7 @@ pub fn train<L: Learner>(
         None => (L::new(config, seed, hardware)?, Totals::default()),
     };
     session.rewind(totals.rounds, totals.elapsed_s)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?;
+    let pool = hardware.pool()?;
     session.watch.status(&Status { elapsed_s: session.elapsed_s(), ..Status::default() });
     let mut notes = Vec::new();
     learner.prepare(config, &totals, session.run, &pool, &mut notes)?;

@@ -11,7 +11,7 @@ use selfmate_nn::mlp::{
     Forward, LossWeights, MlpConfig, NO_INDEX_LOGIT, Network, Sample, Target, Trainer,
 };
 use selfmate_nn::small::{AdamConfig, Shape};
-use selfmate_nn::sparse::{TrainError, WeightsInfo};
+use selfmate_nn::sparse::WeightsInfo;
 use selfmate_run::{GameRecord, RecordError, Run};
 use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 use selfmate_selfplay::{Evaluators, GameSource, Ramp, Watch};
@@ -93,11 +93,7 @@ impl Policy {
         training: &PolicyTraining,
         hardware: Hardware,
     ) -> Result<Policy, TrainingError> {
-        let threads = hardware.threads.max(1);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool =
-            pool.map_err(|error| TrainError::Threads { threads, message: error.to_string() })?;
-        Ok(Policy { trainer, training: *training, pool })
+        Ok(Policy { trainer, training: *training, pool: hardware.pool()? })
     }
 }
 

@@ -114,7 +114,7 @@ pub struct TrialConfig {
     pub elo1: f64,
     /// The most games; without a decision the champion stays.
     pub games: u64,
-    /// The plies after which a game of a trial counts as drawn.
+    /// The plies after which a game of a trial is truncated.
     pub max_plies: LengthRamp,
     /// Whether both sides open with the book learned so far.
     pub book: bool,

@@ -11,7 +11,7 @@ use super::game::{self, PlayConfig};
 use super::player::kind;
 use crate::opponent::GameOpponent;
 
-/// The results of an evaluation. Truncated games count as drawn.
+/// The results of an evaluation. Truncated games score half a point and are among the draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Results {
