@@ -143,6 +143,9 @@ impl<'w, 's> Driver<'w, 's> {
                 beta = (score + margin).min(INFINITE);
                 eased = (eased + 1).min(3);
             } else {
+                // Only now: a line that moved up after a failed window would be found again and
+                // stored twice.
+                self.sort_lines(index);
                 return;
             }
             if margin > 500 {
@@ -162,7 +165,10 @@ impl<'w, 's> Driver<'w, 's> {
             Some(line) => *line = found,
             None => self.lines.push(found),
         }
-        // A later line may turn out better than an earlier one.
+    }
+
+    /// Sorts the lines up to this one: a later line may turn out better than an earlier one.
+    fn sort_lines(&mut self, index: usize) {
         let ranking = self.worker.shared.ranking.as_ref();
         self.lines[..=index]
             .sort_by_key(|line| (Reverse(rank_of(ranking, line.pv[0])), -line.score));
