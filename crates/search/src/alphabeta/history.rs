@@ -45,14 +45,17 @@ impl History {
 
     fn reward_quiet(&mut self, color: Color, m: Move, before: [Option<usize>; 2], bonus: i32) {
         let here = piece_to(color, m);
-        nudge(&mut self.quiet[from_to(color, m)], bonus);
+        nudge::<HISTORY_LIMIT>(&mut self.quiet[from_to(color, m)], bonus);
         for piece_square in before.into_iter().flatten() {
-            nudge(&mut self.continuation[piece_square * PIECE_SQUARES + here], bonus);
+            nudge::<HISTORY_LIMIT>(
+                &mut self.continuation[piece_square * PIECE_SQUARES + here],
+                bonus,
+            );
         }
     }
 
     fn reward_capture(&mut self, color: Color, m: Move, bonus: i32) {
-        nudge(&mut self.capture[capture_index(color, m)], bonus);
+        nudge::<HISTORY_LIMIT>(&mut self.capture[capture_index(color, m)], bonus);
     }
 }
 
@@ -117,7 +120,7 @@ fn capture_index(color: Color, m: Move) -> usize {
 }
 
 /// Moves an entry towards the bonus. The closer it is to the limit, the smaller the step.
-fn nudge(entry: &mut i16, bonus: i32) {
+pub(super) fn nudge<const LIMIT: i32>(entry: &mut i16, bonus: i32) {
     let old = i32::from(*entry);
-    *entry = (old + bonus - old * bonus.abs() / HISTORY_LIMIT) as i16;
+    *entry = (old + bonus - old * bonus.abs() / LIMIT) as i16;
 }

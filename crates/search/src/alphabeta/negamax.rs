@@ -273,8 +273,7 @@ impl Worker<'_> {
                 && !is_decided(best_score)
                 && best_move.is_none_or(|m| !is_tactical(m))
             {
-                let difference = best_score - raw_eval;
-                self.memory.correction.update(&self.stack[ply].node, difference, depth);
+                self.correct(ply, best_score - static_eval, depth);
             }
         }
         best_score

@@ -17,6 +17,8 @@ pub(super) struct Node {
     pub(super) key: u64,
     /// Equal for equal pawns and kings.
     pub(super) pawn_key: u64,
+    /// Equal for equal pieces of White and of Black, without pawns.
+    pub(super) piece_keys: [u64; 2],
     /// Piece values and piece-square values, White's minus Black's.
     pub(super) squares: Pair,
     /// The game phase: 24 with all pieces, 0 with kings and pawns only.
@@ -30,6 +32,7 @@ impl Node {
         let mut node = Node {
             key: position_key(position),
             pawn_key: 0,
+            piece_keys: [0; 2],
             squares: Pair::default(),
             phase: 0,
             checkers: position.checkers(),
@@ -148,6 +151,9 @@ impl Node {
         self.key ^= key;
         if matches!(role, Role::Pawn | Role::King) {
             self.pawn_key ^= key;
+        }
+        if role != Role::Pawn {
+            self.piece_keys[usize::from(color.is_black())] ^= key;
         }
     }
 }
@@ -287,6 +293,7 @@ mod tests {
                 let fresh = Node::new(game.position(), &tables);
                 assert_eq!(node.key, fresh.key);
                 assert_eq!(node.pawn_key, fresh.pawn_key);
+                assert_eq!(node.piece_keys, fresh.piece_keys);
                 assert_eq!(node.squares, fresh.squares);
                 assert_eq!(node.phase, fresh.phase);
                 assert_eq!(node.checkers, fresh.checkers);

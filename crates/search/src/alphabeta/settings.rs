@@ -84,6 +84,8 @@ settings! {
     singular_margin = 2 in 1..=6;
     /// History: bonus of a cutoff for each ply of depth.
     history_bonus = 150 in 50..=400;
+    /// Correction history: the most that one of its tables can change the evaluation.
+    correction = 64 in 8..=256;
     /// Players: the most plies of a search in the opening; the largest value means no limit.
     depth_opening = 32 in 1..=32;
     /// The same in the middlegame.

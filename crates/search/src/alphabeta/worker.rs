@@ -7,10 +7,11 @@ use std::time::Instant;
 use selfmate_chess::tablebase::{Ranking, Tables};
 use selfmate_chess::{Game, Move, Position};
 
+use super::correction::Correction;
 use super::eval::StaticEval;
 use super::history::History;
 use super::node::{Node, position_key};
-use super::score::{EVAL_LIMIT, MAX_PLY};
+use super::score::MAX_PLY;
 use super::settings::Settings;
 use super::static_evaluator::CachedStaticEvaluator;
 use super::table::Table;
@@ -228,50 +229,8 @@ impl<'a> Worker<'a> {
         false
     }
 
-    /// The static evaluation, corrected by the error that the search found for such pawn
-    /// structures.
-    pub(super) fn corrected(&self, ply: usize, raw: i32) -> i32 {
-        let node = &self.stack[ply].node;
-        (raw + self.memory.correction.of(node)).clamp(-EVAL_LIMIT, EVAL_LIMIT)
-    }
-
     pub(super) fn all_nodes(&self) -> u64 {
         self.nodes + self.shared.helper_nodes.load(Relaxed)
-    }
-}
-
-/// Correction history: the error of the static evaluation, by pawn structure and side to move.
-pub(super) struct Correction(Vec<i32>);
-
-impl Correction {
-    const SIZE: usize = 1 << 14;
-    /// One centipawn in the units of the table.
-    const GRAIN: i32 = 256;
-    const LIMIT: i32 = 64 * Correction::GRAIN;
-
-    fn new() -> Correction {
-        Correction(vec![0; 2 * Correction::SIZE])
-    }
-
-    fn clear(&mut self) {
-        self.0.fill(0);
-    }
-
-    fn index(node: &Node) -> usize {
-        let side = if node.turn().is_white() { 0 } else { Correction::SIZE };
-        side + node.pawn_key as usize % Correction::SIZE
-    }
-
-    fn of(&self, node: &Node) -> i32 {
-        self.0[Correction::index(node)] / Correction::GRAIN
-    }
-
-    /// Moves the entry towards the difference found by a search of this depth.
-    pub(super) fn update(&mut self, node: &Node, difference: i32, depth: i32) {
-        let entry = &mut self.0[Correction::index(node)];
-        let weight = (depth + 1).min(16);
-        let target = (difference * Correction::GRAIN).clamp(-Correction::LIMIT, Correction::LIMIT);
-        *entry = (*entry * (256 - weight) + target * weight) / 256;
     }
 }
 
