@@ -109,8 +109,19 @@ impl Worker<'_> {
             && self.stack[ply - 2].eval.is_none_or(|earlier| static_eval > earlier);
         self.stack[ply + 2].killers = [0; 2];
 
-        let mut view =
-            NodeContext { ply, depth, alpha, beta, in_check, static_eval, eval, improving };
+        let mut view = NodeContext {
+            ply,
+            depth,
+            alpha,
+            beta,
+            in_check,
+            static_eval,
+            eval,
+            improving,
+            pv: PV,
+            expect_cut,
+            table_move_is_tactical: false,
+        };
         if !PV && !in_check && excluded == 0 && !is_decided(beta) {
             if let Some(score) = self.prune_node(&view) {
                 return score;
@@ -135,7 +146,7 @@ impl Worker<'_> {
         }
         let before = self.before(ply);
         let hints = Hints { best: table_move, killers: self.stack[ply].killers, before };
-        let table_move_is_tactical =
+        view.table_move_is_tactical =
             table_move != 0 && moves.iter().any(|m| pack(*m) == table_move && is_tactical(*m));
         let check_squares = node.check_squares();
         let mut picker = Picker::<256>::new(&mut moves, us, &self.memory.history, hints);
@@ -161,11 +172,11 @@ impl Worker<'_> {
             }
             number += 1;
             let history = if quiet { self.memory.history.quiet(us, m, before) } else { 0 };
-            let mut reduction = self.memory.reductions.plies(depth, number);
+            let reduction = self.memory.reductions.of(depth, number);
+            let late = LateMove { picked, quiet, checks, number, reduction, history };
 
             if !is_root && best_score > -TABLE_BOUND {
                 view.alpha = alpha;
-                let late = LateMove { picked, quiet, checks, number, reduction, history };
                 match self.prune_late_move(&view, &late) {
                     Verdict::Try => {}
                     Verdict::Skip => continue,
@@ -182,7 +193,7 @@ impl Worker<'_> {
                 && !is_root
                 && packed == table_move
             {
-                let verdict = self.singular_extension::<PV>(&view, &entry, expect_cut);
+                let verdict = self.singular_extension::<PV>(&view, &entry);
                 if self.aborted {
                     return 0;
                 }
@@ -193,17 +204,9 @@ impl Worker<'_> {
             }
             self.descend(ply, m);
             let new_depth = depth - 1 + extension;
-            let gives_check = self.stack[ply + 1].node.in_check();
             let mut score = alpha + 1;
             if number > 1 + usize::from(PV) && depth >= 3 && (quiet || picked.loses) {
-                reduction -= i32::from(PV)
-                    + i32::from(gives_check)
-                    + history / self.settings.reduction_history;
-                reduction -= i32::from(hints.killers.contains(&packed));
-                reduction += i32::from(expect_cut)
-                    + i32::from(!improving)
-                    + i32::from(table_move_is_tactical);
-                let reduced = (new_depth - reduction).clamp(1, new_depth.max(1));
+                let reduced = self.reduced_depth(&view, &late, new_depth);
                 score = -self.negamax::<false>(ply + 1, reduced, -alpha - 1, -alpha, true);
                 if score > alpha && reduced < new_depth {
                     score =

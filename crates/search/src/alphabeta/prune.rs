@@ -3,7 +3,8 @@
 //! Each rule assumes that a full search would not change the result. Nodes in check, with mate
 //! scores or on the principal variation are never pruned as a whole.
 
-use super::order::Picked;
+use super::order::{Picked, pack};
+use super::reduce::PLY;
 use super::score::{MAX_PLY, is_decided};
 use super::see;
 use super::table::{Bound, Entry};
@@ -22,6 +23,12 @@ pub(super) struct NodeContext {
     pub(super) eval: i32,
     /// The evaluation is better than two plies ago.
     pub(super) improving: bool,
+    /// On the principal variation.
+    pub(super) pv: bool,
+    /// The parent expects a score of at least `beta`.
+    pub(super) expect_cut: bool,
+    /// The hash move is a capture or a promotion.
+    pub(super) table_move_is_tactical: bool,
 }
 
 /// Any move but the first.
@@ -31,8 +38,15 @@ pub(super) struct LateMove {
     pub(super) checks: bool,
     /// Starts at 1.
     pub(super) number: usize,
+    /// The reduction by depth and number alone, in parts of [`PLY`].
     pub(super) reduction: i32,
     pub(super) history: i32,
+}
+
+impl LateMove {
+    pub(super) fn packed(&self) -> u16 {
+        pack(self.picked.m)
+    }
 }
 
 pub(super) enum Verdict {
@@ -93,7 +107,7 @@ impl Worker<'_> {
         let depth = view.depth;
         let m = late.picked.m;
         if late.quiet && !late.checks {
-            let left = (depth - late.reduction).max(0);
+            let left = (depth - late.reduction / PLY).max(0);
             // Late move pruning: earlier when the evaluation is not improving.
             let enough = (3 + depth * depth) / (2 - i32::from(view.improving));
             if depth <= 8 && late.number as i32 > enough {
@@ -125,9 +139,8 @@ impl Worker<'_> {
         &mut self,
         view: &NodeContext,
         entry: &Entry,
-        expect_cut: bool,
     ) -> Singular {
-        let &NodeContext { ply, depth, beta, .. } = view;
+        let &NodeContext { ply, depth, beta, expect_cut, .. } = view;
         if depth < 7
             || entry.depth < depth - 3
             || entry.bound == Bound::Upper

@@ -11,6 +11,7 @@ use super::correction::Correction;
 use super::eval::StaticEval;
 use super::history::History;
 use super::node::{Node, position_key};
+use super::reduce::Reductions;
 use super::score::MAX_PLY;
 use super::settings::Settings;
 use super::static_evaluator::CachedStaticEvaluator;
@@ -231,26 +232,5 @@ impl<'a> Worker<'a> {
 
     pub(super) fn all_nodes(&self) -> u64 {
         self.nodes + self.shared.helper_nodes.load(Relaxed)
-    }
-}
-
-/// Plies of late-move reduction, by depth and move number.
-pub(super) struct Reductions(Vec<[i32; 64]>);
-
-impl Reductions {
-    fn new(settings: &Settings) -> Reductions {
-        let base = f64::from(settings.reduction_base) / 100.0;
-        let divisor = f64::from(settings.reduction_divisor) / 100.0;
-        let plies = |depth: usize, number: usize| {
-            let product = libm::log(depth.max(1) as f64) * libm::log(number.max(1) as f64);
-            (base + product / divisor) as i32
-        };
-        Reductions(
-            (0..64).map(|depth| std::array::from_fn(|number| plies(depth, number))).collect(),
-        )
-    }
-
-    pub(super) fn plies(&self, depth: i32, number: usize) -> i32 {
-        self.0[depth.clamp(0, 63) as usize][number.min(63)]
     }
 }
