@@ -69,6 +69,7 @@ impl Worker<'_> {
         quiets: &Tried,
         captures: &Tried,
     ) {
+        self.stack[ply].cutoffs += 1;
         let us = self.stack[ply].node.turn();
         let before = self.before(ply);
         let bonus = (self.settings.history_bonus * depth).min(2000);

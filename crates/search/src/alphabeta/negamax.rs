@@ -108,6 +108,7 @@ impl Worker<'_> {
             && ply >= 2
             && self.stack[ply - 2].eval.is_none_or(|earlier| static_eval > earlier);
         self.stack[ply + 2].killers = [0; 2];
+        self.stack[ply + 2].cutoffs = 0;
 
         let mut view = NodeContext {
             ply,

@@ -8,6 +8,9 @@ use super::worker::Worker;
 /// One ply in the unit of reductions.
 pub(super) const PLY: i32 = 1024;
 
+/// After more cutoffs than this among the replies to earlier moves, the next ones will have one too.
+const MANY_CUTOFFS: u32 = 3;
+
 /// The reduction by depth and move number alone, in parts of [`PLY`].
 pub(super) struct Reductions(Vec<[i32; 64]>);
 
@@ -44,6 +47,7 @@ impl Worker<'_> {
             (view.expect_cut, 1),
             (!view.improving, 1),
             (view.table_move_is_tactical, 1),
+            (self.stack[view.ply + 1].cutoffs > MANY_CUTOFFS, 1),
         ] {
             reduction += i32::from(condition) * plies * PLY;
         }

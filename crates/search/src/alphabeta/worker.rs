@@ -87,6 +87,8 @@ pub(super) struct Frame {
     pub(super) eval: Option<i32>,
     /// Quiet moves that recently caused a cutoff at this ply, packed.
     pub(super) killers: [u16; 2],
+    /// Cutoffs among the nodes searched at this ply since the last node two plies above.
+    pub(super) cutoffs: u32,
     /// A move to skip, packed; set by the singular extension search.
     pub(super) excluded: u16,
     /// The best line from here, first move included.
@@ -133,6 +135,7 @@ impl<'a> Worker<'a> {
             played: None,
             eval: None,
             killers: [0; 2],
+            cutoffs: 0,
             excluded: 0,
             line: Vec::new(),
             reversible: keys.len() - 1,
