@@ -1,13 +1,32 @@
 //! History heuristics: which moves caused cutoffs before, for ordering and pruning.
 
-use selfmate_chess::{Color, Move};
+use selfmate_chess::{Bitboard, Color, Move};
 
 use super::order::{PIECE_SQUARES, is_tactical, pack, piece_to};
 use super::worker::Worker;
 
 const HISTORY_LIMIT: i32 = 16_384;
 
-/// Quiet moves by squares and by the preceding moves, captures by piece, square and victim.
+/// The last two moves as [`piece_to`], latest first.
+pub(super) type Before = [Option<usize>; 2];
+
+/// What the history of a quiet move depends on besides the move.
+#[derive(Clone, Copy)]
+pub(super) struct QuietContext {
+    pub(super) color: Color,
+    pub(super) before: Before,
+    /// The squares that the opponent attacks.
+    pub(super) threats: Bitboard,
+}
+
+impl QuietContext {
+    /// For a node where quiet moves are not searched.
+    pub(super) fn captures_only(color: Color) -> QuietContext {
+        QuietContext { color, before: [None; 2], threats: Bitboard::EMPTY }
+    }
+}
+
+/// Quiet moves by attacks, squares and by the preceding moves, captures by piece, square and victim.
 pub(super) struct History {
     quiet: Vec<i16>,
     continuation: Vec<i16>,
@@ -17,7 +36,7 @@ pub(super) struct History {
 impl History {
     pub(super) fn new() -> History {
         History {
-            quiet: vec![0; 2 * 64 * 64],
+            quiet: vec![0; 4 * 2 * 64 * 64],
             continuation: vec![0; PIECE_SQUARES * PIECE_SQUARES],
             capture: vec![0; PIECE_SQUARES * 6],
         }
@@ -29,11 +48,10 @@ impl History {
         self.capture.fill(0);
     }
 
-    /// `before` are the last moves as [`piece_to`], latest first.
-    pub(super) fn quiet(&self, color: Color, m: Move, before: [Option<usize>; 2]) -> i32 {
-        let here = piece_to(color, m);
-        let mut score = i32::from(self.quiet[from_to(color, m)]);
-        for piece_square in before.into_iter().flatten() {
+    pub(super) fn quiet(&self, m: Move, context: &QuietContext) -> i32 {
+        let here = piece_to(context.color, m);
+        let mut score = i32::from(self.quiet[quiet_index(m, context)]);
+        for piece_square in context.before.into_iter().flatten() {
             score += i32::from(self.continuation[piece_square * PIECE_SQUARES + here]);
         }
         score
@@ -43,14 +61,12 @@ impl History {
         i32::from(self.capture[capture_index(color, m)])
     }
 
-    fn reward_quiet(&mut self, color: Color, m: Move, before: [Option<usize>; 2], bonus: i32) {
-        let here = piece_to(color, m);
-        nudge::<HISTORY_LIMIT>(&mut self.quiet[from_to(color, m)], bonus);
-        for piece_square in before.into_iter().flatten() {
-            nudge::<HISTORY_LIMIT>(
-                &mut self.continuation[piece_square * PIECE_SQUARES + here],
-                bonus,
-            );
+    fn reward_quiet(&mut self, m: Move, context: &QuietContext, bonus: i32) {
+        nudge::<HISTORY_LIMIT>(&mut self.quiet[quiet_index(m, context)], bonus);
+        let here = piece_to(context.color, m);
+        for piece_square in context.before.into_iter().flatten() {
+            let entry = &mut self.continuation[piece_square * PIECE_SQUARES + here];
+            nudge::<HISTORY_LIMIT>(entry, bonus);
         }
     }
 
@@ -60,26 +76,33 @@ impl History {
 }
 
 impl Worker<'_> {
+    pub(super) fn quiet_context(&self, ply: usize) -> QuietContext {
+        let frame = &self.stack[ply];
+        QuietContext {
+            color: frame.node.turn(),
+            before: self.before(ply),
+            threats: frame.node.threats(),
+        }
+    }
+
     /// Raises the score of the move that caused the cutoff and lowers those tried before it.
     pub(super) fn record_cutoff(
         &mut self,
         ply: usize,
         m: Move,
         depth: i32,
-        quiets: &Tried,
-        captures: &Tried,
+        context: &QuietContext,
+        [quiets, captures]: [&Tried; 2],
     ) {
         self.stack[ply].cutoffs += 1;
-        let us = self.stack[ply].node.turn();
-        let before = self.before(ply);
         let bonus = (self.settings.history_bonus * depth).min(2000);
         let history = &mut self.memory.history;
         if is_tactical(m) {
-            history.reward_capture(us, m, bonus);
+            history.reward_capture(context.color, m, bonus);
         } else {
-            history.reward_quiet(us, m, before, bonus);
+            history.reward_quiet(m, context, bonus);
             for tried in quiets.moves() {
-                history.reward_quiet(us, tried, before, -bonus);
+                history.reward_quiet(tried, context, -bonus);
             }
             let killers = &mut self.stack[ply].killers;
             if killers[0] != pack(m) {
@@ -87,7 +110,7 @@ impl Worker<'_> {
             }
         }
         for tried in captures.moves() {
-            history.reward_capture(us, tried, -bonus);
+            history.reward_capture(context.color, tried, -bonus);
         }
     }
 }
@@ -112,8 +135,13 @@ impl Tried {
     }
 }
 
-fn from_to(color: Color, m: Move) -> usize {
-    (pack(m) & 0xFFF) as usize + if color.is_white() { 0 } else { 4096 }
+/// By whether the move leaves and enters an attacked square, color and squares.
+fn quiet_index(m: Move, context: &QuietContext) -> usize {
+    let squares = pack(m) & 0xFFF;
+    let is_attacked = |square: u32| context.threats.0 >> square & 1;
+    let attacked = is_attacked(u32::from(squares & 63)) << 1 | is_attacked(u32::from(squares >> 6));
+    let color = usize::from(context.color.is_black());
+    (attacked as usize * 2 + color) * 4096 + usize::from(squares)
 }
 
 fn capture_index(color: Color, m: Move) -> usize {

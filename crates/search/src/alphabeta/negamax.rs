@@ -140,17 +140,17 @@ impl Worker<'_> {
         }
 
         let node = &self.stack[ply].node;
-        let us = node.turn();
         let mut moves = node.position.legal_moves();
         if moves.is_empty() {
             return if in_check { mated_in(ply) } else { 0 };
         }
-        let before = self.before(ply);
-        let hints = Hints { best: table_move, killers: self.stack[ply].killers, before };
+        let quiet_context = self.quiet_context(ply);
+        let hints =
+            Hints { best: table_move, killers: self.stack[ply].killers, quiet: quiet_context };
         view.table_move_is_tactical =
             table_move != 0 && moves.iter().any(|m| pack(*m) == table_move && is_tactical(*m));
         let check_squares = node.check_squares();
-        let mut picker = Picker::<256>::new(&mut moves, us, &self.memory.history, hints);
+        let mut picker = Picker::<256>::new(&mut moves, &self.memory.history, hints);
 
         let mut best_score = floor;
         let mut best_move: Option<Move> = None;
@@ -172,7 +172,7 @@ impl Worker<'_> {
                 continue;
             }
             number += 1;
-            let history = if quiet { self.memory.history.quiet(us, m, before) } else { 0 };
+            let history = if quiet { self.memory.history.quiet(m, &quiet_context) } else { 0 };
             let reduction = self.memory.reductions.of(depth, number);
             let late = LateMove { picked, quiet, checks, number, reduction, history };
 
@@ -256,7 +256,8 @@ impl Worker<'_> {
         if let Some(m) = best_move
             && bound == Bound::Lower
         {
-            self.record_cutoff(ply, m, depth, &failed_quiets, &failed_captures);
+            let tried = [&failed_quiets, &failed_captures];
+            self.record_cutoff(ply, m, depth, &quiet_context, tried);
         }
         if excluded == 0 {
             let best = best_move.map_or(0, pack);

@@ -10,6 +10,9 @@ use super::pair::Pair;
 use super::weights::Weights;
 use crate::phase::ROLE_WEIGHTS;
 
+const FILE_A: u64 = 0x0101_0101_0101_0101;
+const FILE_H: u64 = FILE_A << 7;
+
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) position: Chess,
@@ -77,6 +80,23 @@ impl Node {
             diagonal | straight,
             Bitboard::EMPTY,
         ]
+    }
+
+    /// The squares that the side not to move attacks.
+    pub(super) fn threats(&self) -> Bitboard {
+        let board = self.position.board();
+        let (us, them) = (self.turn(), self.position.them());
+        let pawns = (board.pawns() & them).0;
+        let (low, high) = (pawns & !FILE_A, pawns & !FILE_H);
+        let mut threats = match us.is_white() {
+            // Black's pawns attack downwards.
+            true => Bitboard(low >> 9 | high >> 7),
+            false => Bitboard(low << 7 | high << 9),
+        };
+        for square in them & !board.pawns() {
+            threats |= board.attacks_from(square);
+        }
+        threats
     }
 
     /// Sets this node to the position after a legal move in `parent`.

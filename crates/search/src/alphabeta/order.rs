@@ -7,7 +7,7 @@ use selfmate_chess::{Color, Move, MoveList, Role};
 
 use crate::packed_move::PackedMove;
 
-use super::history::History;
+use super::history::{History, QuietContext};
 use super::node::{Node, castled, piece_index};
 use super::see;
 
@@ -39,8 +39,7 @@ pub(super) struct Hints {
     pub(super) best: u16,
     /// Quiet moves that caused a cutoff at a sibling node, packed.
     pub(super) killers: [u16; 2],
-    /// The last moves as [`piece_to`].
-    pub(super) before: [Option<usize>; 2],
+    pub(super) quiet: QuietContext,
 }
 
 /// Returns moves one at a time, the most promising first.
@@ -70,12 +69,7 @@ const KILLER: i32 = 1 << 20;
 const BAD_CAPTURE: i32 = -(1 << 24);
 
 impl<'m, const N: usize> Picker<'m, N> {
-    pub(super) fn new(
-        moves: &'m mut MoveList,
-        us: Color,
-        history: &History,
-        hints: Hints,
-    ) -> Picker<'m, N> {
+    pub(super) fn new(moves: &'m mut MoveList, history: &History, hints: Hints) -> Picker<'m, N> {
         let mut scores = [0; N];
         let mut scored = 0;
         for index in 0..moves.len().min(N) {
@@ -87,7 +81,7 @@ impl<'m, const N: usize> Picker<'m, N> {
                 scores[scored] = if is_best {
                     BEST
                 } else {
-                    GOOD_CAPTURE + (victim + promotion) * 32 + history.capture(us, m)
+                    GOOD_CAPTURE + (victim + promotion) * 32 + history.capture(hints.quiet.color, m)
                 };
                 moves.swap(scored, index);
                 scored += 1;
@@ -101,7 +95,7 @@ impl<'m, const N: usize> Picker<'m, N> {
             let best = self.best_scored();
             let score = best.map_or(BAD_CAPTURE, |index| self.scores[index]);
             if score < BAD_CAPTURE / 2 && self.scored < self.moves.len().min(N) {
-                self.score_quiets(node.turn(), history);
+                self.score_quiets(history);
                 continue;
             }
             let Some(best) = best else {
@@ -136,7 +130,7 @@ impl<'m, const N: usize> Picker<'m, N> {
         best
     }
 
-    fn score_quiets(&mut self, us: Color, history: &History) {
+    fn score_quiets(&mut self, history: &History) {
         let all = self.moves.len().min(N);
         for index in self.scored..all {
             let m = self.moves[index];
@@ -146,7 +140,7 @@ impl<'m, const N: usize> Picker<'m, N> {
             } else if packed == self.hints.killers[1] {
                 KILLER
             } else {
-                history.quiet(us, m, self.hints.before)
+                history.quiet(m, &self.hints.quiet)
             };
         }
         self.scored = all;

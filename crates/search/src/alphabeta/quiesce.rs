@@ -3,6 +3,7 @@
 use selfmate_chess::Position;
 
 use super::captures::tactical_moves;
+use super::history::QuietContext;
 use super::order::{Hints, Picker, is_tactical, pack};
 use super::score::{INFINITE, MAX_PLY, TABLE_BOUND, mated_in};
 use super::see;
@@ -72,9 +73,12 @@ impl Worker<'_> {
         let hints = Hints {
             best: known.map_or(0, |entry| entry.best),
             killers: [0; 2],
-            before: self.before(ply),
+            quiet: match in_check {
+                true => self.quiet_context(ply),
+                false => QuietContext::captures_only(node.turn()),
+            },
         };
-        let mut picker = Picker::<64>::new(&mut moves, node.turn(), &self.memory.history, hints);
+        let mut picker = Picker::<64>::new(&mut moves, &self.memory.history, hints);
         let mut best_move = 0;
         let mut bound = Bound::Upper;
         while let Some(picked) = picker.next(&self.stack[ply].node, &self.memory.history) {

@@ -9,7 +9,7 @@ use selfmate_chess::{Game, Move, Position};
 
 use super::correction::Correction;
 use super::eval::StaticEval;
-use super::history::History;
+use super::history::{Before, History};
 use super::node::{Node, position_key};
 use super::reduce::Reductions;
 use super::score::MAX_PLY;
@@ -202,7 +202,7 @@ impl<'a> Worker<'a> {
     }
 
     /// The moves that led here as piece and square, latest first.
-    pub(super) fn before(&self, ply: usize) -> [Option<usize>; 2] {
+    pub(super) fn before(&self, ply: usize) -> Before {
         let played = |back: usize| ply.checked_sub(back).and_then(|at| self.stack[at].played);
         [played(1), played(2)]
     }
