@@ -32,7 +32,7 @@ pub use halving::considered_visits;
 pub use lockstep::{Lockstep, SearchSlot};
 pub use params::{
     Dirichlet, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, PolicyTarget, Puct,
-    PuctFormula, RootRule, SearchParams, Temperature, Transpositions,
+    PuctFormula, RootRule, SearchParams, Temperature, Transpositions, ValueTarget,
 };
 pub use result::{Decision, MoveStatistics, Proof, SearchResult};
 pub use search::Search;

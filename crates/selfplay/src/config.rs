@@ -1,6 +1,6 @@
 //! How games of self-play are played.
 
-use selfmate_search::mcts::{Expansion, PuctFormula};
+use selfmate_search::mcts::{Expansion, PuctFormula, ValueTarget};
 use selfmate_search::memory::{MemoryError, check_limit, check_rooms};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,10 @@ pub struct SelfPlayConfig {
     /// The policy that the network learns.
     #[serde(default)]
     pub policy_target: PolicyTargetName,
+    /// The value of a search: what the network learns besides the result, and what games are resigned
+    /// by.
+    #[serde(default)]
+    pub value_target: ValueTarget,
     /// See [`selfmate_search::mcts::Dirichlet`].
     pub dirichlet_alpha: f64,
     /// See [`selfmate_search::mcts::Dirichlet`].
@@ -242,6 +246,7 @@ impl Default for SelfPlayConfig {
             expansion: Expansion::SecondVisit,
             root_rule: RootRuleName::Gumbel,
             policy_target: PolicyTargetName::RootRule,
+            value_target: ValueTarget::Mean,
             dirichlet_alpha: 0.3,
             dirichlet_epsilon: 0.25,
             candidates: 16,

@@ -373,6 +373,7 @@ pub fn search_params(config: &SelfPlayConfig) -> SearchParams {
                 c_scale: config.c_scale as f32,
             }),
         },
+        value_target: config.value_target,
         memory_mb: config.memory_mb,
     }
 }

@@ -168,7 +168,7 @@ fn sigma(children: &Children<'_>, raw_value: f32, c_visit: f32, c_scale: f32) ->
 /// The value of untried moves (appendix D of the paper): the raw value mixed with the
 /// prior-weighted mean of the tried moves, (v + ΣN · Σ p q / Σ p) / (1 + ΣN), where the inner sums
 /// are over tried moves.
-fn mixed_value(children: &Children<'_>, raw_value: f32) -> f32 {
+pub(super) fn mixed_value(children: &Children<'_>, raw_value: f32) -> f32 {
     let (mut visits, mut mass, mut weighted) = (0.0, 0.0, 0.0);
     for child in 0..children.len() {
         if let Some(node) = children.node(child).filter(|node| node.visits() > 0) {

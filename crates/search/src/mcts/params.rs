@@ -27,6 +27,8 @@ pub struct SearchParams {
     /// policy to Gumbel, visits to the others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy_target: Option<PolicyTarget>,
+    /// What the search returns as the value of the root.
+    pub value_target: ValueTarget,
     /// The memory limit of the tree.
     pub memory_mb: usize,
 }
@@ -45,6 +47,7 @@ impl Default for SearchParams {
             discount: 1.0,
             temperature: Temperature { value: 0.0, plies: 0 },
             policy_target: None,
+            value_target: ValueTarget::Mean,
             memory_mb: 256,
         }
     }
@@ -257,6 +260,21 @@ pub enum PolicyTarget {
         /// See [`Gumbel`].
         c_scale: f32,
     },
+}
+
+/// The value that a search returns, for a network to learn from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueTarget {
+    /// The mean of all simulations. Sequential halving sends most of them through moves that it
+    /// rejects later, so the mean is too low where only one move is good.
+    #[default]
+    Mean,
+    /// The mean of the moves' values, weighted by the policy target. An untried move has the
+    /// completed value.
+    Policy,
+    /// The value of the move to play.
+    Best,
 }
 
 /// How the move to play is drawn from the visits.

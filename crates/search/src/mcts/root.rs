@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 
 use selfmate_chess::{Move, MoveList, Position};
 
-use super::gumbel::{GumbelRoot, improved_policy};
-use super::params::{Dirichlet, Gumbel, PolicyTarget, RootRule};
+use super::gumbel::{GumbelRoot, improved_policy, mixed_value};
+use super::params::{Dirichlet, Gumbel, PolicyTarget, RootRule, ValueTarget};
 use super::result::{Decision, MoveStatistics, Proof, SearchResult};
 use super::search::{Root, Search};
 use super::tree::{Children, ROOT};
@@ -47,8 +47,10 @@ impl Search {
         let root = self.root();
         let best = self.best_child(&root, &children)?;
         let known = self.probes.known().or(node.proof().flip().wdl());
+        let policy = self.policy_target(&root, &children);
+        let wdl = known.unwrap_or_else(|| self.value_target(&root, &children, &policy, best));
         let mut policy_target = vec![0.0; legal.len()];
-        for (child, share) in self.policy_target(&root, &children).into_iter().enumerate() {
+        for (child, share) in policy.into_iter().enumerate() {
             let m = children.played(child);
             if let Some(index) = legal.iter().position(|&legal| PackedMove::new(legal) == m) {
                 policy_target[index] = share;
@@ -56,7 +58,7 @@ impl Search {
         }
         Some(Decision {
             best: children.played(best).unpack(self.game.position().board()),
-            wdl: known.unwrap_or_else(|| Wdl::new(node.value_to_move(), node.draw())),
+            wdl,
             policy_target,
         })
     }
@@ -167,6 +169,36 @@ impl Search {
                 (0..children.len()).map(share).collect()
             }
         }
+    }
+
+    fn value_target(
+        &self,
+        root: &Root,
+        children: &Children<'_>,
+        policy: &[f32],
+        best: usize,
+    ) -> Wdl {
+        let discount = self.params.discount;
+        let tried = |child: usize| {
+            let node = children.node(child).filter(|node| node.visits() > 0)?;
+            Some((discount * node.value(), node.draw()))
+        };
+        let mean = || {
+            let node = self.tree.node(ROOT);
+            (node.value_to_move(), node.draw())
+        };
+        let (value, draw) = match self.params.value_target {
+            ValueTarget::Mean => mean(),
+            ValueTarget::Best => tried(best).unwrap_or_else(mean),
+            ValueTarget::Policy => {
+                let untried = (mixed_value(children, root.raw.value()), root.raw.draw);
+                policy.iter().enumerate().fold((0.0, 0.0), |sum, (child, share)| {
+                    let (value, draw) = tried(child).unwrap_or(untried);
+                    (sum.0 + share * value, sum.1 + share * draw)
+                })
+            }
+        };
+        Wdl::new(value, draw)
     }
 
     /// The child to play: a proven win, else by the root's rule, but never a proven loss while

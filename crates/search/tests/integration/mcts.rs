@@ -11,7 +11,7 @@ use selfmate_search::evaluator::{Playout, Rollout, Scripted, Uniform};
 use selfmate_search::mcts::{
     Batch, Expansion, FirstPlayUrgency, Gumbel, GumbelSearch, InteriorRule, Lockstep, PolicyTarget,
     Proof, Puct, PuctFormula, RootRule, Search, SearchParams, SearchResult, SearchSlot,
-    StopCondition, Temperature, Transpositions, run, run_parallel,
+    StopCondition, Temperature, Transpositions, ValueTarget, run, run_parallel,
 };
 use selfmate_search::{Evaluation, Evaluator, Leaf, Wdl};
 
@@ -214,6 +214,31 @@ fn either_policy_target_goes_with_either_root() {
         let own = if root == RootRule::Puct(None) { Some(PolicyTarget::Visits) } else { improved };
         assert_eq!(target(root, None), target(root, own));
     }
+}
+
+#[test]
+fn the_value_target_is_the_mean_of_simulations_or_of_moves_or_the_best_moves_value() {
+    let game = Game::new();
+    let run_search = |value_target| {
+        let gumbel = Gumbel { candidates: usize::MAX, ..Gumbel::default() };
+        let root = RootRule::Gumbel(gumbel);
+        let params = SearchParams { root, value_target, discount: 0.9, ..SearchParams::default() };
+        let mut search = Search::new(small(params)).unwrap();
+        search.start(&game, 200, Seed::new(3));
+        run(&mut search, &mut Scripted::new(Seed::new(4)), &StopCondition::default());
+        (search.decision(&game.legal_moves()).unwrap().wdl, search.result())
+    };
+    let (mean, result) = run_search(ValueTarget::Mean);
+    assert_eq!(mean, result.wdl);
+    let value_of = |wdl: Wdl| 0.9 * wdl.value();
+    let (best, _) = run_search(ValueTarget::Best);
+    assert!((best.value() - value_of(result.moves[0].wdl)).abs() < 1e-5);
+    let (policy, _) = run_search(ValueTarget::Policy);
+    let weighted = result.moves.iter().zip(&result.policy_target);
+    let weighted: f32 = weighted.map(|(m, share)| share * value_of(m.wdl)).sum();
+    assert!((policy.value() - weighted).abs() < 1e-5);
+    // The search spends simulations on moves that it rejects.
+    assert!(mean.value() < policy.value(), "{mean:?} {policy:?}");
 }
 
 #[test]
