@@ -12,8 +12,8 @@ use selfmate_search::Wdl;
 use selfmate_selfplay::{Evaluators, GameSource, Ramp, SelfPlayConfig, Watch};
 use selfmate_train::{
     ConfigError, End, GuardConfig, Hardware, LearningConfig, Losses, MODEL, NoEvaluation,
-    RatingConfig, SelfPlayLearner, SelfPlayLearnerConfig, SelfPlayModel, Targets, TrainOptions,
-    TrainableModel, TrainingError, plan_games, train,
+    RatingConfig, Selection, SelfPlayLearner, SelfPlayLearnerConfig, SelfPlayModel, Targets,
+    TrainOptions, TrainableModel, TrainingError, plan_games, train,
 };
 
 use crate::charts;
@@ -177,20 +177,35 @@ impl TrainableModel for Zero {
     }
 
     fn samples(record: &GameRecord, targets: Targets) -> Result<Vec<Sample>, RecordError> {
-        let mut samples = Vec::with_capacity(record.positions.len());
-        let mut wdls = targets.wdls(record).into_iter();
-        record.replay(|game: &Game, legal: &MoveList, recorded: &PositionRecord| {
-            let wdl = wdls.next().unwrap_or(Wdl::EVEN);
-            let sample = Sample::new(game, legal, &recorded.policy, wdl);
-            samples.push(sample.expect("a stored game has one share for each legal move"));
-        })?;
-        Ok(samples)
+        let all = Selection { quiet: false, policy_share: 1.0 };
+        Zero::selected_samples(record, targets, all)
     }
 }
 
 impl SelfPlayModel for Zero {
     type Evaluation = NoEvaluation;
     const SEARCHES_PER_GAME: f64 = 90.0;
+
+    fn selected_samples(
+        record: &GameRecord,
+        targets: Targets,
+        selection: Selection,
+    ) -> Result<Vec<Sample>, RecordError> {
+        let mut samples = Vec::with_capacity(record.positions.len());
+        let mut wdls = targets.wdls(record).into_iter();
+        record.replay(|game: &Game, legal: &MoveList, recorded: &PositionRecord| {
+            let wdl = wdls.next().unwrap_or(Wdl::EVEN);
+            if !selection.includes(game, legal, recorded) {
+                return;
+            }
+            let sample = match selection.teaches_policy(record.number, recorded.ply) {
+                true => Sample::new(game, legal, &recorded.policy, wdl),
+                false => Sample::new(game, &MoveList::new(), &[], wdl),
+            };
+            samples.push(sample.expect("a stored game has one share for each legal move"));
+        })?;
+        Ok(samples)
+    }
 
     fn model(&self) -> Result<Model, TrainingError> {
         Ok(Model::Sparse(self.0.average().clone().into()))

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::{self, NamedBounds};
 use crate::config_error::ConfigError;
+use crate::final_phase::FinalConfig;
 
 /// The settings of a self-play learner, generic over the network's shape (`N`), the optimiser's
 /// settings (`T`) and those of the learner's own evaluation (`E`).
@@ -65,6 +66,9 @@ pub struct LearningConfig<T> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lambda: Option<f64>,
     pub trainer: T,
+    /// What follows when all planned games have been played.
+    #[serde(default)]
+    pub final_phase: FinalConfig,
     /// Seconds between checkpoints.
     pub checkpoint_seconds: f64,
     /// Steps between checkpoints that are kept permanently.
@@ -157,6 +161,7 @@ impl<T: Default> Default for LearningConfig<T> {
             result_weight: Ramp::new(1.0, 0.5, 0.05, 0.2),
             lambda: None,
             trainer: T::default(),
+            final_phase: FinalConfig::default(),
             checkpoint_seconds: 30.0,
             keep_steps: 500,
         }

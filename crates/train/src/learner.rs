@@ -184,6 +184,12 @@ impl RoundContext<'_> {
         self.seed.derive(purpose).index(self.totals.rounds)
     }
 
+    /// The time left, if it is limited.
+    pub(crate) fn seconds_left(&self) -> Option<f64> {
+        let left = self.limits.deadline?.saturating_duration_since(Instant::now());
+        Some(left.as_secs_f64())
+    }
+
     /// Reports the progress of the round.
     pub fn report(&mut self, stage: Stage, done: f64) {
         let status = self.status(stage, done);

@@ -12,6 +12,7 @@ mod config_error;
 pub mod engine_match;
 mod error;
 pub mod evaluation;
+mod final_phase;
 mod guards;
 mod learner;
 mod model;
@@ -30,6 +31,7 @@ pub use config::{
 pub use config_change::{ConfigChange, config_changes, differences};
 pub use config_error::ConfigError;
 pub use error::TrainingError;
+pub use final_phase::{FinalConfig, Selection};
 pub use guards::{Finding, Guards, Verdict};
 pub use learner::{
     Curves, Learner, Round, RoundContext, Totals, check_shape, read_bytes, read_json, state_error,

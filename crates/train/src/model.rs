@@ -8,6 +8,7 @@ use selfmate_run::{GameRecord, RecordError};
 use selfmate_selfplay::{Evaluators, SelfPlayConfig};
 
 use crate::error::TrainingError;
+use crate::final_phase::Selection;
 use crate::learner::{Curves, RoundContext};
 use crate::options::Hardware;
 use crate::targets::Targets;
@@ -77,6 +78,15 @@ pub trait SelfPlayModel: TrainableModel {
     type Evaluation;
     /// The mean number of searches per game over a run, to estimate plans.
     const SEARCHES_PER_GAME: f64;
+
+    /// The samples of a game for the final phase. By default those of all its positions.
+    fn selected_samples(
+        record: &GameRecord,
+        targets: Targets,
+        _selection: Selection,
+    ) -> Result<Vec<Self::Sample>, RecordError> {
+        Self::samples(record, targets)
+    }
 
     /// The network that plays.
     fn model(&self) -> Result<Model, TrainingError>;

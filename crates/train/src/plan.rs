@@ -16,6 +16,9 @@ use crate::options::Hardware;
 /// rating take time (0.86), and the trees of a trained network are deeper (0.84).
 const SPEED_SHARE: f64 = 0.72;
 
+/// The share of the time that is left for self-play if a final phase follows.
+const BEFORE_FINAL_PHASE: f64 = 0.93;
+
 /// Games that were started in that second are dropped after this time; their simulations still
 /// count.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -54,6 +57,8 @@ pub fn plan_games<M: SelfPlayModel>(
         }
     });
     let speed = searched.into_inner() as f64 / started.elapsed().as_secs_f64();
-    let games = minutes * 60.0 * SPEED_SHARE * speed / (simulations * M::SEARCHES_PER_GAME);
+    let share = if config.learning.final_phase.is_planned() { BEFORE_FINAL_PHASE } else { 1.0 };
+    let seconds = minutes * 60.0 * share;
+    let games = seconds * SPEED_SHARE * speed / (simulations * M::SEARCHES_PER_GAME);
     Ok(config.selfplay.bootstrap.games + (games as u64).max(config.selfplay.generation_games))
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::time::Instant;
 
+use rayon::prelude::*;
 use selfmate_chess::Seed;
 use selfmate_nn::Model;
 use selfmate_run::{Alarm, Checkpoint, GameRecord, Run, RunError};
@@ -21,7 +22,7 @@ use crate::config::{LearningConfig, RatingConfig, SavingConfig, SelfPlayLearnerC
 use crate::error::TrainingError;
 use crate::guards::{Guards, Verdict};
 use crate::learner::{Learner, Round, RoundContext, Totals, check_shape, read_bytes, read_json};
-use crate::model::{SelfPlayModel, TRAINER, TrainableModel};
+use crate::model::{Losses, SelfPlayModel, TRAINER, TrainableModel};
 use crate::options::{End, Hardware};
 use crate::replay::{ReplayBuffer, samples};
 use crate::targets::Targets;
@@ -61,6 +62,12 @@ struct State {
     /// The generation that is being learned from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     learning: Option<GenerationProgress>,
+    /// Set when self-play has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    final_phase: Option<FinalProgress>,
+    /// Seconds per sample of the last generation's learning.
+    #[serde(default, skip_serializing)]
+    sample_s: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,12 +91,66 @@ struct GenerationProgress {
     play_s: f64,
     #[serde(default, skip_serializing)]
     learn_s: f64,
+    #[serde(flatten)]
+    losses: LossSums,
+}
+
+/// The progress of the final phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct FinalProgress {
+    /// The number of generations before it.
+    generations: u64,
+    /// The model's step at its start.
+    first_step: u64,
+    /// Its number of steps, once its games have been read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    steps: Option<u64>,
+    /// Of the current round.
+    #[serde(flatten)]
+    losses: LossSums,
+}
+
+impl FinalProgress {
+    fn is_done(&self, step: u64) -> bool {
+        self.steps.is_some_and(|steps| step >= self.first_step + steps)
+    }
+}
+
+/// Sums over the batches of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct LossSums {
     batches: u64,
-    /// Sums over these batches.
     value_loss: f64,
     policy_loss: f64,
     gradient_norm: f64,
 }
+
+impl LossSums {
+    fn add(&mut self, losses: Losses) {
+        self.batches += 1;
+        self.value_loss += f64::from(losses.value);
+        self.policy_loss += f64::from(losses.policy);
+        self.gradient_norm += f64::from(losses.gradient_norm);
+    }
+
+    /// The mean policy loss; `None` without batches.
+    fn policy_loss(&self) -> Option<f64> {
+        (self.batches > 0).then(|| self.policy_loss / self.batches as f64)
+    }
+
+    /// Adds the mean losses to the metrics of a round.
+    fn report(&self, round: &mut Round) {
+        if self.batches > 0 {
+            let mean = |sum: f64| sum / self.batches as f64;
+            round.add("loss.value", mean(self.value_loss));
+            round.add("loss.policy", mean(self.policy_loss));
+            round.add("gradient_norm", mean(self.gradient_norm));
+        }
+    }
+}
+
+/// Steps of the final phase per round: a second or two.
+const FINAL_ROUND: u64 = 200;
 
 /// Seconds and simulations of the current generation; see [`State`] and [`GenerationProgress`]. Searches
 /// that a kill ended are not counted.
@@ -100,6 +161,8 @@ struct Times {
     play_s: f64,
     learn_s: f64,
     simulations: u64,
+    #[serde(default)]
+    sample_s: f64,
 }
 
 impl State {
@@ -111,11 +174,13 @@ impl State {
             simulations: learning.map_or(0, |generation| generation.simulations),
             play_s: learning.map_or(0.0, |generation| generation.play_s),
             learn_s: learning.map_or(0.0, |generation| generation.learn_s),
+            sample_s: self.sample_s,
         }
     }
 
     fn set_times(&mut self, times: Times) {
         (self.play_s, self.simulations) = (times.all_play_s, times.all_simulations);
+        self.sample_s = times.sample_s;
         if let Some(generation) = &mut self.learning {
             (generation.play_s, generation.learn_s) = (times.play_s, times.learn_s);
             generation.simulations = times.simulations;
@@ -166,7 +231,10 @@ impl<M: SelfPlayModel> Learner for SelfPlayLearner<M> {
         pool: &rayon::ThreadPool,
         notes: &mut Vec<String>,
     ) -> Result<(), TrainingError> {
-        self.fill_replay(config, run, pool, notes)
+        match self.state.final_phase {
+            Some(_) => self.fill_final_replay(config, run, pool),
+            None => self.fill_replay(config, run, pool, notes),
+        }
     }
 
     fn files(&self) -> Result<Vec<(&'static str, Vec<u8>)>, TrainingError> {
@@ -185,7 +253,9 @@ impl<M: SelfPlayModel> Learner for SelfPlayLearner<M> {
     }
 
     fn is_mid_round(&self) -> bool {
+        let final_phase = &self.state.final_phase;
         self.state.learning.is_some()
+            || final_phase.is_some_and(|progress| !progress.is_done(self.model.step()))
     }
 
     fn round(
@@ -193,6 +263,9 @@ impl<M: SelfPlayModel> Learner for SelfPlayLearner<M> {
         config: &Self::Config,
         context: &mut RoundContext<'_>,
     ) -> Result<Option<Round>, TrainingError> {
+        if self.state.final_phase.is_some() {
+            return self.final_round(config, context);
+        }
         if self.state.learning.is_none() {
             let Some((games, simulations)) = self.play(config, context)? else { return Ok(None) };
             self.remove_invalid(config, context)?;
@@ -211,12 +284,18 @@ impl<M: SelfPlayModel> Learner for SelfPlayLearner<M> {
             let curves = self.model.evaluate(evaluation, &config.selfplay, context)?;
             round.values.extend(curves.unwrap_or_default());
         }
+        if self.is_final_due(config, context, &progress) {
+            self.start_final_phase(config, context)?;
+        }
         Ok(Some(round))
     }
 
     fn end(&self, config: &Self::Config) -> Option<End> {
         if let Some(reason) = &self.collapsed {
             return Some(End::Collapsed(reason.clone()));
+        }
+        if self.state.final_phase.is_some_and(|progress| progress.is_done(self.model.step())) {
+            return Some(End::Done("the final phase is over".to_owned()));
         }
         let plan = config.plan_steps.filter(|steps| self.model.step() >= *steps)?;
         Some(End::Done(format!("all {plan} planned steps are done")))
@@ -368,10 +447,7 @@ impl<M: SelfPlayModel> SelfPlayLearner<M> {
             simulations,
             play_s: std::mem::take(&mut self.state.play_s),
             learn_s: 0.0,
-            batches: 0,
-            value_loss: 0.0,
-            policy_loss: 0.0,
-            gradient_norm: 0.0,
+            losses: LossSums::default(),
         });
         Ok(())
     }
@@ -392,7 +468,7 @@ impl<M: SelfPlayModel> SelfPlayLearner<M> {
             due = self.model.step();
         }
         due = due.min(config.plan_steps.unwrap_or(u64::MAX));
-        let first = self.model.step() - generation.batches;
+        let first = self.model.step() - generation.losses.batches;
         let seed = context.seed.derive("batches");
         if self.replay.is_empty() && self.model.step() < due {
             let index = context.totals.rounds;
@@ -407,11 +483,7 @@ impl<M: SelfPlayModel> SelfPlayLearner<M> {
             }
             let samples = self.replay.draw(batch, &mut seed.index(step).rng());
             let rate = config.learning.rate_at(progress, step) as f32;
-            let losses = self.model.learn(&samples, rate)?;
-            generation.batches += 1;
-            generation.value_loss += f64::from(losses.value);
-            generation.policy_loss += f64::from(losses.policy);
-            generation.gradient_norm += f64::from(losses.gradient_norm);
+            generation.losses.add(self.model.learn(&samples, rate)?);
             if step % 16 == 0 {
                 let done = (step - first) as f64 / (due - first) as f64;
                 let mut status = context.status(Stage::Learn, done);
@@ -432,24 +504,20 @@ impl<M: SelfPlayModel> SelfPlayLearner<M> {
         context: &RoundContext<'_>,
         generation: &GenerationProgress,
     ) -> Round {
-        let GenerationProgress { stats, simulations, play_s, learn_s, batches, .. } = *generation;
+        let GenerationProgress { stats, simulations, play_s, learn_s, losses } = *generation;
         let step = self.model.step();
         let mut round = Round {
             games: stats.games,
             positions: stats.positions,
             nodes: std::mem::take(&mut self.state.simulations),
-            steps: batches,
+            steps: losses.batches,
             values: stats.values(),
             alarms: Vec::new(),
         };
-        let mut divergence = None;
-        if batches > 0 {
-            let mean = |sum: f64| sum / batches as f64;
-            let policy_loss = mean(generation.policy_loss);
-            divergence = Some((policy_loss - self.target_entropy()).max(0.0));
-            round.add("loss.value", mean(generation.value_loss));
-            round.add("loss.policy", policy_loss);
-            round.add("gradient_norm", mean(generation.gradient_norm));
+        losses.report(&mut round);
+        let divergence = losses.policy_loss().map(|loss| (loss - self.target_entropy()).max(0.0));
+        if losses.batches > 0 {
+            self.state.sample_s = learn_s / (losses.batches as f64 * config.learning.batch as f64);
         }
         if let Some(divergence) = divergence {
             round.add("policy_divergence", divergence);
@@ -463,6 +531,113 @@ impl<M: SelfPlayModel> SelfPlayLearner<M> {
         round.add("simulations_per_second", simulations as f64 / play_s.max(1e-9));
         round.alarms = self.check_guards(config, context, &stats, divergence);
         round
+    }
+
+    /// True when all planned games have been played, or when the time left is needed for the final
+    /// phase.
+    fn is_final_due(
+        &self,
+        config: &Config<M>,
+        context: &RoundContext<'_>,
+        generation: &GenerationProgress,
+    ) -> bool {
+        let final_phase = &config.learning.final_phase;
+        if !final_phase.is_planned() {
+            return false;
+        }
+        let stats = &generation.stats;
+        if context.totals.games + stats.games >= config.plan_games {
+            return true;
+        }
+        let Some(left_s) = context.seconds_left() else { return false };
+        let positions = (context.totals.positions + stats.positions) as f64;
+        let positions = positions * (1.0 - final_phase.skipped_share);
+        let samples = positions.min(final_phase.positions as f64) * final_phase.reuse;
+        left_s < samples * self.state.sample_s + generation.play_s + generation.learn_s
+    }
+
+    fn start_final_phase(
+        &mut self,
+        config: &Config<M>,
+        context: &mut RoundContext<'_>,
+    ) -> Result<(), TrainingError> {
+        self.state.final_phase = Some(FinalProgress {
+            generations: context.totals.rounds + 1,
+            first_step: self.model.step(),
+            steps: None,
+            losses: LossSums::default(),
+        });
+        self.state.replay.clear();
+        self.fill_final_replay(config, context.run, context.pool)
+    }
+
+    /// Reads the games of the final phase from the run, the latest first.
+    fn fill_final_replay(
+        &mut self,
+        config: &Config<M>,
+        run: &Run,
+        pool: &rayon::ThreadPool,
+    ) -> Result<(), TrainingError> {
+        self.replay = ReplayBuffer::default();
+        let final_phase = &config.learning.final_phase;
+        let Some(progress) = &mut self.state.final_phase else { return Ok(()) };
+        let targets =
+            Targets::new(&config.learning, final_phase.result_weight, config.selfplay.discount);
+        let skipped = (progress.generations as f64 * final_phase.skipped_share) as u64;
+        for generation in (skipped..progress.generations).rev() {
+            // Generations that cannot be read were set aside, with a note, when they were needed.
+            let Ok(games) = run.read_chunk(generation) else { continue };
+            let selected = pool.install(|| {
+                let games = games.par_iter();
+                let samples =
+                    games.map(|game| M::selected_samples(game, targets, final_phase.selection()));
+                samples.collect::<Result<Vec<_>, _>>()
+            })?;
+            self.replay.push(selected.into_iter().flatten().collect());
+            if self.replay.len() >= final_phase.positions {
+                break;
+            }
+        }
+        progress.steps.get_or_insert(final_phase.steps(self.replay.len()));
+        Ok(())
+    }
+
+    /// Some steps of the final phase; `None` when there was no time for all of them. Each batch
+    /// depends only on its number, so interruptions do not change the result.
+    fn final_round(
+        &mut self,
+        config: &Config<M>,
+        context: &mut RoundContext<'_>,
+    ) -> Result<Option<Round>, TrainingError> {
+        let final_phase = &config.learning.final_phase;
+        let Some(mut progress) = self.state.final_phase else { return Ok(None) };
+        let seed = context.seed.derive("final phase");
+        let (first, steps) = (progress.first_step, progress.steps.unwrap_or(0));
+        let done_at = |step: u64| (step - first) as f64 / steps.max(1) as f64;
+        let begin = self.model.step() - progress.losses.batches;
+        let end = (begin + FINAL_ROUND).min(first + steps);
+        for step in self.model.step()..end {
+            if context.cancel.is_cancelled() || context.max_steps.is_some_and(|most| step >= most) {
+                self.state.final_phase = Some(progress);
+                return Ok(None);
+            }
+            let samples = self.replay.draw(final_phase.batch, &mut seed.index(step).rng());
+            let rate = final_phase.rate_at(done_at(step)) as f32;
+            progress.losses.add(self.model.learn(&samples, rate)?);
+            if step % 16 == 0 {
+                let mut status = context.status(Stage::Learn, done_at(step));
+                status.steps = self.model.step();
+                context.report_status(&status);
+            }
+        }
+        let losses = std::mem::take(&mut progress.losses);
+        self.state.final_phase = Some(progress);
+        let mut round = Round { steps: losses.batches, ..Round::default() };
+        losses.report(&mut round);
+        round.add("learning_rate", final_phase.rate_at(done_at(end)));
+        round.add("replay_positions", self.replay.len() as f64);
+        round.add("final_phase", done_at(end));
+        Ok(Some(round))
     }
 
     /// The mean entropy of the policy targets in the replay buffer.
