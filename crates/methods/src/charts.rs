@@ -121,6 +121,12 @@ pub(crate) const SELF_PLAY: &[Chart] = &[
             curve("wrong_resignations", "wrong"),
         ],
     ),
+    chart(
+        "Endgame mistakes",
+        "share of 500 endings of up to four pieces in which the network's move throws away a win or a draw, by exact tables",
+        Unit::Share,
+        &[curve("evaluation.endgame_mistakes", "")],
+    ),
     PLIES,
     VALUE_SPREAD,
     SIMULATIONS_PER_SECOND,

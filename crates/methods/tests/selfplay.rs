@@ -131,11 +131,19 @@ fn ratings_are_deterministic_and_do_not_affect_the_training() {
             }
             _ => None,
         };
-        metrics.iter().filter_map(rating).collect::<Vec<_>>()
+        let mistakes = |record: &Record| match record {
+            Record::Progress(progress) => {
+                progress.values.get("evaluation.endgame_mistakes").copied()
+            }
+            _ => None,
+        };
+        let ratings: Vec<_> = metrics.iter().filter_map(rating).collect();
+        (ratings, metrics.iter().filter_map(mistakes).collect::<Vec<f64>>())
     };
-    let first = ratings(&one, 1);
+    let (first, mistakes) = ratings(&one, 1);
     assert!(first.len() == 3 && first.iter().all(|rating| rating.4 == 4), "{first:?}");
-    assert_eq!(first, ratings(&two, 2));
+    assert!(mistakes.len() == 3 && mistakes.iter().all(|share| *share > 0.1), "{mistakes:?}");
+    assert_eq!((first, mistakes), ratings(&two, 2));
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod bounds;
 mod config;
 mod config_change;
 mod config_error;
+mod endgame_mistakes;
 pub mod engine_match;
 mod error;
 pub mod evaluation;

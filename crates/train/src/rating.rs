@@ -5,7 +5,7 @@
 //! on the machine or the number of threads.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use selfmate_arena::adjudicate::{Adjudication, ResignRule, ResignSides};
 use selfmate_arena::players::net;
@@ -14,9 +14,12 @@ use selfmate_arena::{
     GameSettings, MatchError, MatchLimit, MatchRun, PlayerKind, RateConfig, RateReport, Registry,
     Rung, run_rate,
 };
+use selfmate_chess::Seed;
 use selfmate_nn::Model;
+use selfmate_search::player::Limit;
 
 use crate::config::RatingConfig;
+use crate::endgame_mistakes::endgame_mistakes;
 
 /// The network's name in the registry.
 const NAME: &str = "network";
@@ -35,12 +38,7 @@ pub fn rate(
     threads: usize,
     stop: &Arc<AtomicBool>,
 ) -> Result<RateReport, MatchError> {
-    let model = model.clone();
-    let mut registry = Registry::standard();
-    let network = PlayerKind::new(NAME, "the network in training", move |options| {
-        net::build(options, &model)
-    });
-    registry.register(net::declare(network));
+    let registry = registry(model);
     let rungs = OWN_RUNGS.into_iter().chain(DEPTH_RUNGS).map(Rung::from).collect();
     let adjudication = Adjudication {
         resign: Some(RESIGN),
@@ -61,9 +59,32 @@ pub fn rate(
     run_rate(&config, &run, &registry, &mut |_, _| {})
 }
 
+/// The share of endings in which the network throws away a win or a draw, with the same search as in
+/// the rating; `None` if stopped.
+pub fn mistakes(
+    model: &Model,
+    config: &RatingConfig,
+    stop: &AtomicBool,
+) -> Result<Option<f64>, MatchError> {
+    let registry = registry(model);
+    let mut player = registry.build(&registry.parse(NAME)?, Seed::new(0))?;
+    let is_stopped = || stop.load(Relaxed);
+    Ok(endgame_mistakes(&mut *player, &Limit::nodes(config.nodes), &is_stopped))
+}
+
+/// The standard players and the network.
+fn registry(model: &Model) -> Registry {
+    let model = model.clone();
+    let mut registry = Registry::standard();
+    let network = PlayerKind::new(NAME, "the network in training", move |options| {
+        net::build(options, &model)
+    });
+    registry.register(net::declare(network));
+    registry
+}
+
 #[cfg(test)]
 mod tests {
-    use selfmate_chess::Seed;
     use selfmate_nn::sparse::{self, SparseConfig, Weights};
 
     use super::*;

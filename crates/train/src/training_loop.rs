@@ -196,5 +196,12 @@ fn rate_if_due<L: Learner>(
         low: report.elo_low.unwrap_or(elo),
         high: report.elo_high.unwrap_or(elo),
         games: report.games,
-    }))
+    }))?;
+    let mistakes = rating::mistakes(&model, rating, watchdog.flag())?;
+    let Some(mistakes) = mistakes.filter(|_| !session.is_cancelled()) else { return Ok(()) };
+    append_progress(
+        session,
+        totals,
+        Curves::from([("evaluation.endgame_mistakes".to_owned(), mistakes)]),
+    )
 }
