@@ -125,8 +125,8 @@ pub(crate) struct ZeroedSlice<T> {
 const CHEAP_ALIGNMENT: usize = 16;
 
 impl<T: Zeroed> ZeroedSlice<T> {
-    /// `None` when there is not enough memory.
-    pub(crate) fn new(count: usize, pages: Pages) -> Option<ZeroedSlice<T>> {
+    /// In large pages, if it fills some. `None` when there is not enough memory.
+    pub(crate) fn new(count: usize) -> Option<ZeroedSlice<T>> {
         const { assert!(size_of::<T>() > 0 && !std::mem::needs_drop::<T>()) };
         let slack = if align_of::<T>() > CHEAP_ALIGNMENT { align_of::<T>() } else { 0 };
         let bytes = count.max(1).checked_mul(size_of::<T>())?.checked_add(slack)?;
@@ -138,12 +138,10 @@ impl<T: Zeroed> ZeroedSlice<T> {
             allocation.addr().get().next_multiple_of(align_of::<T>()) - allocation.addr().get();
         // SAFETY: the slack is at least as large as the offset, which is 0 without slack.
         let items: NonNull<T> = unsafe { allocation.add(offset) }.cast();
-        if pages == Pages::Large {
-            // SAFETY: memory that we own for this many items, without other references yet.
-            ask_for_large_pages::<T>(unsafe {
-                std::slice::from_raw_parts_mut(items.as_ptr().cast(), count)
-            });
-        }
+        // SAFETY: memory that we own for this many items, without other references yet.
+        ask_for_large_pages::<T>(unsafe {
+            std::slice::from_raw_parts_mut(items.as_ptr().cast(), count)
+        });
         Some(ZeroedSlice { items, count, allocation, layout })
     }
 }
@@ -175,14 +173,6 @@ impl<T> Drop for ZeroedSlice<T> {
 unsafe impl<T: Send> Send for ZeroedSlice<T> {}
 // SAFETY: a shared slice gives out only shared references to its items.
 unsafe impl<T: Sync> Sync for ZeroedSlice<T> {}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pages {
-    /// The system's default.
-    Default,
-    /// Large pages for the parts that fill them.
-    Large,
-}
 
 /// Requests large pages for the parts of the memory that fill them. With 4 KiB pages, a good part
 /// of the time is spent on page table lookups. Call it before the memory is first touched; if the
@@ -221,7 +211,7 @@ mod tests {
     #[test]
     fn slices_are_zero_aligned_and_writable() {
         for count in [0, 1, 3, 70_000] {
-            let mut lines = ZeroedSlice::<Line>::new(count, Pages::Large).unwrap();
+            let mut lines = ZeroedSlice::<Line>::new(count).unwrap();
             assert_eq!(lines.len(), count);
             assert!(lines.as_ptr().addr().is_multiple_of(64));
             assert!(lines.iter().all(|line| line.0 == [0; 64]));
@@ -243,7 +233,7 @@ mod tests {
     #[test]
     fn impossible_allocations_are_errors() {
         for count in [usize::MAX, usize::MAX / 64, (isize::MAX as usize) / 128] {
-            assert!(ZeroedSlice::<Line>::new(count, Pages::Default).is_none(), "{count}");
+            assert!(ZeroedSlice::<Line>::new(count).is_none(), "{count}");
         }
         assert!(check_limit(limit_mb(), "a test").is_ok());
         let error = check_limit(limit_mb() + 1, "a test").unwrap_err();

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use super::score::TABLE_BOUND;
-use crate::memory::{MemoryError, Pages, Zeroed, ZeroedSlice, check_limit};
+use crate::memory::{MemoryError, Zeroed, ZeroedSlice, check_limit};
 
 /// How a stored score relates to the true one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Table {
     pub(super) fn new(megabytes: usize) -> Result<Table, MemoryError> {
         let (megabytes, purpose) = (megabytes.max(1), "the transposition table");
         check_limit(megabytes, purpose)?;
-        let buckets = ZeroedSlice::new(megabytes * BUCKETS_IN_MB, Pages::Default)
+        let buckets = ZeroedSlice::new(megabytes * BUCKETS_IN_MB)
             .ok_or(MemoryError::Refused { purpose, megabytes })?;
         Ok(Table { buckets, generation: AtomicU8::new(0), is_blank: AtomicBool::new(true) })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::memory::{Pages, Zeroed, ZeroedSlice};
+use crate::memory::{Zeroed, ZeroedSlice};
 
 /// Items can be allocated from several threads and are freed all at once.
 pub(super) struct Bump<T> {
@@ -16,7 +16,7 @@ pub(super) struct Bump<T> {
 impl<T: Zeroed> Bump<T> {
     /// `None` when there is not enough memory.
     pub fn new(items: usize) -> Option<Bump<T>> {
-        let items = ZeroedSlice::new(items.min(u32::MAX as usize), Pages::Large)?;
+        let items = ZeroedSlice::new(items.min(u32::MAX as usize))?;
         Some(Bump { items, next: AtomicU32::new(0), touched: AtomicU32::new(0) })
     }
 
