@@ -51,4 +51,4 @@ pub use sprt::Sprt;
 pub use suite::{SuiteConfig, SuiteReport, run_suite};
 pub use svg::rating_svg;
 pub use tablebase_cache::TablebaseCache;
-pub use tuning::{Parameter, Tuning, TuningError};
+pub use tuning::{NetworkFile, Parameter, Tuning, TuningError};

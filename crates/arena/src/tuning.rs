@@ -9,24 +9,31 @@
 //! null_move_base = 4
 //! ```
 //!
-//! Missing numbers have the engine's default values.
+//! Missing numbers have the engine's default values. A line `network = "FILE"` before the tables
+//! makes the engine evaluate with a sparse network, so that the search can be tuned for it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+use selfmate_nn::sparse::{self, Network, NetworkStaticEvaluator};
 use selfmate_search::alphabeta::{AlphaBeta, Settings, Weights};
 use selfmate_search::memory::MemoryError;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use selfmate_run::bounded_file;
 
 /// The thousands of numbers with their names take about a hundredth of this.
 const MAX_BYTES: u64 = 4 << 20;
+/// The largest sparse network is far smaller.
+const MAX_NETWORK: u64 = 64 << 20;
 
 /// The tunable numbers of an alpha-beta engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tuning {
+    /// Evaluates instead of `evaluation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFile>,
     pub evaluation: Weights,
     pub search: Settings,
 }
@@ -52,7 +59,7 @@ pub enum TuningError {
 impl Tuning {
     /// Piece values and piece-square tables only: the usual start for tuning.
     pub fn plain() -> Tuning {
-        Tuning { evaluation: Weights::plain(), search: Settings::default() }
+        Tuning { evaluation: Weights::plain(), ..Tuning::default() }
     }
 
     /// The numbers for `plain`, `default` or the path of a file.
@@ -130,7 +137,57 @@ impl Tuning {
 
     /// An engine with these numbers. Fails if there is too little memory for its hash table.
     pub fn engine(&self, hash_mb: usize) -> Result<AlphaBeta, MemoryError> {
-        AlphaBeta::with_settings(self.evaluation.clone(), self.search.clone(), hash_mb)
+        let mut engine =
+            AlphaBeta::with_settings(self.evaluation.clone(), self.search.clone(), hash_mb)?;
+        if let Some(file) = &self.network {
+            let scale = self.search.network_scale as f32;
+            let evaluator = NetworkStaticEvaluator::with_scale(file.network.clone(), scale);
+            engine.set_evaluator(Box::new(evaluator));
+        }
+        Ok(engine)
+    }
+}
+
+/// A sparse network and the name of its file, which alone is serialised.
+#[derive(Clone)]
+pub struct NetworkFile {
+    name: String,
+    network: Network,
+}
+
+impl NetworkFile {
+    pub fn load(name: &str) -> Result<NetworkFile, String> {
+        let wrong = |error: &dyn std::fmt::Display| format!("network {name}: {error}");
+        let bytes = bounded_file::read(Path::new(name), MAX_NETWORK).map_err(|e| wrong(&e))?;
+        let (weights, _) = sparse::decode(&bytes).map_err(|error| wrong(&error))?;
+        Ok(NetworkFile { name: name.to_owned(), network: Network::new(&weights) })
+    }
+}
+
+impl std::fmt::Debug for NetworkFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("NetworkFile").field(&self.name).finish()
+    }
+}
+
+impl PartialEq for NetworkFile {
+    fn eq(&self, other: &NetworkFile) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for NetworkFile {}
+
+impl Serialize for NetworkFile {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for NetworkFile {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<NetworkFile, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        NetworkFile::load(&name).map_err(serde::de::Error::custom)
     }
 }
 
@@ -160,6 +217,29 @@ mod tests {
         assert!(error("[search]\nrazor = 1").contains("razor"));
         let missing = Tuning::load(Path::new("nowhere.toml")).unwrap_err().to_string();
         assert!(missing.starts_with("weights nowhere.toml: "), "{missing}");
+    }
+
+    #[test]
+    fn a_network_evaluates_in_place_of_the_weights() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("random.safetensors");
+        let config = sparse::SparseConfig { hidden: 64, ..sparse::SparseConfig::default() };
+        let weights = sparse::Weights::random(config, selfmate_chess::Seed::new(1)).unwrap();
+        let bytes = sparse::encode(&weights, sparse::WeightsInfo::default()).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let file = path.to_str().unwrap();
+        let text = |scale: i32| format!("network = {file:?}\n[search]\nnetwork_scale = {scale}");
+        // A random network gives a queen no value, and its scores grow with the scale.
+        let game = selfmate_chess::fen::parse_game("4k3/8/8/8/8/8/8/3QK3 w - - 0 1").unwrap();
+        let [small, large] = [100, 1000].map(|scale| {
+            let tuning = Tuning::parse(&text(scale)).unwrap();
+            assert_eq!(Tuning::parse(&tuning.to_toml()).unwrap(), tuning);
+            tuning.engine(1).unwrap().evaluate(&game)
+        });
+        assert!(small.abs() < 100 && (large - 10 * small).abs() <= 10, "{small} {large}");
+        std::fs::write(&path, "no network").unwrap();
+        let error = Tuning::parse(&text(100)).unwrap_err();
+        assert!(error.contains(&format!("network {file}: ")), "{error}");
     }
 
     #[test]

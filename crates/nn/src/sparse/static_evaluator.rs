@@ -5,7 +5,7 @@
 //! odds to centipawns determines how much the search prunes.
 
 use selfmate_chess::Chess;
-use selfmate_search::alphabeta::StaticEvaluator;
+use selfmate_search::alphabeta::{Settings, StaticEvaluator};
 use selfmate_search::{Wdl, math};
 
 use super::accumulator::Accumulators;
@@ -20,9 +20,10 @@ pub struct NetworkStaticEvaluator {
 }
 
 impl NetworkStaticEvaluator {
-    /// Uses the scale that played best.
+    /// Uses the default scale of the search's settings.
     pub fn new(network: Network) -> NetworkStaticEvaluator {
-        NetworkStaticEvaluator::with_scale(network, SCALE)
+        let scale = Settings::default().network_scale;
+        NetworkStaticEvaluator::with_scale(network, scale as f32)
     }
 
     /// Uses a chosen scale, in centipawns per unit of log odds.
@@ -53,11 +54,6 @@ fn log_odds(wdl: Wdl) -> f32 {
     math::ln(ours.max(CERTAIN) / theirs.max(CERTAIN))
 }
 
-/// Centipawns per unit of log odds. A pawn is worth about 100 to a network trained for half an
-/// hour. The best scale grows with the strength of the network, because the pruning margins rely on
-/// it: after five minutes of training, 107 was better than 296 by about 200 Elo; after 36 minutes,
-/// this value was better than 220 by 107 ± 64 and better than 107 by 95 ± 90.
-const SCALE: f32 = 370.0;
 /// Smaller probabilities are raised to this one.
 const CERTAIN: f32 = 1e-7;
 
