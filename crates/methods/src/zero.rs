@@ -11,9 +11,9 @@ use selfmate_run::{GameRecord, PositionRecord, RecordError, Run};
 use selfmate_search::Wdl;
 use selfmate_selfplay::{Evaluators, GameSource, Ramp, SelfPlayConfig, Watch};
 use selfmate_train::{
-    ConfigError, End, GuardConfig, Hardware, LearningConfig, Losses, MODEL, NoEvaluation,
-    RatingConfig, Selection, SelfPlayLearner, SelfPlayLearnerConfig, SelfPlayModel, Targets,
-    TrainOptions, TrainableModel, TrainingError, plan_games, train,
+    ConfigError, End, FinalConfig, GuardConfig, Hardware, LearningConfig, Losses, MODEL,
+    NoEvaluation, RatingConfig, Selection, SelfPlayLearner, SelfPlayLearnerConfig, SelfPlayModel,
+    Targets, TrainOptions, TrainableModel, TrainingError, plan_games, train,
 };
 
 use crate::charts;
@@ -29,7 +29,10 @@ pub fn default() -> ZeroConfig {
         plan_steps: None,
         network: SparseConfig::default(),
         selfplay: SelfPlayConfig::default(),
-        learning: LearningConfig::default(),
+        learning: LearningConfig {
+            final_phase: FinalConfig { reuse: 6.0, ..FinalConfig::default() },
+            ..LearningConfig::default()
+        },
         guards: GuardConfig::default(),
         rating: RatingConfig::default(),
         evaluation: None,
@@ -82,6 +85,8 @@ pub const INFO: LearnerInfo = LearnerInfo {
 
 /// Bytes of a sample; a generous estimate.
 const SAMPLE_BYTES: u64 = 512;
+/// The same in the final phase, where most samples have no policy.
+const FINAL_SAMPLE_BYTES: u64 = 224;
 
 impl LearnerConfig for ZeroConfig {
     fn check(&self) -> Result<(), ConfigError> {
@@ -101,10 +106,13 @@ impl LearnerConfig for ZeroConfig {
 
     fn memory_mb(&self, threads: usize) -> Vec<(&'static str, u64)> {
         let replay = self.replay_positions().saturating_mul(SAMPLE_BYTES);
-        vec![
-            ("selfplay.memory_mb", self.selfplay.trees_mb(threads) as u64),
-            ("learning.replay_max", megabytes(replay)),
-        ]
+        let last = self.final_positions().saturating_mul(FINAL_SAMPLE_BYTES);
+        // The replay buffer is dropped before the final phase.
+        let samples = match replay > last {
+            true => ("learning.replay_max", megabytes(replay)),
+            false => ("learning.final_phase.positions", megabytes(last)),
+        };
+        vec![("selfplay.memory_mb", self.selfplay.trees_mb(threads) as u64), samples]
     }
 
     fn plan_games(&mut self) -> Option<&mut u64> {

@@ -195,9 +195,20 @@ const LONG_GAME: u32 = 150;
 impl<N, T, E> SelfPlayLearnerConfig<N, T, E> {
     /// The largest size of the replay buffer if the run goes as planned.
     pub fn replay_positions(&self) -> u64 {
+        self.learning.replay_capacity(self.all_positions()) as u64
+    }
+
+    /// The largest number of positions in a final phase.
+    pub fn final_positions(&self) -> u64 {
+        match self.learning.final_phase.is_planned() {
+            true => self.all_positions().min(self.learning.final_phase.positions as u64),
+            false => 0,
+        }
+    }
+
+    fn all_positions(&self) -> u64 {
         let plies = f64::from(self.selfplay.max_plies.min(LONG_GAME));
-        let all = (self.plan_games as f64 * plies) as u64;
-        self.learning.replay_capacity(all) as u64
+        (self.plan_games as f64 * plies) as u64
     }
 }
 

@@ -633,7 +633,9 @@ impl<M: SelfPlayModel> SelfPlayLearner<M> {
         let losses = std::mem::take(&mut progress.losses);
         self.state.final_phase = Some(progress);
         let mut round = Round { steps: losses.batches, ..Round::default() };
-        losses.report(&mut round);
+        // The mean over the positions that teach the policy.
+        let share = final_phase.policy_share.max(f64::MIN_POSITIVE);
+        LossSums { policy_loss: losses.policy_loss / share, ..losses }.report(&mut round);
         round.add("learning_rate", final_phase.rate_at(done_at(end)));
         round.add("replay_positions", self.replay.len() as f64);
         round.add("final_phase", done_at(end));
