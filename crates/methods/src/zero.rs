@@ -9,6 +9,7 @@ use selfmate_nn::sparse::{
 };
 use selfmate_run::{GameRecord, PositionRecord, RecordError, Run};
 use selfmate_search::Wdl;
+use selfmate_search::mcts::ValueTarget;
 use selfmate_selfplay::{Evaluators, GameSource, Ramp, SelfPlayConfig, Watch};
 use selfmate_train::{
     ConfigError, End, FinalConfig, GuardConfig, Hardware, LearningConfig, Losses, MODEL,
@@ -28,7 +29,7 @@ pub fn default() -> ZeroConfig {
         plan_games: 250_000,
         plan_steps: None,
         network: SparseConfig::default(),
-        selfplay: SelfPlayConfig::default(),
+        selfplay: SelfPlayConfig { value_target: ValueTarget::Policy, ..SelfPlayConfig::default() },
         learning: LearningConfig {
             final_phase: FinalConfig { reuse: 6.0, ..FinalConfig::default() },
             ..LearningConfig::default()
@@ -54,7 +55,7 @@ pub fn tiny() -> ZeroConfig {
     ZeroConfig {
         plan_games: 256,
         network: SparseConfig { hidden: 64, value_hidden: 8, ..SparseConfig::default() },
-        selfplay: SelfPlayConfig::tiny(),
+        selfplay: SelfPlayConfig { value_target: ValueTarget::Policy, ..SelfPlayConfig::tiny() },
         learning: LearningConfig {
             batch: 64,
             replay_max: 4000,
