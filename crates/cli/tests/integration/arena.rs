@@ -161,7 +161,7 @@ fn a_suite_of_mates() {
          7k/8/5K2/8/8/8/8/R7 w - - dm 2; id \"two moves\";\n",
     )
     .unwrap();
-    let report = json(&["suite", file.to_str().unwrap(), "alphabeta", "--depth", "6"]);
+    let report = json(&["suite", file.to_str().unwrap(), "alphabeta", "--depth", "8"]);
     assert_eq!((report["solved"].as_u64(), report["total"].as_u64()), (Some(2), Some(2)));
     let output = selfmate(&["suite", "missing.epd", "alphabeta"]).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
