@@ -319,11 +319,11 @@ fn the_final_phase_of_zero_does_not_depend_on_threads_or_interruptions() {
     let folder = check_with("zero", &changes, &[40, 90, 180, 190, 420, 5000]);
     // Self-play ended with the plan, the learning rate at its last value.
     let metrics = RunReader::new(&folder.path().join("paused")).metrics().unwrap().0;
-    let rounds = metrics.iter().filter_map(|record| match record {
+    let mut rounds = metrics.iter().filter_map(|record| match record {
         Record::Progress(progress) => Some(progress),
         _ => None,
     });
-    let last = rounds.last().unwrap();
+    let last = rounds.next_back().unwrap();
     assert_eq!((last.games, last.values["final_phase"]), (48, 1.0), "{last:?}");
     assert!((last.values["learning_rate"] - 1e-5).abs() < 1e-9, "{last:?}");
 }
