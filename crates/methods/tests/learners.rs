@@ -329,6 +329,23 @@ fn the_final_phase_of_zero_does_not_depend_on_threads_or_interruptions() {
 }
 
 #[test]
+fn a_late_run_starts_its_final_phase_before_its_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("late");
+    let changes = ["plan_games=1000000", "learning.final_phase.reuse=20"].map(str::to_owned);
+    let settings = Settings::preset("zero", "tiny").unwrap().set(&changes).unwrap();
+    let budget = Budget { minutes: Some(0.1), ..Budget::default() };
+    run_with(&path, settings, budget, 2);
+    let metrics = RunReader::new(&path).metrics().unwrap().0;
+    let last = metrics.iter().rev().find_map(|record| match record {
+        Record::Progress(progress) => Some(progress),
+        _ => None,
+    });
+    let last = last.unwrap();
+    assert!(last.games < 1_000_000 && last.values.contains_key("final_phase"), "{last:?}");
+}
+
+#[test]
 fn krk_does_not_depend_on_threads_or_interruptions() {
     // The first evaluation follows the second round.
     check("krk", &[1, 9, 10, 80]);

@@ -4,11 +4,12 @@
 //! latest generations. An interrupted generation continues where it was: its games are in the run's
 //! journal, and a checkpoint in the middle of learning keeps the progress.
 
+mod final_round;
+
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::time::Instant;
 
-use rayon::prelude::*;
 use selfmate_chess::Seed;
 use selfmate_nn::Model;
 use selfmate_run::{Alarm, Checkpoint, GameRecord, Run, RunError};
@@ -26,6 +27,7 @@ use crate::model::{Losses, SelfPlayModel, TRAINER, TrainableModel};
 use crate::options::{End, Hardware};
 use crate::replay::{ReplayBuffer, samples};
 use crate::targets::Targets;
+use final_round::FinalProgress;
 
 /// The checkpoint file of the [`State`] as JSON.
 const STATE: &str = "selfplay.json";
@@ -95,27 +97,6 @@ struct GenerationProgress {
     losses: LossSums,
 }
 
-/// The progress of the final phase.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct FinalProgress {
-    /// The number of generations before it.
-    generations: u64,
-    /// The model's step at its start.
-    first_step: u64,
-    /// Its number of steps, once its games have been read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    steps: Option<u64>,
-    /// Of the current round.
-    #[serde(flatten)]
-    losses: LossSums,
-}
-
-impl FinalProgress {
-    fn is_done(&self, step: u64) -> bool {
-        self.steps.is_some_and(|steps| step >= self.first_step + steps)
-    }
-}
-
 /// Sums over the batches of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct LossSums {
@@ -148,9 +129,6 @@ impl LossSums {
         }
     }
 }
-
-/// Steps of the final phase per round: a second or two.
-const FINAL_ROUND: u64 = 200;
 
 /// Seconds and simulations of the current generation; see [`State`] and [`GenerationProgress`]. Searches
 /// that a kill ended are not counted.
@@ -531,115 +509,6 @@ impl<M: SelfPlayModel> SelfPlayLearner<M> {
         round.add("simulations_per_second", simulations as f64 / play_s.max(1e-9));
         round.alarms = self.check_guards(config, context, &stats, divergence);
         round
-    }
-
-    /// True when all planned games have been played, or when the time left is needed for the final
-    /// phase.
-    fn is_final_due(
-        &self,
-        config: &Config<M>,
-        context: &RoundContext<'_>,
-        generation: &GenerationProgress,
-    ) -> bool {
-        let final_phase = &config.learning.final_phase;
-        if !final_phase.is_planned() {
-            return false;
-        }
-        let stats = &generation.stats;
-        if context.totals.games + stats.games >= config.plan_games {
-            return true;
-        }
-        let Some(left_s) = context.seconds_left() else { return false };
-        let positions = (context.totals.positions + stats.positions) as f64;
-        let positions = positions * (1.0 - final_phase.skipped_share);
-        let samples = positions.min(final_phase.positions as f64) * final_phase.reuse;
-        left_s < samples * self.state.sample_s + generation.play_s + generation.learn_s
-    }
-
-    fn start_final_phase(
-        &mut self,
-        config: &Config<M>,
-        context: &mut RoundContext<'_>,
-    ) -> Result<(), TrainingError> {
-        self.state.final_phase = Some(FinalProgress {
-            generations: context.totals.rounds + 1,
-            first_step: self.model.step(),
-            steps: None,
-            losses: LossSums::default(),
-        });
-        self.state.replay.clear();
-        self.fill_final_replay(config, context.run, context.pool)
-    }
-
-    /// Reads the games of the final phase from the run, the latest first.
-    fn fill_final_replay(
-        &mut self,
-        config: &Config<M>,
-        run: &Run,
-        pool: &rayon::ThreadPool,
-    ) -> Result<(), TrainingError> {
-        self.replay = ReplayBuffer::default();
-        let final_phase = &config.learning.final_phase;
-        let Some(progress) = &mut self.state.final_phase else { return Ok(()) };
-        let targets =
-            Targets::new(&config.learning, final_phase.result_weight, config.selfplay.discount);
-        let skipped = (progress.generations as f64 * final_phase.skipped_share) as u64;
-        for generation in (skipped..progress.generations).rev() {
-            // Generations that cannot be read were set aside, with a note, when they were needed.
-            let Ok(games) = run.read_chunk(generation) else { continue };
-            let selected = pool.install(|| {
-                let games = games.par_iter();
-                let samples =
-                    games.map(|game| M::selected_samples(game, targets, final_phase.selection()));
-                samples.collect::<Result<Vec<_>, _>>()
-            })?;
-            self.replay.push(selected.into_iter().flatten().collect());
-            if self.replay.len() >= final_phase.positions {
-                break;
-            }
-        }
-        progress.steps.get_or_insert(final_phase.steps(self.replay.len()));
-        Ok(())
-    }
-
-    /// Some steps of the final phase; `None` when there was no time for all of them. Each batch
-    /// depends only on its number, so interruptions do not change the result.
-    fn final_round(
-        &mut self,
-        config: &Config<M>,
-        context: &mut RoundContext<'_>,
-    ) -> Result<Option<Round>, TrainingError> {
-        let final_phase = &config.learning.final_phase;
-        let Some(mut progress) = self.state.final_phase else { return Ok(None) };
-        let seed = context.seed.derive("final phase");
-        let (first, steps) = (progress.first_step, progress.steps.unwrap_or(0));
-        let done_at = |step: u64| (step - first) as f64 / steps.max(1) as f64;
-        let begin = self.model.step() - progress.losses.batches;
-        let end = (begin + FINAL_ROUND).min(first + steps);
-        for step in self.model.step()..end {
-            if context.cancel.is_cancelled() || context.max_steps.is_some_and(|most| step >= most) {
-                self.state.final_phase = Some(progress);
-                return Ok(None);
-            }
-            let samples = self.replay.draw(final_phase.batch, &mut seed.index(step).rng());
-            let rate = final_phase.rate_at(done_at(step)) as f32;
-            progress.losses.add(self.model.learn(&samples, rate)?);
-            if step % 16 == 0 {
-                let mut status = context.status(Stage::Learn, done_at(step));
-                status.steps = self.model.step();
-                context.report_status(&status);
-            }
-        }
-        let losses = std::mem::take(&mut progress.losses);
-        self.state.final_phase = Some(progress);
-        let mut round = Round { steps: losses.batches, ..Round::default() };
-        // The mean over the positions that teach the policy.
-        let share = final_phase.policy_share.max(f64::MIN_POSITIVE);
-        LossSums { policy_loss: losses.policy_loss / share, ..losses }.report(&mut round);
-        round.add("learning_rate", final_phase.rate_at(done_at(end)));
-        round.add("replay_positions", self.replay.len() as f64);
-        round.add("final_phase", done_at(end));
-        Ok(Some(round))
     }
 
     /// The mean entropy of the policy targets in the replay buffer.
