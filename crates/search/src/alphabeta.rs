@@ -1,10 +1,11 @@
 //! Alpha-beta: the classic chess engine. Every weight of its evaluation can be tuned.
 //!
 //! Start at [`AlphaBeta::search`]. `driver` runs iterative deepening, `negamax` is the search,
-//! `prune` holds pruning and extensions, `reduce` late-move reductions, `correction` mends the static evaluation, `quiesce` is the quiescence search, `order` and `see`
-//! order moves, `table` is the transposition table and `tables` probes tablebases. `eval` is the
-//! hand-written evaluation with its [`Weights`]; a [`StaticEvaluator`] can replace it. This module
-//! does not manage clocks (callers pass an [`Limit`]) and does not speak UCI.
+//! `prune` holds pruning and extensions, `reduce` late-move reductions, `quiesce` is the quiescence
+//! search, `order`, `history` and `see` order moves, `table` is the transposition table and `tables`
+//! probes tablebases. `eval` is the hand-written evaluation with its [`Weights`]; a
+//! [`StaticEvaluator`] can replace it, and `correction` corrects either by the results of searches.
+//! This module does not manage clocks (callers pass a [`Limit`]) and does not speak UCI.
 
 mod bench;
 mod captures;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FinalConfig {
-    /// Games of this first share of the plan are too weak to learn from.
+    /// The first games of the run, as a share of all, are too weak to learn from.
     pub skipped_share: f64,
     /// The most positions to learn from; the latest ones count.
     pub positions: usize,

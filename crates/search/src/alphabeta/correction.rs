@@ -1,7 +1,7 @@
 //! Correction history: the error of the static evaluation that searches found in similar positions.
 //!
-//! Each table knows positions by one aspect. An update moves all of them by what is still wrong
-//! after the correction, so that together they learn one error and not each the whole of it.
+//! Each table is indexed by one part of the position. An update changes all of them by the error that
+//! is left after the correction, so that their sum learns the error.
 
 use super::history::nudge;
 use super::order::PIECE_SQUARES;

@@ -26,7 +26,8 @@ impl QuietContext {
     }
 }
 
-/// Quiet moves by attacks, squares and by the preceding moves, captures by piece, square and victim.
+/// Quiet moves by squares, attacks on these and the preceding moves; captures by piece, square and
+/// victim.
 pub(super) struct History {
     quiet: Vec<i16>,
     continuation: Vec<i16>,
