@@ -34,7 +34,7 @@ impl Default for FinalConfig {
     fn default() -> FinalConfig {
         FinalConfig {
             skipped_share: 0.2,
-            positions: 10_000_000,
+            positions: 20_000_000,
             reuse: 0.0,
             batch: 4096,
             rate: 1e-3,
